@@ -1,0 +1,133 @@
+"""What memlint says: findings, their traces and growth, and the files that could not be read."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Severity = Literal["error", "warning", "note"]
+Confidence = Literal["high", "medium", "low"]
+#: in which memory a finding grows
+Memory = Literal["device-graph", "device-tensor", "host", "none"]
+#: how it grows
+GrowthKind = Literal["per-iteration", "per-epoch", "once", "peak", "time"]
+Safety = Literal["safe", "unsafe", "display"]
+
+
+class Span(msgspec.Struct, frozen=True, gc=False):
+    """A range of source text. Lines and columns count from 1, columns in characters; the end is exclusive
+    in columns (the column after the last character)."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class TraceStep(msgspec.Struct, frozen=True, gc=False):
+    """One place on the way from where a value was made to where it is kept."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+
+
+class Growth(msgspec.Struct, frozen=True, gc=False):
+    """The claim about bytes: which memory grows, and how."""
+
+    memory: Memory
+    kind: GrowthKind
+
+
+class Edit(msgspec.Struct, frozen=True, gc=False):
+    """Replace the text of ``span`` in ``path`` by ``content``."""
+
+    path: str
+    span: Span
+    content: str
+
+
+class Fix(msgspec.Struct, frozen=True, gc=False):
+    safety: Safety
+    title: str
+    edits: tuple[Edit, ...]
+
+
+class Suppressed(msgspec.Struct, frozen=True, gc=False):
+    """``by`` is the comment that suppressed the finding ("noqa", "ignore", "ignore-file"); ``reason`` what follows ``--``."""
+
+    by: str
+    reason: str | None
+
+
+class Evidence(msgspec.Struct, frozen=True, gc=False):
+    """What a runtime verification said of this finding; ``bytes`` an iteration."""
+
+    verdict: str
+    bytes: int | None
+    device: str | None
+
+
+class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One finding. ``path`` is relative to the working directory where it lies below it, else absolute.
+
+    ``message`` is one sentence that says what is kept and what it costs; ``advice`` one that says what to do.
+    ``cell`` is the notebook cell, counted from 1. ``fingerprint`` does not change when lines move.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    message: str
+    advice: str = ""
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    cell: int | None = None
+    growth: Growth
+    trace: tuple[TraceStep, ...] = ()
+    fix: Fix | None = None
+    evidence: Evidence | None = None
+    suppressed: Suppressed | None = None
+    fingerprint: str = ""
+
+
+class Failure(msgspec.Struct, frozen=True, gc=False):
+    """A file that could not be read or analysed, and why."""
+
+    path: str
+    reason: str
+
+
+class Skipped(msgspec.Struct, frozen=True, gc=False):
+    """A file that was found and left out, and why ("gitignored", "excluded by …", "not Python")."""
+
+    path: str
+    reason: str
+
+
+class Summary(msgspec.Struct, frozen=True, gc=False):
+    """Suppressed findings count in none of these. ``seconds`` is wall time."""
+
+    files: int
+    skipped: int
+    errors: int
+    warnings: int
+    notes: int
+    seconds: float
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What one run of the linter gives: findings in order of path, line, column and code."""
+
+    findings: tuple[Finding, ...]
+    failures: tuple[Failure, ...]
+    skipped: tuple[Skipped, ...]
+    summary: Summary
+    #: what was cut short, and other things worth a line with --verbose
+    remarks: tuple[str, ...] = ()

@@ -1,0 +1,185 @@
+"""What the code does with memory, as rules see it: few, typed, immutable events.
+
+Every event is about one place in linted code. Three-valued facts are the strings "yes", "no", "some"
+(on some paths, or for some members) and "unknown"; "some" is knowledge, "unknown" is none.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from memlint.finding import Confidence
+
+Fact = Literal["yes", "no", "some", "unknown"]
+Device = Literal["accelerator", "cpu", "unknown"]
+#: sample: one small number for each sample of a batch (labels, lengths)
+Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
+
+
+class Site(msgspec.Struct, frozen=True, gc=False, order=True):
+    """A place in code: the module's path, its unit's index, the ordinal of a statement or expression."""
+
+    path: str
+    unit: int
+    at: int
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    site: Site
+    message: str
+
+
+class Loop(msgspec.Struct, frozen=True, gc=False):
+    """What repeats. ``kind``: a "for" or "while" loop in sight, or "calls" (a framework or a caller runs the
+    function again and again). ``over``: what a for loop runs over. ``every``: how often the body runs.
+    ``trips``: the number of iterations where a literal tells. ``text``: the loop in the user's words, e.g.
+    ``for batch in loader`` or ``each call of training_step``."""
+
+    kind: Literal["for", "while", "calls"]
+    over: Literal["loader", "epochs", "range", "modules", "time", "unknown"]
+    every: Literal["iteration", "epoch", "run", "unknown"]
+    trips: int | None
+    text: str
+    site: Site
+
+
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """A value at the end of the iteration that made it.
+
+    ``attached``: it carries an autograd graph. ``freed``: a backward of the same iteration has freed that
+    graph. ``text``: its source, shortened. ``origin``: from the call that made the graph to the store.
+    ``certainty``: how well ``attached`` (or, without a graph, ``device`` and ``size``) is known.
+    """
+
+    attached: Fact
+    freed: Fact
+    device: Device
+    size: Size
+    text: str
+    certainty: Confidence
+    origin: tuple[Step, ...]
+    #: the graph is known from a backward() on the value, not from a model call that was seen
+    by_backward: bool = False
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where a value is stored. ``text`` is its source (``self.losses``, ``stats['loss']``)."""
+
+    kind: Literal["local", "attribute", "global", "closure", "parameter", "buffer", "foreign"]
+    text: str
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """``site``: where a finding on it belongs. ``function``: qualified name of the function around it.
+    ``certainty``: how well everything but the value is known. ``trace``: what led here."""
+
+    site: Site
+    function: str
+    certainty: Confidence = "high"
+    trace: tuple[Step, ...] = ()
+
+
+class Retain(Event, frozen=True, gc=False, kw_only=True):
+    """A value enters a place that outlives the iteration, and stays.
+
+    ``how``: append (also extend, add, put …), key, attribute, global, buffer, closure.
+    ``needed``: the graph is wanted: a later backward reaches it, or it leaves to code that cannot be followed.
+    ``reset``: what empties the place, and how rarely, in words ("" for nothing in sight).
+    ``in_model_loop``: a missing no_grad is the cause of the graph (an evaluation).
+    """
+
+    value: Value
+    place: Place
+    loop: Loop
+    how: str
+    needed: bool
+    reset: str
+    in_model_loop: bool = False
+
+
+class Carry(Event, frozen=True, gc=False, kw_only=True):
+    """A place is rebuilt from its own previous value.
+
+    ``how``: add (a sum), average (old * a + new * b), call (a model or function of the old value), cat,
+    update (any other in-place change). ``value`` is what comes in.
+    """
+
+    value: Value
+    place: Place
+    loop: Loop
+    how: Literal["add", "average", "call", "cat", "update"]
+    needed: bool
+    reset: str
+    in_model_loop: bool = False
+
+
+class ModelCall(Event, frozen=True, gc=False, kw_only=True):
+    """A model runs while autograd records.
+
+    ``evaluation``: why this is an evaluation: "eval" (the model was put into eval mode), "name" (only the
+    function's name says so), "" (it is not one). ``wanted``: why gradients are wanted ("" if nothing says so).
+    ``retained``: the code of a store that keeps the graph beyond the iteration. ``owner``: whether an optimizer owns
+    the module's parameters. ``guard_end``: a guard that ends before the call, or has no effect, in words.
+    ``consumed``: what becomes of the output: "detached" (every use cuts the graph), "escapes", "loss".
+    """
+
+    module: str
+    loop: Loop | None
+    evaluation: Literal["eval", "name", ""]
+    wanted: str
+    retained: bool
+    owner: Fact
+    guard: str
+    consumed: Literal["detached", "escapes", "loss", "dropped"]
+
+
+class Guard(Event, frozen=True, gc=False, kw_only=True):
+    """A guard that guards nothing. ``kind``: bare (an expression statement), volatile, early (ends before the call)."""
+
+    kind: Literal["bare", "volatile", "early"]
+    text: str
+
+
+class Rebind(Event, frozen=True, gc=False, kw_only=True):
+    """A loop-carried tensor without a graph is replaced by an out-of-place result. ``op``: its source;
+    ``inplace``: the in-place form; ``alone``: no alias needs the old value."""
+
+    op: str
+    inplace: str
+    target: str
+    alone: Fact
+    recorded: Fact
+    size: Size
+    loop: Loop
+
+
+class Allocate(Event, frozen=True, gc=False, kw_only=True):
+    """A tensor is made in a loop. ``function``'s arguments are loop-invariant where ``constant``. ``moved``: how it
+    is brought to a device after it was made on the host ("" if it is not)."""
+
+    factory: str
+    constant: Fact
+    moved: str
+    mutated: Fact
+    kept: Fact
+    size: Size
+    loop: Loop | None
+
+
+class SummedLosses(Event, frozen=True, gc=False, kw_only=True):
+    """Losses of independent micro-batches are summed in a loop, and one backward follows it."""
+
+    place: Place
+    loop: Loop
+    backward: Site
+
+
+class OversizedBatch(Event, frozen=True, gc=False, kw_only=True):
+    """``kind``: loader (batch_size is the data set's length), whole (a whole data set through a model in one
+    call), literal (a literal shape). ``bytes``: of a literal shape, else None."""
+
+    kind: Literal["loader", "whole", "literal"]
+    text: str
+    bytes: int | None

@@ -1,0 +1,1 @@
+"""The intermediate representation: what a definition says, as small immutable records without behaviour."""

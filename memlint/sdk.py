@@ -1,0 +1,90 @@
+"""The one module that a rule imports: events to query, and the words to report them with.
+
+A room is a folder ``memNNN_some_name`` with ``rule.py`` and ``README.md``. ``rule.py`` defines ``META`` and
+``check(facts)``::
+
+    META = Meta(code="MEM101", name="loss-accumulation", summary="…", severity="error")
+
+    def check(facts: Facts) -> Iterator[Report]:
+        for event in facts.of(Carry):
+            if …:
+                yield Report(event.site, "…", …)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity
+from memlint.flow.events import (
+    Allocate,
+    Carry,
+    Event,
+    Guard,
+    Loop,
+    ModelCall,
+    OversizedBatch,
+    Place,
+    Rebind,
+    Retain,
+    Site,
+    Step,
+    SummedLosses,
+    Value,
+)
+
+__all__ = [
+    "Allocate", "Carry", "Confidence", "Event", "Facts", "Growth", "GrowthKind", "Guard", "Loop", "Memory", "Meta",
+    "ModelCall", "OversizedBatch", "Place", "Rebind", "Report", "Retain", "Severity", "Site", "Step", "SummedLosses",
+    "Value", "weakest",
+]
+
+E = TypeVar("E", bound=Event)
+
+
+class Meta(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule is. ``severity`` is the highest that it reports; ``preview`` rules run with ``--preview`` only.
+    ``summary`` is one line."""
+
+    code: str
+    name: str
+    summary: str
+    severity: Severity
+    preview: bool = False
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule says of one event. ``message`` and ``advice`` are one sentence each, in words that a PyTorch
+    user knows. ``trace`` runs from the cause to the site."""
+
+    site: Site
+    message: str
+    advice: str
+    severity: Severity
+    confidence: Confidence
+    growth: Growth
+    trace: tuple[Step, ...] = ()
+
+
+class Facts:
+    """The events of one linted file, and what a rule may ask of its configuration."""
+
+    def __init__(self, events: Iterable[Event], device_memory: int | None = None) -> None:
+        self._events = tuple(events)
+        #: bytes of the device that the code is meant for, from the configuration
+        self.device_memory = device_memory
+
+    def of(self, kind: type[E]) -> Iterator[E]:
+        """The events of one kind, in source order."""
+        return (event for event in self._events if isinstance(event, kind))
+
+
+_ORDER: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
+
+
+def weakest(*confidences: Confidence) -> Confidence:
+    """The lowest of several confidences: a chain is as strong as its weakest link."""
+    return min(confidences, key=_ORDER.__getitem__)
