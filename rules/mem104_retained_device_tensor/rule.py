@@ -1,0 +1,46 @@
+"""MEM104: tensors without a graph that are collected on the accelerator for a whole epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Growth, Loop, Meta, Report, Retain, weakest
+
+META = Meta(
+    code="MEM104",
+    name="retained-device-tensor",
+    summary="Tensors of batch size or larger are collected on the accelerator, batch after batch.",
+    severity="error",
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(Retain):
+        value = event.value
+        if value.attached != "no" or value.device != "accelerator":
+            continue
+        if value.size not in ("batch", "activation") or not _every_batch(event.loop):
+            continue
+        until = f", until {event.reset}" if event.reset else ""
+        yield Report(
+            site=event.site,
+            message=f"`{event.place.text}` keeps `{value.text}` on the device: device memory grows by a tensor "
+            f"{_batch(value.size)} with {_each(event.loop)}{until}",
+            advice=f"move it to the host first (`{value.text}.cpu()`), or reduce it to the numbers that are needed",
+            severity="warning" if event.reset else "error",
+            confidence=weakest(event.certainty, value.certainty),
+            growth=Growth("device-tensor", "per-iteration"),
+            trace=(*value.origin, *event.trace),
+        )
+
+
+def _every_batch(loop: Loop) -> bool:
+    return loop.over == "loader" or loop.every == "iteration"
+
+
+def _batch(size: str) -> str:
+    return "of the size of a batch" if size == "batch" else "of the size of an activation"
+
+
+def _each(loop: Loop) -> str:
+    return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"

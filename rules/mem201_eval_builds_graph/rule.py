@@ -1,0 +1,48 @@
+"""MEM201: an evaluation that runs its model while autograd records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Confidence, Facts, Growth, Memory, Meta, ModelCall, Report, weakest
+
+META = Meta(
+    code="MEM201",
+    name="eval-builds-graph",
+    summary="An evaluation runs the model with grad mode on and saves activations for a backward that never comes.",
+    severity="error",
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(ModelCall):
+        if not event.evaluation or event.wanted or event.guard:
+            continue
+        if event.owner == "no":  # a network that no optimizer owns: MEM202 knows more about it
+            continue
+        memory: Memory = "device-graph" if event.retained else "none"
+        yield Report(
+            site=event.site,
+            message=f"`{event.module}` is evaluated with grad mode on, so the call saves every activation for a "
+            f"backward() that never comes: {_cost(event)}",
+            advice="run the evaluation under `with torch.no_grad():` or `torch.inference_mode()`; "
+            "eval() does not turn autograd off",
+            severity="error" if event.retained else "warning",
+            confidence=_confidence(event),
+            growth=Growth(memory, "per-iteration" if event.retained else "peak"),
+            trace=event.trace,
+        )
+
+
+def _cost(event: ModelCall) -> str:
+    if event.retained:
+        return "device memory grows by the graph of every batch, because a line keeps it (MEM101, MEM102 or MEM103)"
+    return "nothing keeps the graph, but the peak rises with the depth of the model"
+
+
+def _confidence(event: ModelCall) -> Confidence:
+    if event.evaluation == "name":
+        return "low"
+    if event.consumed == "escapes" and not event.retained:
+        return "low" if event.loop is None else weakest(event.certainty, "medium")
+    return event.certainty

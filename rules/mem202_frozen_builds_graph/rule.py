@@ -1,0 +1,48 @@
+"""MEM202: a target, teacher or reference network that nobody trains, run while autograd records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Growth, Memory, Meta, ModelCall, Report, Severity
+
+META = Meta(
+    code="MEM202",
+    name="frozen-builds-graph",
+    summary="A network that no optimizer trains is run with grad mode on, though its output needs no gradient.",
+    severity="error",
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(ModelCall):
+        if event.owner != "no" or event.wanted or event.guard:
+            continue
+        if event.consumed == "escapes" and not event.retained:
+            continue
+        memory: Memory = "device-graph" if event.retained else "none"
+        yield Report(
+            site=event.site,
+            message=f"no optimizer owns the parameters of `{event.module}` and its input needs no gradient, but the "
+            f"call saves every activation for backward(): {_cost(event)}",
+            advice=f"call it under `with torch.no_grad():`, or freeze it once with "
+            f"`{event.module}.requires_grad_(False)`",
+            severity=_severity(event),
+            confidence=event.certainty,
+            growth=Growth(memory, "per-iteration" if event.retained else "peak"),
+            trace=event.trace,
+        )
+
+
+def _severity(event: ModelCall) -> Severity:
+    if event.retained:
+        return "error"
+    return "warning" if event.consumed == "loss" else "note"
+
+
+def _cost(event: ModelCall) -> str:
+    if event.retained:
+        return "device memory grows by its graph in every iteration, because a later line keeps it"
+    if event.consumed == "loss":
+        return "they stay alive until the loss is done, and backward() fills gradients that no step uses"
+    return "they raise the peak until the output is detached or dropped"

@@ -1,0 +1,44 @@
+"""MEM203: a guard against autograd that has no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Growth, Guard, Meta, Report
+
+META = Meta(
+    code="MEM203",
+    name="ineffective-no-grad",
+    summary="A guard that should turn autograd off has no effect on the model call that it is meant for.",
+    severity="warning",
+)
+
+WHY = {
+    "bare": "builds a context manager and drops it: grad mode stays on",
+    "volatile": "has no effect since PyTorch 0.4: grad mode stays on",
+    "early": "ends before the model runs: grad mode is on at the call",
+}
+ADVICE = {
+    "bare": "write `with torch.no_grad():` around the model calls, or `torch.set_grad_enabled(False)`",
+    "volatile": "drop `volatile=True` and run the model under `with torch.no_grad():`",
+    "early": "move the model call into the `with` block",
+}
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    told: set[str] = set()
+    for event in facts.of(Guard):
+        if event.kind == "volatile" and event.function in told:  # one root cause, one finding
+            continue
+        if event.kind == "volatile":
+            told.add(event.function)
+        yield Report(
+            site=event.site,
+            message=f"`{event.text}` {WHY[event.kind]}, and the activations of the forward pass are saved for a "
+            "backward() that never comes",
+            advice=ADVICE[event.kind],
+            severity="warning",
+            confidence=event.certainty,
+            growth=Growth("none", "peak"),
+            trace=event.trace,
+        )

@@ -1,0 +1,32 @@
+"""MEM301: a loop-carried tensor without a graph, replaced by a new one where it could be updated in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Growth, Meta, Rebind, Report
+
+META = Meta(
+    code="MEM301",
+    name="out-of-place-update",
+    summary="A tensor is replaced by an updated copy in a hot loop where an in-place update is correct.",
+    severity="warning",
+)
+
+LARGE = ("activation", "model")
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(Rebind):
+        if event.recorded != "no" or event.alone != "yes":
+            continue
+        yield Report(
+            site=event.site,
+            message=f"`{event.op}` makes a new tensor while the old `{event.target}` is still alive: each iteration of "
+            f"`{event.loop.text}` needs the memory of both, a peak of 1.5 to 2 times the update in place",
+            advice=f"update it in place: `{event.inplace}`",
+            severity="warning" if event.size in LARGE else "note",
+            confidence=event.certainty,
+            growth=Growth("none", "peak"),
+            trace=event.trace,
+        )

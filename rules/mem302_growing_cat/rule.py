@@ -1,0 +1,55 @@
+"""MEM302: a tensor that is grown by concatenating onto itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Carry, Facts, Growth, Loop, Memory, Meta, Report, Severity, weakest
+
+META = Meta(
+    code="MEM302",
+    name="growing-cat",
+    summary="A tensor is grown by cat or stack onto itself in a loop, which copies all of it each time.",
+    severity="error",
+)
+
+LARGE = ("batch", "activation", "model")
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(Carry):
+        if event.how != "cat":
+            continue
+        graph = _keeps_graph(event)
+        memory: Memory = "device-graph" if graph else "device-tensor"
+        extra = ", and it keeps the autograd graph of every part" if graph else ""
+        yield Report(
+            site=event.site,
+            message=f"`{event.place.text}` is copied whole with {_each(event.loop)}, the old and the new one alive "
+            f"together: the peak is near twice the result and the time quadratic{extra}",
+            advice=_advice(event, graph),
+            severity=_severity(event, graph),
+            confidence=weakest(event.certainty, event.value.certainty) if graph else event.certainty,
+            growth=Growth(memory, "per-iteration" if graph else "peak"),
+            trace=(*event.value.origin, *event.trace) if graph else event.trace,
+        )
+
+
+def _keeps_graph(event: Carry) -> bool:
+    return event.value.attached in ("yes", "some") and event.value.freed in ("no", "some") and not event.needed
+
+
+def _severity(event: Carry, graph: bool) -> Severity:
+    if graph:
+        return "error"
+    small = event.value.size not in LARGE
+    return "note" if small or event.loop.trips is not None else "warning"
+
+
+def _advice(event: Carry, graph: bool) -> str:
+    part = f"{event.value.text}.detach()" if graph else event.value.text
+    return f"collect `{part}` in a list and concatenate once after the loop, or write into a tensor allocated before it"
+
+
+def _each(loop: Loop) -> str:
+    return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"

@@ -1,0 +1,51 @@
+"""MEM303: tensors of constant shape made anew in a hot loop, or made on the host and moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Allocate, Facts, Growth, Loop, Meta, Report
+
+META = Meta(
+    code="MEM303",
+    name="realloc-in-loop",
+    summary="A tensor is made on the host and moved, or made again with the same contents, in every iteration.",
+    severity="note",
+    preview=True,
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(Allocate):
+        if event.loop is None:
+            continue
+        if event.moved:
+            yield _report(
+                event,
+                f"`{event.factory}` fills a tensor on the host and `{event.moved}` copies it to the device, with "
+                f"{_each(event.loop)}: no memory is kept, but it takes many times as long as making it there",
+                f"make it on the device: pass `device=` to `{event.factory}`",
+            )
+        elif event.constant == "yes" and event.mutated == "no" and event.kept == "no":
+            yield _report(
+                event,
+                f"`{event.factory}` makes the same tensor with {_each(event.loop)}: no memory is kept, but each one "
+                "is allocated and filled again",
+                "make it once before the loop",
+            )
+
+
+def _report(event: Allocate, message: str, advice: str) -> Report:
+    return Report(
+        site=event.site,
+        message=message,
+        advice=advice,
+        severity="note",
+        confidence=event.certainty,
+        growth=Growth("none", "time"),
+        trace=event.trace,
+    )
+
+
+def _each(loop: Loop) -> str:
+    return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"

@@ -1,0 +1,28 @@
+"""MEM304: losses of independent micro-batches, summed before one backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Growth, Meta, Report, Step, SummedLosses
+
+META = Meta(
+    code="MEM304",
+    name="summed-losses",
+    summary="The losses of several batches are summed before one backward, so all their graphs are alive at once.",
+    severity="warning",
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(SummedLosses):
+        yield Report(
+            site=event.site,
+            message=f"`{event.place.text}` holds the graphs of all batches of `{event.loop.text}` until the one "
+            "backward() after it: the peak is the sum of their saved activations",
+            advice="call backward() on each batch's loss, divided by their number: the gradients add up to the same",
+            severity="warning",
+            confidence=event.certainty,
+            growth=Growth("device-graph", "peak"),
+            trace=(*event.trace, Step(event.backward, "the one backward()")),
+        )

@@ -1,0 +1,43 @@
+"""MEM401: a batch whose size is the data set's, or whose literal shape does not fit the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Growth, Meta, OversizedBatch, Report
+
+META = Meta(
+    code="MEM401",
+    name="oversized-batch",
+    summary="A whole data set goes through the device as one batch, or a literal shape exceeds its memory.",
+    severity="warning",
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(OversizedBatch):
+        message = _message(event, facts.device_memory)
+        if message is None:
+            continue
+        yield Report(
+            site=event.site,
+            message=message,
+            advice="use a batch size that does not depend on the amount of data, and go through it in several batches",
+            severity="warning",
+            confidence=event.certainty,
+            growth=Growth("device-tensor", "peak"),
+            trace=event.trace,
+        )
+
+
+def _message(event: OversizedBatch, device_memory: int | None) -> str | None:
+    if event.kind == "loader":
+        return f"`{event.text}` makes one batch of the whole data set: the peak grows with the amount of data"
+    if event.kind == "whole":
+        return f"`{event.text}` runs the model on a whole data set at once: the peak grows with the amount of data"
+    if event.bytes is None or device_memory is None or event.bytes <= device_memory:
+        return None
+    return (
+        f"`{event.text}` alone needs {event.bytes / 2**30:.1f} GiB, more than the {device_memory / 2**30:.1f} GiB "
+        "that device-memory gives"
+    )
