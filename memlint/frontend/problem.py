@@ -1,0 +1,19 @@
+"""What is wrong with a file that cannot be parsed."""
+
+from __future__ import annotations
+
+
+class SyntaxProblem(Exception):
+    """A unit that libcst cannot parse, or that is nested too deeply to analyse (MEM000).
+
+    ``line`` and ``column`` count from 1, in the file; columns in characters.
+    """
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(message, line, column)
+        self.message = message
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}: {self.message}"

@@ -1,0 +1,95 @@
+"""The units of a module: one for each top-level definition, and one for the module's own statements."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+import msgspec
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
+
+
+class UnitText(msgspec.Struct, frozen=True):
+    """The source of one unit.
+
+    ``name`` is the top-level definition's name, "" for the module's own statements, which are always the
+    unit of index 0: the whole source with the other units' lines blanked. ``start_line`` is the line of the
+    file (from 1) at which ``text`` starts; a definition's text starts at its first decorator.
+    """
+
+    name: str
+    index: int
+    start_line: int
+    text: str
+
+
+class Extent(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A top-level definition and its lines in the file, from 1, the last one included."""
+
+    name: str
+    first_line: int
+    last_line: int
+
+
+def split(text: str) -> tuple[UnitText, ...]:
+    """The units of a module's source, in source order after unit 0.
+
+    ``text`` is decoded, without byte order mark; newlines may be \\n, \\r\\n or \\r. A source that nothing can
+    parse is one unit, and `lower` says what is wrong with it. A definition that cannot be cut out stays in
+    unit 0, as do definitions below a top-level ``if``, ``try`` and the like.
+    """
+    return cut(text, extents(text))
+
+
+def extents(text: str) -> tuple[Extent, ...]:
+    """Where the top-level definitions of ``text`` are: by the host's grammar, else by libcst's."""
+    tree = host_tree(text)
+    return _libcst_extents(text) if tree is None else tree_extents(tree)
+
+
+def host_tree(text: str) -> ast.Module | None:
+    """The host's syntax tree of ``text``; None where its grammar or its limits do not reach."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def tree_extents(tree: ast.Module) -> tuple[Extent, ...]:
+    found = []
+    for node in tree.body:
+        if isinstance(node, _DEFINITIONS):
+            first = min([node.lineno, *[decorator.lineno for decorator in node.decorator_list]])
+            found.append(Extent(node.name, first, node.end_lineno or node.lineno))
+    return tuple(found)
+
+
+def cut(text: str, definitions: tuple[Extent, ...]) -> tuple[UnitText, ...]:
+    """The units of ``text`` for definitions that are known already."""
+    lines = _LINE.findall(text)
+    own = lines.copy()
+    units = []
+    for each in definitions:
+        first, last = each.first_line - 1, each.last_line
+        if _continues(lines, first - 1) or _continues(lines, last - 1):
+            continue
+        units.append(UnitText(each.name, len(units) + 1, each.first_line, "".join(lines[first:last])))
+        for number in range(first, last):
+            own[number] = "\n" if lines[number] else ""
+    return (UnitText("", 0, 1, "".join(own)), *units)
+
+
+def _continues(lines: list[str], number: int) -> bool:
+    """Whether a backslash may join the line to the next."""
+    return number >= 0 and lines[number].rstrip("\r\n").endswith("\\")
+
+
+def _libcst_extents(text: str) -> tuple[Extent, ...]:
+    from memlint.frontend.outline import extents as by_libcst
+
+    return by_libcst(text)
