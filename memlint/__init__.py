@@ -1,0 +1,32 @@
+"""memlint finds the places in PyTorch code that waste or leak memory.
+
+The public API is `lint` and `Finding`; both are imported on first use, so ``import memlint`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memlint.engine.api import lint
+    from memlint.finding import Failure, Finding, Result
+
+__version__ = "0.1.0"
+
+__all__ = ["Failure", "Finding", "Result", "__version__", "lint"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "lint":
+        from memlint.engine.api import lint
+
+        return lint
+    if name in {"Failure", "Finding", "Result"}:
+        from memlint import finding
+
+        return getattr(finding, name)
+    raise AttributeError(f"module 'memlint' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""One run of the linter: discover, analyse, ask the rules, suppress, select."""

@@ -1,0 +1,11 @@
+"""From paths to sources: which files a run looks at, what they say, and how modules are found among them."""
+
+from memlint.project.discovery import Discovery, Named, discover
+from memlint.project.patterns import Patterns
+from memlint.project.project import Project
+from memlint.project.roots import display_path, find_root
+from memlint.project.source import Source, Sources, decode
+
+__all__ = [
+    "Discovery", "Named", "Patterns", "Project", "Source", "Sources", "decode", "discover", "display_path", "find_root",
+]

@@ -1,0 +1,213 @@
+"""The configuration: ``[tool.memlint]`` in a pyproject.toml, or a memlint.toml."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from memlint.finding import Confidence, Severity
+from memlint.project import Patterns
+
+T = TypeVar("T")
+
+OWN_FILE = "memlint.toml"
+PYPROJECT = "pyproject.toml"
+
+
+class ConfigError(Exception):
+    """What is wrong with the configuration or the command line, in one sentence for the user."""
+
+
+class PerFileIgnore(msgspec.Struct, frozen=True):
+    """Findings of ``codes`` (as written) are dropped in the files that ``files`` means."""
+
+    files: Patterns
+    codes: tuple[str, ...]
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """What the configuration says; codes are as written (codes, prefixes or names), paths absolute.
+
+    ``file``: where it comes from (None: there is none). ``device_memory``: bytes.
+    """
+
+    file: Path | None = None
+    select: tuple[str, ...] | None = None
+    extend_select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: tuple[PerFileIgnore, ...] = ()
+    exclude: tuple[Patterns, ...] = ()
+    preview: bool = False
+    min_confidence: Confidence = "medium"
+    severity: Mapping[str, Severity] = {}
+    import_roots: tuple[Path, ...] = ()
+    rule_paths: tuple[Path, ...] = ()
+    device_memory: int | None = None
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """The keys and types of one file's table."""
+
+    extend: str | None = None
+    select: list[str] | None = None
+    extend_select: list[str] = []
+    ignore: list[str] | None = None
+    per_file_ignores: dict[str, list[str]] = {}
+    exclude: list[str] | None = None
+    extend_exclude: list[str] = []
+    preview: bool | None = None
+    min_confidence: Confidence | None = None
+    severity: dict[str, Severity] = {}
+    import_roots: list[str] | None = None
+    rule_paths: list[str] | None = None
+    device_memory: int | str | None = None
+
+
+KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))
+
+
+def find(start: Path) -> Path | None:
+    """The closest configuration at or above the folder ``start``: a memlint.toml, or a pyproject.toml with our table.
+
+    The search ends at the root of the repository. Raises ConfigError for a pyproject.toml that is no TOML.
+    """
+    for folder in (start, *start.parents):
+        if (folder / OWN_FILE).is_file():
+            return folder / OWN_FILE
+        pyproject = folder / PYPROJECT
+        if pyproject.is_file() and _table_of(pyproject) is not None:
+            return pyproject
+        if (folder / ".git").exists():
+            return None
+    return None
+
+
+def load(file: Path, project: Path) -> Config:
+    """The configuration in ``file``, with what it extends. ``project``: the folder that rules may come from.
+
+    Raises ConfigError, naming the key, the file and the nearest valid key.
+    """
+    config = _load(file, ())
+    for path in config.rule_paths:
+        if not path.is_dir():
+            raise ConfigError(f"{file}: `rule-paths`: {path} is not a folder")
+        if not path.resolve().is_relative_to(project.resolve()):
+            raise ConfigError(f"{file}: `rule-paths`: {path} lies outside of the project {project}")
+    return config
+
+
+def nearest(word: str, valid: Sequence[str]) -> str:
+    """The end of an error message: " (did you mean `…`?)", or nothing where no valid word is like ``word``."""
+    match = difflib.get_close_matches(word.lower(), [one.lower() for one in valid], 1, 0.5)
+    if not match:
+        return ""
+    return f" (did you mean `{next(one for one in valid if one.lower() == match[0])}`?)"
+
+
+def _load(file: Path, chain: tuple[Path, ...]) -> Config:
+    if file in chain:
+        raise ConfigError(f"{file}: `extend` comes back to this file")
+    raw = _table_of(file)
+    if raw is None:
+        raise ConfigError(f"{file}: has no [tool.memlint] table")
+    table, folder = _checked(raw, file), file.parent
+    base = Config()
+    if table.extend is not None:
+        extended = (folder / Path(table.extend).expanduser()).resolve()
+        if not extended.is_file():
+            raise ConfigError(f"{file}: `extend`: there is no file {extended}")
+        base = _load(extended, (*chain, file))
+    exclude = base.exclude if table.exclude is None else (patterns(folder, table.exclude, f"{file}: `exclude`"),)
+    return Config(
+        file=file,
+        select=_either(_codes(table.select), base.select),
+        extend_select=base.extend_select + tuple(table.extend_select),
+        ignore=_either(_codes(table.ignore), base.ignore),
+        per_file_ignores=base.per_file_ignores + tuple(
+            PerFileIgnore(patterns(folder, [pattern], f"{file}: `per-file-ignores`"), tuple(codes))
+            for pattern, codes in table.per_file_ignores.items()
+        ),
+        exclude=(*exclude, patterns(folder, table.extend_exclude, f"{file}: `extend-exclude`")),
+        preview=_either(table.preview, base.preview),
+        min_confidence=_either(table.min_confidence, base.min_confidence),
+        severity={**base.severity, **table.severity},
+        import_roots=_either(_folders(folder, table.import_roots), base.import_roots),
+        rule_paths=_either(_folders(folder, table.rule_paths), base.rule_paths),
+        device_memory=_either(_bytes(table.device_memory, file), base.device_memory),
+    )  # fmt: skip
+
+
+def _checked(raw: dict[str, Any], file: Path) -> _Table:
+    for key in raw:
+        if key not in KEYS:
+            raise ConfigError(f"{file}: unknown key `{key}`{nearest(key, KEYS)}")
+    try:
+        return msgspec.convert(raw, _Table)
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at ")
+        key = re.sub(r"^`?key in |`$|^`?\$\.?|[`$]", "", place).removeprefix(".") or "?"
+        raise ConfigError(f"{file}: `{key}`: {what[:1].lower()}{what[1:]}") from None
+
+
+def _table_of(file: Path) -> dict[str, Any] | None:
+    """The table of memlint in a TOML file, or None where a pyproject.toml has none."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        data = tomllib.loads(file.read_text("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: not valid TOML: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    tool = data.get("tool", {})
+    table = tool.get("memlint") if isinstance(tool, dict) else None
+    if table is None and file.name != PYPROJECT:
+        table = {key: value for key, value in data.items() if key != "tool"}
+    if table is not None and not isinstance(table, dict):
+        raise ConfigError(f"{file}: `tool.memlint` must be a table")
+    return table
+
+
+def patterns(folder: Path, lines: Sequence[str], where: str) -> Patterns:
+    """Gitignore patterns relative to ``folder``. Raises ConfigError for one that means nothing."""
+    result = Patterns(folder, tuple(line.removeprefix("./") for line in lines))
+    try:
+        result.match(folder / "_")
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    return result
+
+
+def _either(value: T | None, other: T) -> T:
+    return other if value is None else value
+
+
+def _codes(codes: list[str] | None) -> tuple[str, ...] | None:
+    return None if codes is None else tuple(codes)
+
+
+def _folders(folder: Path, names: list[str] | None) -> tuple[Path, ...] | None:
+    return None if names is None else tuple(folder / name for name in names)
+
+
+_UNITS = {"": 1, "b": 1}
+_UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
+_UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
+
+
+def _bytes(value: int | str | None, file: Path) -> int | None:
+    """Bytes from a number of them or a text such as "80 GiB" (KB, MB, GB count in thousands)."""
+    if value is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(value).lower())
+    if match is None or match[2] not in _UNITS or float(match[1]) == 0:
+        raise ConfigError(f"{file}: `device-memory`: {value!r} is no amount of memory; write for example \"80 GiB\"")
+    return int(float(match[1]) * _UNITS[match[2]])

@@ -1,0 +1,109 @@
+"""The rules: one folder each, loaded by path, ours and users' alike."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+
+from memlint.config import ConfigError
+from memlint.sdk import Facts, Meta, Report
+
+ROOM = re.compile(r"mem\d{3}_[a-z0-9_]+")
+CODE = re.compile(r"[A-Z]{2,8}\d{3,4}")
+
+
+class Room(msgspec.Struct, frozen=True):
+    """One rule. ``page`` is its README.md."""
+
+    meta: Meta
+    check: Callable[[Facts], Iterable[Report]]
+    folder: Path
+
+    @property
+    def page(self) -> Path:
+        return self.folder / "README.md"
+
+
+#: codes that the engine itself speaks; their rooms, where there are any, hold the page only
+META_RULES = (
+    Meta(code="MEM000", name="unreadable-code", summary="The file cannot be parsed", severity="error"),
+    Meta(code="MEM001", name="unused-suppression", summary="A suppression suppresses nothing", severity="warning"),
+    Meta(code="MEM002", name="unknown-suppression", summary="A suppression names no rule", severity="warning"),
+)
+
+
+def own_rooms() -> Path:
+    """The folder of our own rooms: the one beside the package in a checkout, which wins, else the one inside it."""
+    package = Path(__file__).resolve().parent.parent
+    beside = package.parent / "rules"
+    return beside if beside.is_dir() and (package.parent / "pyproject.toml").is_file() else package / "rules"
+
+
+def load_rooms(extra: Sequence[Path] = ()) -> dict[str, Room]:
+    """Every rule by code, in order of code: ours, then those in the folders ``extra``.
+
+    Raises ConfigError for a room that cannot be loaded, and for two with one code or name.
+    """
+    rooms: dict[str, Room] = {}
+    names: dict[str, str] = {}
+    for place in (own_rooms(), *extra):
+        for room in _rooms_in(place):
+            code, name = room.meta.code, room.meta.name
+            if code in rooms:
+                raise ConfigError(f"two rules have the code {code}: {rooms[code].folder} and {room.folder}")
+            if name in names:
+                raise ConfigError(f"two rules have the name {name}: {rooms[names[name]].folder} and {room.folder}")
+            rooms[code], names[name] = room, code
+    for meta in META_RULES:
+        rooms.setdefault(meta.code, Room(meta, _nothing, own_rooms()))
+    return dict(sorted(rooms.items()))
+
+
+def _nothing(facts: Facts) -> Iterator[Report]:
+    return iter(())
+
+
+def _rooms_in(place: Path) -> Iterator[Room]:
+    if not place.is_dir():
+        return
+    for folder in sorted(place.iterdir()):
+        if ROOM.fullmatch(folder.name) and (folder / "rule.py").is_file():
+            yield _load(folder)
+
+
+def _load(folder: Path) -> Room:
+    try:
+        module = _module(folder)
+    except Exception as error:  # a rule is a program, and may fail in any way
+        raise ConfigError(f"the rule in {folder} cannot be loaded: {type(error).__name__}: {error}") from error
+    meta, check = getattr(module, "META", None), getattr(module, "check", None)
+    if not isinstance(meta, Meta) or not callable(check):
+        raise ConfigError(f"the rule in {folder} must define `META = Meta(…)` and `check(facts)`")
+    expected = folder.name.partition("_")[0].upper()
+    if not CODE.fullmatch(meta.code) or meta.code != expected:
+        raise ConfigError(f"the rule in {folder} has the code {meta.code!r}; its folder's name says {expected}")
+    return Room(meta, check, folder)
+
+
+def _module(folder: Path) -> ModuleType:
+    # unique also where a user's room is named like one of ours
+    name = f"memlint_room_{folder.name}_{abs(hash(str(folder))):x}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, folder / "rule.py")
+    if spec is None or spec.loader is None:
+        raise ImportError("not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

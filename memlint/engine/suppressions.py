@@ -1,0 +1,145 @@
+"""Comments that suppress findings, found by the tokenizer (never in a string)."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+_NOQA = re.compile(
+    r"#\s*noqa(?:\s*:\s*(?P<codes>[A-Za-z]+\d+\w*(?:[\s,]+[A-Za-z]+\d+\w*)*))?(?!\w)(?P<rest>.*?)(?=#\s*(?:noqa|memlint)\b|$)",
+    re.IGNORECASE,
+)
+_OURS = re.compile(r"#\s*memlint\s*:\s*(?P<word>[A-Za-z][\w-]*)\s*(?:\[(?P<codes>[^\]]*)\])?(?P<rest>.*?)(?=#\s*(?:noqa|memlint)\b|$)")
+
+By = Literal["noqa", "ignore", "ignore-file"]
+
+
+class Suppression(msgspec.Struct, frozen=True):
+    """One comment. ``codes`` are as written; empty for a bare ``# noqa``, which means every rule.
+
+    It covers findings that begin on the lines ``first`` to ``last``; ``line`` and ``column`` (from 1) are its own
+    place, ``end_column`` the column after it.
+    """
+
+    by: By
+    codes: tuple[str, ...]
+    reason: str | None
+    line: int
+    column: int
+    end_column: int
+    first: int
+    last: int
+
+
+class Malformed(msgspec.Struct, frozen=True):
+    """A comment that looks like one of ours and is none; ``problem`` says why."""
+
+    line: int
+    column: int
+    end_column: int
+    problem: str
+
+
+class Comments(msgspec.Struct, frozen=True):
+    suppressions: tuple[Suppression, ...] = ()
+    malformed: tuple[Malformed, ...] = ()
+
+
+def worth_reading(text: str) -> bool:
+    """Whether a file may hold a suppression at all: a cheap test before the tokenizer."""
+    lower = text.lower()
+    return "noqa" in lower or "memlint" in lower
+
+
+def read(text: str) -> Comments:
+    """The suppressions of a file. Where the tokenizer gives up, those before that place."""
+    if not worth_reading(text):
+        return Comments()
+    suppressions: list[Suppression] = []
+    malformed: list[Malformed] = []
+    for comment, first, last in _comments(text):
+        for found in _parse(comment, first, last):
+            if isinstance(found, Malformed):
+                malformed.append(found)
+            else:
+                suppressions.append(found)
+    return Comments(tuple(suppressions), tuple(malformed))
+
+
+def _comments(text: str) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
+    """Each comment with the lines that it covers.
+
+    Behind code: its statement, if it stands on the first or the last line of it, else its own line. Alone on a line:
+    the next statement, decorators and the definition under them counting as one.
+    """
+    inside: list[tokenize.TokenInfo] = []
+    waiting: list[tokenize.TokenInfo] = []
+    first = 0  # line of the statement that is being read; 0 between statements
+    decorators = 0  # line of the first decorator above it; 0 for none
+    is_decorator = False
+    for token in _tokens(text):
+        if token.type == tokenize.COMMENT:
+            (inside if first else waiting).append(token)
+        elif token.type == tokenize.NEWLINE:
+            last = token.start[0]
+            for comment in inside:
+                line = comment.start[0]
+                yield (comment, first, last) if line in (first, last) else (comment, line, line)
+            if is_decorator:
+                decorators = decorators or first
+            else:
+                for comment in waiting:
+                    yield comment, decorators or first, last
+                waiting, decorators = [], 0
+            inside, first = [], 0
+        elif not first and token.type not in _LAYOUT:
+            first, is_decorator = token.start[0], token.string == "@"
+    for comment in (*inside, *waiting):
+        yield comment, comment.start[0], comment.start[0]
+
+
+_LAYOUT = frozenset({
+    tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER, tokenize.COMMENT,
+})  # fmt: skip
+
+
+def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
+    try:
+        yield from tokenize.generate_tokens(io.StringIO(text, newline=None).readline)
+    except (tokenize.TokenError, SyntaxError, RecursionError):
+        return  # newer grammar than this Python's, or broken code: MEM000 speaks of the latter
+
+
+def _parse(comment: tokenize.TokenInfo, first: int, last: int) -> Iterator[Suppression | Malformed]:
+    """What one comment says; ``# noqa: E501  # memlint: ignore[MEM101]`` says two things."""
+    text, (line, start) = comment.string, comment.start
+    end = start + 1 + len(text)
+    for match in _NOQA.finditer(text):
+        codes = _split(match["codes"])
+        yield Suppression("noqa", codes, _reason(match["rest"]), line, start + 1 + match.start(), end, first, last)
+    for match in _OURS.finditer(text):
+        column, word, codes = start + 1 + match.start(), match["word"].lower(), _split(match["codes"])
+        if word not in ("ignore", "ignore-file"):
+            # prose may begin with "memlint:"; a bracket says that a directive is meant
+            if match["codes"] is not None:
+                problem = f"unknown directive `{match['word']}`; there are `ignore[…]` and `ignore-file[…]`"
+                yield Malformed(line, column, end, problem)
+        elif not codes:
+            yield Malformed(line, column, end, f"`{word}` names no rule; write `{word}[MEM101]`")
+        else:
+            by: By = "ignore" if word == "ignore" else "ignore-file"
+            yield Suppression(by, codes, _reason(match["rest"]), line, column, end, first, last)
+
+
+def _split(codes: str | None) -> tuple[str, ...]:
+    return tuple(code for code in re.split(r"[\s,]+", codes or "") if code)
+
+
+def _reason(rest: str) -> str | None:
+    _, dashes, reason = rest.partition("--")
+    return reason.strip() or None if dashes else None

@@ -1,0 +1,163 @@
+"""From the paths that a user names to the files of a project, and what was left out and why."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from memlint.finding import Failure, Skipped
+from memlint.project.listing import NOTEBOOK, SUFFIXES, Listing, list_files, walk
+from memlint.project.patterns import Patterns, first_match
+from memlint.project.project import Project
+from memlint.project.roots import display_path, outside_packages
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A path as the user named it, made absolute. ``content``: what it holds, where that is not on the disk (stdin)."""
+
+    path: Path
+    content: bytes | None = None
+
+
+class Discovery(msgspec.Struct, frozen=True):
+    """``said``: skipped files that the user named, which are mentioned even without --verbose."""
+
+    project: Project
+    failures: tuple[Failure, ...]
+    skipped: tuple[Skipped, ...]
+    said: tuple[Skipped, ...]
+
+
+class _Found(msgspec.Struct):
+    linted: list[Path]
+    context: list[Path]
+    failures: list[Failure]
+    skipped: dict[Path, str]
+    said: dict[Path, str]
+
+
+def discover(
+    root: Path,
+    named: Sequence[Named],
+    *,
+    cwd: Path,
+    excludes: Iterable[Patterns] = (),
+    force_exclude: bool = False,
+    import_roots: Iterable[Path] = (),
+) -> Discovery:
+    """The project at ``root`` with the files that ``named`` mean.
+
+    Named folders are searched; named files are taken as they are, ``excludes`` or not, unless
+    ``force_exclude``. A path that is not there, or is no Python file, is a failure.
+    """
+    excludes = tuple(excludes)
+    listing = list_files(root)
+    found = _Found([], [path for path in listing.python if first_match(excludes, path) is None], [], {}, {})
+    given: dict[Path, bytes] = {}
+    for one in named:
+        path = one.path
+        if one.content is not None:
+            given[path] = one.content
+            _take_file(path, found, excludes, force_exclude)
+        elif path.is_dir():
+            _take_folder(path, listing, found, excludes, cwd)
+        elif (problem := _problem(path)) is not None:
+            found.failures.append(Failure(display_path(path, cwd), problem))
+        else:
+            _take_file(path, found, excludes, force_exclude)
+    found.context += _context_of_strangers(found, listing, cwd)
+    project = Project(root, cwd, found.linted, found.context, import_roots, given)
+    return Discovery(project, tuple(found.failures), _rows(found.skipped, cwd), _rows(found.said, cwd))
+
+
+def _take_file(path: Path, found: _Found, excludes: tuple[Patterns, ...], force_exclude: bool) -> None:
+    pattern = first_match(excludes, path) if force_exclude else None
+    if pattern is None:
+        found.linted.append(path)
+    else:
+        found.said[path] = f"excluded by `{pattern}` (--force-exclude)"
+
+
+def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[Patterns, ...], cwd: Path) -> None:
+    below = listing.below(folder)
+    if not below.python:
+        # nothing there that git knows: an ignored place, which the user has asked for all the same
+        below = walk(folder)
+        found.context += (path for path in below.python if first_match(excludes, path) is None)
+    skipped = dict(below.skipped)
+    skipped.update((path, "a notebook") for path in below.notebooks)
+    taken = []
+    for path in below.python:
+        pattern = first_match(excludes, path)
+        if pattern is None:
+            taken.append(path)
+        else:
+            skipped[path] = f"excluded by `{pattern}`"
+    found.linted += taken
+    found.skipped.update(skipped)
+    if not taken and any(path.name.endswith(SUFFIXES) for path in skipped):
+        found.failures.append(Failure(display_path(folder, cwd), _nothing_left(skipped)))
+
+
+def _nothing_left(skipped: Mapping[Path, str]) -> str:
+    reasons = sorted({reason for path, reason in skipped.items() if path.name.endswith(SUFFIXES)})
+    count = sum(path.name.endswith(SUFFIXES) for path in skipped)
+    return f"no file was checked: {count} skipped ({'; '.join(reasons[:3])})"
+
+
+def _problem(path: Path) -> str | None:
+    """Why a named path that is no folder cannot be linted, or None."""
+    if not path.exists():
+        try:
+            near = difflib.get_close_matches(path.name, [child.name for child in path.parent.iterdir()], 1)
+        except OSError:
+            near = []
+        return "no such file or directory" + (f"; did you mean {near[0]}?" if near else "")
+    if path.suffix == NOTEBOOK:
+        return "a notebook: only Python files are read (`jupyter nbconvert --to script` makes one)"
+    if path.suffix in (".py", ".pyw", ".pyi") or _has_python_shebang(path):
+        return None
+    return "not a Python file"
+
+
+def _has_python_shebang(path: Path) -> bool:
+    if path.suffix or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            first = file.readline(200)
+    except OSError:
+        return True  # reading it will fail in the same way, and say why
+    return first.startswith(b"#!") and b"python" in first
+
+
+def _context_of_strangers(found: _Found, listing: Listing, cwd: Path) -> list[Path]:
+    """The context of named files that the project does not list (they are gitignored, or outside of it)."""
+    known = {*listing.python, *found.context}
+    strangers = sorted({path.parent for path in found.linted if path not in known})
+    listed_folders = {parent for path in listing.python for parent in path.parents}
+    context: list[Path] = []
+    done: set[Path] = set()
+    for folder in strangers:
+        if folder in listed_folders:
+            continue
+        base = outside_packages(folder)
+        # `cd` into an unpacked tree makes that tree the context; else the outermost package, or the file's folder
+        base = cwd if folder.is_relative_to(cwd) and cwd not in listed_folders else folder if base == folder else _package(folder)
+        if base not in done:
+            done.add(base)
+            context += walk(base).python
+    return context
+
+
+def _package(folder: Path) -> Path:
+    """The outermost package around ``folder``."""
+    outside = outside_packages(folder)
+    return next(parent for parent in (folder, *folder.parents) if parent.parent == outside)
+
+
+def _rows(rows: Mapping[Path, str], cwd: Path) -> tuple[Skipped, ...]:
+    return tuple(Skipped(display_path(path, cwd), reason) for path, reason in sorted(rows.items()))

@@ -1,0 +1,195 @@
+"""The files below a folder: as git sees them, or by walking."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from memlint.project.patterns import Patterns
+
+#: folders that hold no code of the project, wherever they are
+DEFAULT_EXCLUDES = frozenset({
+    ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".memlint_cache", ".mypy_cache", ".nox",
+    ".pytest_cache", ".ruff_cache", ".svn", ".tox", ".venv", "__pycache__", "__pypackages__", "node_modules",
+    "site-packages", "venv",
+})  # fmt: skip
+#: the default excludes that nobody misses: leaving them out is not worth a word
+_NOISE = DEFAULT_EXCLUDES - {".venv", "venv", "node_modules", "site-packages", ".tox", ".nox"}
+NOTEBOOK = ".ipynb"
+SUFFIXES = (".py", ".pyw", NOTEBOOK)
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """``python`` and ``notebooks`` are absolute; ``skipped`` says what was left out of them."""
+
+    python: tuple[Path, ...]
+    notebooks: tuple[Path, ...]
+    skipped: tuple[tuple[Path, str], ...]
+
+    def below(self, folder: Path) -> Listing:
+        """What of it lies below ``folder``."""
+        prefix = str(folder) + os.sep
+        return Listing(
+            tuple(path for path in self.python if str(path).startswith(prefix)),
+            tuple(path for path in self.notebooks if str(path).startswith(prefix)),
+            tuple(row for row in self.skipped if str(row[0]).startswith(prefix)),
+        )
+
+
+def list_files(folder: Path) -> Listing:
+    """The files below ``folder`` that are not ignored: by ``git ls-files``, else by a walk that reads .gitignore."""
+    listed = _git_files(folder)
+    return walk(folder) if listed is None else _from_git(folder, listed)
+
+
+def walk(folder: Path) -> Listing:
+    """The files below ``folder``, found without git; no symlink is followed twice or back into the folder."""
+    found: list[Path] = []
+    skipped: list[tuple[Path, str]] = []
+    real_root = os.path.realpath(folder)
+    seen: set[str] = set()
+    stack: list[tuple[Path, tuple[Patterns, ...]]] = [(folder, ())]
+    while stack:
+        current, ignores = stack.pop()
+        real = os.path.realpath(current)
+        if real in seen:
+            continue
+        seen.add(real)
+        try:
+            entries = list(os.scandir(current))
+        except OSError as error:
+            skipped.append((current, f"cannot be listed: {error.strerror}"))
+            continue
+        names = {entry.name for entry in entries}
+        if ".gitignore" in names:
+            ignores = (*ignores, *_gitignore(current))
+        for entry in entries:
+            path, is_folder = Path(entry.path), entry.is_dir()
+            if not is_folder and not entry.name.endswith(SUFFIXES):
+                continue
+            reason = _folder_reason(path, names) if is_folder else None
+            if reason is None and _ignored(ignores, path, folder=is_folder):
+                reason = "gitignored"
+            if reason is not None:
+                skipped.append((path, reason))
+            elif entry.is_symlink() and _leads_into(path, real_root):
+                continue  # what it leads to is listed under its own name
+            elif is_folder:
+                stack.append((path, ignores))
+            else:
+                found.append(path)
+    return _listing(found, skipped)
+
+
+def _leads_into(link: Path, real_root: str) -> bool:
+    target = os.path.realpath(link)
+    return target == real_root or target.startswith(real_root + os.sep)
+
+
+def _listing(found: Iterable[Path], skipped: Iterable[tuple[Path, str]]) -> Listing:
+    paths = sorted(set(found))
+    return Listing(
+        tuple(path for path in paths if not path.name.endswith(NOTEBOOK)),
+        tuple(path for path in paths if path.name.endswith(NOTEBOOK)),
+        tuple(sorted(row for row in set(skipped) if row[0].name not in _NOISE)),
+    )
+
+
+def _folder_reason(path: Path, siblings: set[str]) -> str | None:
+    """Why a folder is left out whole, or None."""
+    if path.name in DEFAULT_EXCLUDES:
+        return f"folders named {path.name} are not searched"
+    if (path / "pyvenv.cfg").is_file():
+        return "a virtual environment"
+    # a folder named build is often code; setuptools' output has these two marks
+    if path.name == "build" and "setup.py" in siblings | {"pyproject.toml"}:
+        if any(child.name == "lib" or child.name.startswith(("bdist.", "lib.")) for child in path.iterdir()):
+            return "setuptools' build output"
+    return None
+
+
+def _ignored(ignores: tuple[Patterns, ...], path: Path, *, folder: bool) -> bool:
+    """Whether the .gitignore files above ``path`` leave it out; the deepest that speaks decides."""
+    verdicts = (patterns.verdict(path, folder=folder) for patterns in reversed(ignores))
+    return next((verdict for verdict in verdicts if verdict is not None), False)
+
+
+def _gitignore(folder: Path) -> tuple[Patterns, ...]:
+    try:
+        lines = (folder / ".gitignore").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ()
+    patterns = Patterns(folder, tuple(line for line in lines if line.strip() and line.strip() != "!"))
+    return (patterns,) if patterns.lines else ()
+
+
+def _git_files(folder: Path) -> list[str] | None:
+    """Tracked and untracked files that are not ignored, relative to ``folder``; None without git or a work tree."""
+    # hooks export GIT_DIR and GIT_INDEX_FILE, which would answer for another repository
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    # a repository's own fsmonitor is a program: linting runs nothing of the linted project
+    command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-c", "-o", "--exclude-standard", "-z"]
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+    except OSError:
+        return None
+    if done.returncode:
+        return None
+    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+
+
+def _from_git(folder: Path, listed: list[str]) -> Listing:
+    found: list[Path] = []
+    skipped: list[tuple[Path, str]] = []
+    nested: set[Path] = set()
+    reasons: dict[str, str | None] = {}
+    real_root = os.path.realpath(folder)
+    for name in listed:
+        if not name.endswith(SUFFIXES):
+            # another repository inside this one: untracked (a trailing slash) or a submodule (no suffix to go by)
+            if name.endswith("/") or ("." not in name.rpartition("/")[2] and (folder / name).is_dir()):
+                nested.add(folder / name)
+            continue
+        left_out = _left_out(folder, name.rpartition("/")[0], reasons)
+        path = folder / name
+        if left_out is not None:
+            skipped.append(left_out)
+        elif _is_listed_file(path, real_root):
+            found.append(path)
+    for repository in sorted(nested):
+        reason = _folder_reason(repository, set())
+        if repository.is_symlink():
+            reason = "a symlink to a folder"
+        if reason is not None:
+            skipped.append((repository, reason))
+            continue
+        inner = list_files(repository)
+        found += inner.python + inner.notebooks
+        skipped += inner.skipped
+    return _listing(found, skipped)
+
+
+def _is_listed_file(path: Path, real_root: str) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:  # git still lists a file that was deleted
+        return False
+    return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and path.is_file() and not _leads_into(path, real_root))
+
+
+def _left_out(folder: Path, parent: str, reasons: dict[str, str | None]) -> tuple[Path, str] | None:
+    """The outermost folder on the way to ``parent`` (relative, ``/`` between parts) that is left out, and why."""
+    parts = parent.split("/") if parent else []
+    for end in range(1, len(parts) + 1):
+        part = "/".join(parts[:end])
+        if part not in reasons:
+            reasons[part] = _folder_reason(folder / part, set())
+        reason = reasons[part]
+        if reason is not None:
+            return folder / part, reason
+    return None

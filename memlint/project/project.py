@@ -1,0 +1,90 @@
+"""One project: its files, and which of them a dotted module name means."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from memlint.project.roots import display_path, outside_packages
+from memlint.project.source import Source, Sources
+
+
+class Project:
+    """The Python files of one project.
+
+    ``root``: its folder. ``sources``: all of its files by display path, read on first use. ``linted``: the keys that
+    findings are reported on, in order. ``import_roots``: the folders that absolute imports start from: the
+    root, its ``src/``, configured ones, those around the packages of linted files, and each script's own.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        cwd: Path,
+        linted: Iterable[Path],
+        context: Iterable[Path],
+        extra_roots: Iterable[Path] = (),
+        given: Mapping[Path, bytes] | None = None,
+    ) -> None:
+        """``linted`` and ``context`` are absolute paths of files; ``given`` holds contents that are not on the disk."""
+        self.root = root
+        linted = tuple(dict.fromkeys(linted))
+        self._keys = {path: display_path(path, cwd) for path in sorted({*linted, *context})}
+        self.linted: tuple[str, ...] = tuple(sorted(self._keys[path] for path in linted))
+        contents = {self._keys[path]: raw for path, raw in (given or {}).items()}
+        self.sources: Mapping[str, Source] = Sources(
+            {key: path for path, key in self._keys.items()}, frozenset(self.linted), contents
+        )
+        self._paths = {key: path for path, key in self._keys.items()}
+        self._by_name = {str(path): key for path, key in self._keys.items()}
+        folders = sorted({path.parent for path in linted})
+        self._packages = {folder for folder in {path.parent for path in self._keys} if self._is_package(folder)}
+        own = (folder if folder not in self._packages else outside_packages(folder) for folder in folders)
+        self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((root, root / "src", *extra_roots, *own)))
+        self._resolved: dict[tuple[str, Path, int], str | None] = {}
+
+    def relative(self, display: str) -> str:
+        """The path of a file from the project's root (for what must not depend on the working directory)."""
+        path = self._paths[display]
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
+
+    def resolve(self, module: str, importer: str, level: int) -> str | None:
+        """The source that ``module`` means in the file ``importer`` (a key), or None where it is not of this project.
+
+        ``level`` counts the dots of a relative import; ``module`` may then be empty. A package is its
+        ``__init__.py``. An absolute name is looked up as Python would when the file is run from its
+        project: beside a script, then in the import roots, then in the folders above the importer that are no
+        packages (repositories whose code starts in a subfolder).
+        """
+        folder = self._paths[importer].parent
+        asked = (module, folder, level)
+        if asked not in self._resolved:
+            self._resolved[asked] = self._relative(module, folder, level) if level else self._absolute(module, folder)
+        return self._resolved[asked]
+
+    def _relative(self, module: str, folder: Path, level: int) -> str | None:
+        for _ in range(level - 1):
+            if folder in (self.root, folder.parent):
+                return None
+            folder = folder.parent
+        return self._at(folder, module)
+
+    def _absolute(self, module: str, folder: Path) -> str | None:
+        if folder not in self._packages and (found := self._at(folder, module)):
+            return found
+        for root in self.import_roots:
+            if found := self._at(root, module):
+                return found
+        if module.partition(".")[0] in sys.stdlib_module_names:
+            return None
+        above = (parent for parent in folder.parents if parent.is_relative_to(self.root))
+        return next((found for parent in above if parent not in self._packages and (found := self._at(parent, module))), None)
+
+    def _at(self, folder: Path, module: str) -> str | None:
+        base = "/".join((str(folder), *module.split("."))) if module else str(folder)
+        candidates = (f"{base}/__init__.py", f"{base}.py") if module else (f"{base}/__init__.py",)
+        return next((self._by_name[name] for name in candidates if name in self._by_name), None)
+
+    def _is_package(self, folder: Path) -> bool:
+        return folder / "__init__.py" in self._keys

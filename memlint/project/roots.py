@@ -1,0 +1,55 @@
+"""Where a project begins, and what a file in it is called."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+MARKERS = ("pyproject.toml", "setup.py", ".git")
+
+
+def find_root(path: Path, cwd: Path) -> Path:
+    """The project that ``path`` (absolute) belongs to.
+
+    It is the nearest folder at or above it with a pyproject.toml, setup.py or .git; else the working directory where
+    ``path`` lies below it; else the folder of the outermost package around it. A marker in the home
+    directory or in ``/`` (dotfiles under git) makes no project of everything below it.
+    """
+    folder = path if path.is_dir() else path.parent
+    too_wide = _too_wide()
+    for candidate in (folder, *folder.parents):
+        if candidate in too_wide and candidate != folder:
+            continue
+        if any((candidate / marker).exists() for marker in MARKERS):
+            return candidate
+    if cwd not in too_wide and folder.is_relative_to(cwd):
+        return cwd
+    return outside_packages(folder)
+
+
+def outside_packages(folder: Path) -> Path:
+    """The nearest folder at or above ``folder`` that is no package: where an import of it would start."""
+    while (folder / "__init__.py").is_file() and folder.parent != folder:
+        folder = folder.parent
+    return folder
+
+
+def display_path(path: Path, cwd: Path) -> str:
+    """``path`` relative to the working directory where it lies below it, else absolute, with ``/`` between the parts."""
+    shown = path.relative_to(cwd) if path.is_relative_to(cwd) else path
+    text = shown.as_posix()
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a file name that is no UTF-8 must not break the JSON
+        return os.fsencode(text).decode("utf-8", "backslashreplace")
+    return text
+
+
+def _too_wide() -> frozenset[Path]:
+    places = {Path(tempfile.gettempdir()), Path(Path.cwd().anchor)}
+    try:
+        places.add(Path.home())
+    except RuntimeError:  # no home directory, in some containers
+        pass
+    return frozenset(places)

@@ -1,0 +1,87 @@
+"""The text of one file, read when it is first asked for."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One Python file. ``path`` is absolute, ``display`` what messages call it.
+
+    ``text`` is decoded by the declared encoding, without a BOM and with its newlines as they are; it is empty
+    where the file cannot be read, and ``unreadable`` says why. ``linted``: findings are reported on it
+    (the other files of a project are context).
+    """
+
+    path: Path
+    display: str
+    text: str
+    linted: bool
+    unreadable: str | None = None
+
+
+class Sources(Mapping[str, Source]):
+    """The files of a project by display path, in order; each is read on first use and then kept."""
+
+    def __init__(self, paths: Mapping[str, Path], linted: frozenset[str], given: Mapping[str, bytes] | None = None) -> None:
+        self._paths = paths
+        self._linted = linted
+        #: contents that do not come from the disk (standard input)
+        self._given = dict(given or {})
+        self._read: dict[str, Source] = {}
+
+    def __getitem__(self, display: str) -> Source:
+        source = self._read.get(display)
+        if source is None:
+            source = self._read[display] = self._load(display)
+        return source
+
+    def __contains__(self, display: object) -> bool:
+        return display in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def path(self, display: str) -> Path:
+        """The absolute path of a file, which is not read."""
+        return self._paths[display]
+
+    def _load(self, display: str) -> Source:
+        path, linted = self._paths[display], display in self._linted
+        try:
+            raw = self._given[display] if display in self._given else path.read_bytes()
+            return Source(path, display, decode(raw), linted)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            return Source(path, display, "", linted, reason[:1].lower() + reason[1:])
+        except (SyntaxError, LookupError, UnicodeError) as error:
+            return Source(path, display, "", linted, _encoding_reason(error))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # what was read stays behind: a worker process reads the few files that it needs
+        return Sources, (self._paths, self._linted, self._given)
+
+
+def decode(raw: bytes) -> str:
+    """The text of a Python file: BOM and coding cookie honoured, newlines kept.
+
+    Raises SyntaxError for an unknown or contradictory encoding, UnicodeDecodeError for bytes that are not in it.
+    """
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+    return raw.decode(encoding)
+
+
+def _encoding_reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        line = error.object.count(b"\n", 0, error.start) + 1
+        byte = error.object[error.start]
+        return f"not valid {error.encoding} (byte 0x{byte:02x} in line {line}); declare the encoding or convert the file"
+    return f"cannot be decoded: {error}"
