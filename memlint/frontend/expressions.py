@@ -260,7 +260,7 @@ def _dict_comprehension(low: Lowering, node: cst.DictComp) -> ir.Expr:
     return ir.Comprehension(at, "dict", value, key, _fors(low, node.for_in))
 
 
-def _starred_dict_comprehension(low: Lowering, node: Any) -> ir.Expr:
+def _starred_dict_comprehension(low: Lowering, node: cst.StarredDictComp) -> ir.Expr:
     """``{**d for d in ds}`` (PEP 798): the element is the mapping, without a key."""
     at = low.enter(node)
     element = low.expr(node.value)
@@ -345,6 +345,5 @@ _EXPRESSIONS: dict[type[cst.CSTNode], Callable[[Lowering, Any], ir.Expr]] = {
     cst.NamedExpr: _walrus,
     cst.Await: _await,
     cst.Yield: _yield,
+    cst.StarredDictComp: _starred_dict_comprehension,
 }
-if hasattr(cst, "StarredDictComp"):
-    _EXPRESSIONS[cst.StarredDictComp] = _starred_dict_comprehension

@@ -11,6 +11,8 @@ from memlint.frontend.statements import statements
 from memlint.frontend.units import UnitText
 from memlint.ir import nodes as ir
 
+__all__ = ["SyntaxProblem", "in_file", "lower"]
+
 
 def lower(unit: UnitText) -> ir.Unit:
     """What ``unit`` says. Ordinals count in source order, parents first, and are the same in every run.

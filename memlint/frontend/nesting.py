@@ -16,24 +16,75 @@ MAX_DEPTH = 500
 #: ``elif`` nests as well: each is an If in the orelse of the one before.
 MAX_ELIFS = 500
 
-_TOKEN = re.compile(
-    r"""(?P<string>\"{3}(?:[^\\"]|\\.|\"(?!\"\"))*\"{3}|'{3}(?:[^\\']|\\.|'(?!''))*'{3}"""
-    r"""|\"(?:[^\\\n"]|\\.)*\"|'(?:[^\\\n']|\\.)*')"""
-    r"""|\#[^\n]*|\\\n|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<comma>,)|(?P<newline>\n)|(?P<colon>:)"""
-    r"""|(?P<lambda>\blambda\b)|(?P<link>[.]|[-+*/%@&|^~<>=!]+|\b(?:not|if|and|or|in|is|await|yield|from)\b)""",
+_STRING = (
+    r'"{3}[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"{3}'
+    r"|'{3}[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'{3}"
+    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+    r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
+)
+_SKIPPED = r"\#[^\n]*|\\\n"
+_LAYOUT = re.compile(
+    rf"{_SKIPPED}|(?P<string>{_STRING})|(?P<flat>\([^()\[\]{{}}\"'\#\\]*\))|(?P<open>[(\[{{])|(?P<close>[)\]}}])"
+    r"|(?P<newline>\n)",
     re.DOTALL,
 )
+_TOKEN = re.compile(
+    rf"{_SKIPPED}|(?P<string>{_STRING})|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<comma>,)|(?P<colon>:)"
+    r"|(?P<lambda>\blambda\b)|(?P<link>[.]|[-+*/%@&|^~<>=!]+|\b(?:not|if|and|or|in|is|await|yield|from)\b)",
+    re.DOTALL,
+)
+_BRACE = re.compile(r"[{}]")
+#: A statement of fewer characters nests less than matters, brackets apart.
+_SHORT = 200
 
 
 def depth(text: str) -> tuple[int, int]:
     """An upper bound of what nests in the expressions of ``text``: (brackets, everything).
 
-    ``text`` has \\n newlines. Indentation is not counted: libcst itself refuses more than 100 levels.
+    Lines of ``text`` end in line feeds. Statements of up to 200 characters count as 0 in the second. Indentation
+    is not counted: libcst itself refuses more than 100 levels.
     """
+    start = level = brackets = deepest = 0
+    for match in _LAYOUT.finditer(text):
+        kind = match.lastgroup
+        if kind == "newline":
+            if level == 0:
+                end = match.end()
+                if end - start > _SHORT:
+                    deepest = max(deepest, _links(text, start, end))
+                start = end
+        elif kind == "flat":
+            brackets = max(brackets, level + 1)
+        elif kind == "open":
+            level += 1
+            brackets = max(brackets, level)
+        elif kind == "close":
+            level = max(level - 1, 0)
+        elif kind == "string":
+            brackets = max(brackets, level + _braces(text, match))
+    if len(text) - start > _SHORT:
+        deepest = max(deepest, _links(text, start, len(text)))
+    return brackets, deepest
+
+
+def _braces(text: str, match: re.Match[str]) -> int:
+    """How deeply the braces of a string nest; 0 where it is no f-string or t-string."""
+    prefix = text[max(match.start() - 2, 0) : match.start()].lower()
+    if "f" not in prefix and "t" not in prefix:
+        return 0
+    level = deepest = 0
+    for brace in _BRACE.findall(match[0]):
+        level += 1 if brace == "{" else -1
+        deepest = max(deepest, level)
+    return deepest
+
+
+def _links(text: str, start: int, end: int) -> int:
+    """What nests in one statement: the open brackets, each with the operators, dots and keywords before it."""
     counts = [0]
     lambdas = [0]
-    total = deepest = brackets = 0
-    for match in _TOKEN.finditer(text):
+    total = deepest = 0
+    for match in _TOKEN.finditer(text, start, end):
         kind = match.lastgroup
         if kind is None:
             continue
@@ -41,17 +92,12 @@ def depth(text: str) -> tuple[int, int]:
             counts.append(1)
             lambdas.append(0)
             total += 1
-            brackets = max(brackets, len(counts) - 1)
         elif kind == "close":
             if len(counts) > 1:
-                total -= counts.pop()
+                # A call or subscript nests around what came before it.
+                total += 1 - counts.pop()
                 lambdas.pop()
-                # A call or subscript that follows nests around what came before it.
                 counts[-1] += 1
-                total += 1
-        elif kind == "newline":
-            if len(counts) == 1:
-                total = counts[0] = lambdas[0] = 0
         elif kind == "comma":
             if not lambdas[-1]:
                 total -= counts[-1]
@@ -59,15 +105,13 @@ def depth(text: str) -> tuple[int, int]:
         elif kind == "colon":
             lambdas[-1] -= lambdas[-1] > 0
         else:
-            links = 1
+            # Signs can stand side by side, each an operator of its own: `--x`, `~~x`.
+            links = len(match[0]) if kind == "link" and not match[0].isalpha() else 1
             if kind == "lambda":
                 lambdas[-1] += 1
             elif kind == "string":
-                links += match.group().count("{")
-            elif kind == "link":
-                # Only signs can stand side by side as operators of their own: `--x`, `~~x`.
-                links = len(match.group())
+                links += _braces(text, match)
             counts[-1] += links
             total += links
         deepest = max(deepest, total)
-    return brackets, deepest
+    return deepest

@@ -17,8 +17,9 @@ from memlint.frontend.problem import SyntaxProblem
 
 T = TypeVar("T")
 
-#: Depth up to which the caller's stack serves: 40 levels take about 400 KB of it.
-_SHALLOW = 40
+#: Up to these the caller's stack serves: each takes about 500 KB of it.
+_SHALLOW_BRACKETS = 40
+_SHALLOW_DEPTH = 200
 _DEEP_STACK = 64 << 20
 _DEEP_RECURSION = 20_000
 _PLACE = re.compile(r"error at (\d+):(\d+): (.*)")
@@ -46,7 +47,8 @@ def with_tree(text: str, use: Callable[[cst.Module], T]) -> T:
         return use(_parse(text))
 
     try:
-        return work() if max(deepest, elifs) <= _SHALLOW else _on_deep_stack(work)
+        shallow = brackets <= _SHALLOW_BRACKETS and max(deepest, elifs) <= _SHALLOW_DEPTH
+        return work() if shallow else _on_deep_stack(work)
     except RecursionError:
         raise SyntaxProblem(_TOO_DEEP, 1, 1) from None
 

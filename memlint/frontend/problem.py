@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class SyntaxProblem(Exception):
+class SyntaxProblem(Exception):  # noqa: N818
     """A unit that libcst cannot parse, or that is nested too deeply to analyse (MEM000).
 
     ``line`` and ``column`` count from 1, in the file; columns in characters.

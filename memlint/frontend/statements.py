@@ -240,8 +240,7 @@ _STATEMENTS: dict[type[cst.CSTNode], Callable[[Lowering, Any], ir.Stmt]] = {
     cst.Match: _match,
     cst.FunctionDef: _function,
     cst.ClassDef: _class,
+    # Lazy imports (Python 3.15) bind the same names.
+    cst.LazyImport: _import,
+    cst.LazyImportFrom: _import_from,
 }
-# Lazy imports (Python 3.15) bind the same names.
-if hasattr(cst, "LazyImport"):
-    _STATEMENTS[cst.LazyImport] = _import
-    _STATEMENTS[cst.LazyImportFrom] = _import_from

@@ -73,7 +73,7 @@ def cut(text: str, definitions: tuple[Extent, ...]) -> tuple[UnitText, ...]:
     """The units of ``text`` for definitions that are known already."""
     lines = _LINE.findall(text)
     own = lines.copy()
-    units = []
+    units: list[UnitText] = []
     for each in definitions:
         first, last = each.first_line - 1, each.last_line
         if _continues(lines, first - 1) or _continues(lines, last - 1):
@@ -90,6 +90,6 @@ def _continues(lines: list[str], number: int) -> bool:
 
 
 def _libcst_extents(text: str) -> tuple[Extent, ...]:
-    from memlint.frontend.outline import extents as by_libcst
+    from memlint.frontend.fallback import extents as by_libcst
 
     return by_libcst(text)

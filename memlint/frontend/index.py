@@ -1,0 +1,226 @@
+"""What each unit of a module defines, imports and names: enough to decide what must be lowered at all."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from memlint.frontend.units import UnitText, cut, host_tree, tree_extents
+
+
+class Imported(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """One imported name: ``import module as asname`` (``name`` is None) or ``from (level dots)module import name``.
+
+    ``at_import``: it is imported when the module is, not in a function. ``unit`` is the index of its unit.
+    """
+
+    module: str
+    level: int
+    name: str | None
+    asname: str | None
+    at_import: bool
+    unit: int
+
+
+class Definition(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A function or class that the module's own statements define, also below ``if``, ``try`` and the like.
+
+    ``kind`` is function or class. Lines count from 1, the first decorator's to the last one's. ``bases``:
+    dotted names of a class's bases, "" for other expressions; ``methods``: functions in its body.
+    """
+
+    name: str
+    kind: str
+    unit: int
+    first_line: int
+    last_line: int
+    bases: tuple[str, ...]
+    methods: tuple[str, ...]
+
+
+class UnitIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The names in one unit. ``calls``: last components of what is called or decorates (``backward``);
+    ``stores``: attributes that are assigned on anything; ``names``: every identifier, those two included."""
+
+    name: str
+    calls: frozenset[str]
+    stores: frozenset[str]
+    names: frozenset[str]
+
+
+class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The index of one source. ``units`` are in the order of `units.split`.
+
+    Where ``complete`` is False, the host's ``ast`` could not read the source: ``calls`` and ``stores`` then hold
+    every identifier, and a source that libcst cannot read either has no imports and no definitions.
+    """
+
+    complete: bool
+    imports: tuple[Imported, ...]
+    definitions: tuple[Definition, ...]
+    units: tuple[UnitIndex, ...]
+
+
+def index(text: str) -> ModuleIndex:
+    """The index of a module's source (see `units.split` for what ``text`` may be). Never raises."""
+    return index_and_units(text)[0]
+
+
+def index_and_units(text: str) -> tuple[ModuleIndex, tuple[UnitText, ...]]:
+    """``(index(text), split(text))`` for the price of one parse."""
+    tree = host_tree(text)
+    if tree is None:
+        from memlint.frontend.fallback import index_and_units as by_libcst
+
+        return by_libcst(text)
+    units = cut(text, tree_extents(tree))
+    return _index(tree, {unit.start_line: unit for unit in units[1:]}, len(units)), units
+
+
+def _index(tree: ast.Module, starts: dict[int, UnitText], count: int) -> ModuleIndex:
+    scans = [_Scan(number) for number in range(count)]
+    definitions: list[Definition] = []
+    own: list[ast.AST] = []
+    for node in tree.body:
+        unit = starts.get(_first_line(node)) if isinstance(node, _DEFINITIONS) else None
+        if unit is None:
+            own.append(node)
+            continue
+        definitions.append(_definition(node, unit.index))
+        scans[unit.index].run((node,), at_import=False)
+    module = scans[0]
+    inner: list[ast.AST] = []
+    # Bodies of functions are scanned last: what they import is not imported with the module.
+    module.run(own, at_import=True, inner=inner)
+    definitions += [_definition(node, 0) for node in inner if isinstance(node, _DEFINITIONS)]
+    module.run(inner, at_import=False)
+    names = ["", *[unit.name for unit in starts.values()]]
+    return ModuleIndex(
+        complete=True,
+        imports=tuple([each for scan in scans for each in scan.imports]),
+        definitions=tuple(sorted(definitions, key=lambda each: each.first_line)),
+        units=tuple([scan.result(name) for scan, name in zip(scans, names, strict=True)]),
+    )
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _first_line(node: Any) -> int:
+    return min([node.lineno, *[decorator.lineno for decorator in node.decorator_list]])  # type: ignore[no-any-return]
+
+
+def _definition(node: Any, unit: int) -> Definition:
+    is_class = isinstance(node, ast.ClassDef)
+    bases = tuple([_dotted(base) for base in node.bases]) if is_class else ()
+    methods = tuple([each.name for each in node.body if isinstance(each, _FUNCTIONS)]) if is_class else ()
+    kind = "class" if is_class else "function"
+    return Definition(node.name, kind, unit, _first_line(node), node.end_lineno, bases, methods)
+
+
+def _dotted(node: ast.expr) -> str:
+    parts: list[str] = []
+    if isinstance(node, ast.Subscript):
+        # Generic[T], nn.Module[...]: the class behind the parameters
+        node = node.value
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+class _Fields(dict[type, tuple[str, ...]]):
+    """The fields of each class of nodes that may hold names or further nodes."""
+
+    def __missing__(self, cls: type) -> tuple[str, ...]:
+        # `str` is the source text of an interpolation.
+        skipped = ("ctx", "op", "ops", "type_comment", "kind", "str", "conversion", "is_async", "simple")
+        fields = tuple([field for field in getattr(cls, "_fields", ()) if field not in skipped])
+        self[cls] = fields
+        return fields
+
+
+_FIELDS = _Fields()
+
+
+class _Scan:
+    """The names of one unit while they are collected."""
+
+    __slots__ = ("calls", "imports", "names", "stores", "unit")
+
+    def __init__(self, unit: int) -> None:
+        self.unit = unit
+        self.calls: set[str] = set()
+        self.stores: set[str] = set()
+        self.names: set[str] = set()
+        self.imports: list[Imported] = []
+
+    def result(self, name: str) -> UnitIndex:
+        return UnitIndex(name, frozenset(self.calls), frozenset(self.stores), frozenset(self.names))
+
+    def run(self, roots: Iterable[ast.AST], at_import: bool, inner: list[ast.AST] | None = None) -> None:
+        """Collect below ``roots``; definitions go to ``inner``, where given, and are left alone."""
+        names, fields = self.names, _FIELDS
+        # Strings on the stack are identifiers; whatever else has no fields is passed over.
+        stack: list[Any] = [*roots]
+        stack.reverse()
+        push, extend = stack.append, stack.extend
+        while stack:
+            node = stack.pop()
+            cls = type(node)
+            if cls is ast.Name:
+                names.add(node.id)
+            elif cls is ast.Attribute:
+                names.add(node.attr)
+                push(node.value)
+                if type(node.ctx) is ast.Store:
+                    self.stores.add(node.attr)
+            elif cls is ast.Constant:
+                continue
+            elif cls is str:
+                names.add(node)
+            elif cls is ast.Call:
+                self._called(node.func)
+                push(node.func)
+                extend(node.args)
+                extend(node.keywords)
+            elif cls in _DEFINITIONS and inner is not None:
+                inner.append(node)
+            elif cls is ast.Import or cls is ast.ImportFrom:
+                self._imported(node, at_import)
+            else:
+                if cls in _DEFINITIONS:
+                    self._decorated(node)
+                for field in fields[cls]:
+                    value = getattr(node, field, None)
+                    if type(value) is list:
+                        extend(value)
+                    elif value is not None:
+                        push(value)
+
+    def _called(self, func: ast.expr) -> None:
+        if isinstance(func, ast.Attribute):
+            self.calls.add(func.attr)
+        elif isinstance(func, ast.Name):
+            self.calls.add(func.id)
+
+    def _decorated(self, node: Any) -> None:
+        for decorator in node.decorator_list:
+            self._called(decorator)
+
+    def _imported(self, node: Any, at_import: bool) -> None:
+        for alias in node.names:
+            self.names.update(alias.name.split("."))
+            if alias.asname is not None:
+                self.names.add(alias.asname)
+            if isinstance(node, ast.Import):
+                found = Imported(alias.name, 0, None, alias.asname, at_import, self.unit)
+            else:
+                found = Imported(node.module or "", node.level, alias.name, alias.asname, at_import, self.unit)
+            self.imports.append(found)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            self.names.update(node.module.split("."))
