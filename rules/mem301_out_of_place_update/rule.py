@@ -14,11 +14,12 @@ META = Meta(
 )
 
 LARGE = ("activation", "model")
+SMALL = ("scalar", "sample")
 
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(Rebind):
-        if event.recorded != "no" or event.alone != "yes":
+        if event.recorded != "no" or event.alone != "yes" or event.size in SMALL:
             continue
         yield Report(
             site=event.site,
