@@ -209,5 +209,5 @@ def _bytes(value: int | str | None, file: Path) -> int | None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(value).lower())
     if match is None or match[2] not in _UNITS or float(match[1]) == 0:
-        raise ConfigError(f"{file}: `device-memory`: {value!r} is no amount of memory; write for example \"80 GiB\"")
+        raise ConfigError(f"{file}: `device-memory`: {value!r} is no amount of memory; write for example 80 GiB")
     return int(float(match[1]) * _UNITS[match[2]])

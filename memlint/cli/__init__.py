@@ -1,0 +1,56 @@
+"""What a person types. Exit codes: 0 clean or notes only, 1 errors or warnings, 2 the run itself failed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+COMMANDS = ("check", "rule", "new-rule")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments in (["--version"], ["-V"]):
+        from memlint import __version__
+
+        print(f"memlint {__version__}")
+        return 0
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:  # a terminal without UTF-8 shows escapes where it cannot show a character
+            reconfigure(errors="backslashreplace")
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        print("memlint: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader (head, less) has gone; a second failure on exit must not be shown either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(arguments: list[str]) -> int:
+    from memlint.cli.arguments import parse
+    from memlint.config import ConfigError
+
+    try:
+        parsed = parse(arguments)
+        if parsed.command == "rule":
+            from memlint.cli.rule import show
+
+            return show(parsed)
+        if parsed.command == "new-rule":
+            from memlint.cli.new_rule import scaffold
+
+            return scaffold(parsed)
+        from memlint.cli.check import check
+
+        return check(parsed)
+    except ConfigError as error:
+        print(f"memlint: error: {error}", file=sys.stderr)
+        return 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,7 @@ from memlint.config import ConfigError
 from memlint.sdk import Facts, Meta, Report
 
 ROOM = re.compile(r"mem\d{3}_[a-z0-9_]+")
-CODE = re.compile(r"[A-Z]{2,8}\d{3,4}")
+CODE = re.compile(r"MEM\d{3}")
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -32,7 +33,7 @@ class Room(msgspec.Struct, frozen=True):
 
 #: codes that the engine itself speaks; their rooms, where there are any, hold the page only
 META_RULES = (
-    Meta(code="MEM000", name="unreadable-code", summary="The file cannot be parsed", severity="error"),
+    Meta(code="MEM000", name="unreadable-file", summary="The file does not parse", severity="error"),
     Meta(code="MEM001", name="unused-suppression", summary="A suppression suppresses nothing", severity="warning"),
     Meta(code="MEM002", name="unknown-suppression", summary="A suppression names no rule", severity="warning"),
 )
@@ -93,7 +94,7 @@ def _load(folder: Path) -> Room:
 
 def _module(folder: Path) -> ModuleType:
     # unique also where a user's room is named like one of ours
-    name = f"memlint_room_{folder.name}_{abs(hash(str(folder))):x}"
+    name = f"memlint_room_{folder.name}_{zlib.crc32(str(folder).encode('utf-8', 'surrogatepass')):08x}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, folder / "rule.py")

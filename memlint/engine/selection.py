@@ -88,7 +88,8 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
         },
         min_confidence=overrides.min_confidence or config.min_confidence,
         per_file_ignores=tuple(
-            (one, frozenset(_meant(rooms, one.codes, f"{where}: `per-file-ignores`"))) for one in config.per_file_ignores
+            (one, frozenset(_meant(rooms, one.codes, f"{where}: `per-file-ignores`")))
+            for one in config.per_file_ignores
         ),
         notices=notices,
     )
@@ -136,7 +137,7 @@ def _layer(
     extend: dict[str, int],
     ignore: dict[str, int],
 ) -> set[str]:
-    base = {code: -1 for code in before} if select is None else select
+    base = dict.fromkeys(before, -1) if select is None else select
     wanted = {code: max(base.get(code, -2), extend.get(code, -2)) for code in rooms}
     return {code for code, length in wanted.items() if length > -2 and length > ignore.get(code, -2)}
 

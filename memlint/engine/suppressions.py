@@ -14,7 +14,9 @@ _NOQA = re.compile(
     r"#\s*noqa(?:\s*:\s*(?P<codes>[A-Za-z]+\d+\w*(?:[\s,]+[A-Za-z]+\d+\w*)*))?(?!\w)(?P<rest>.*?)(?=#\s*(?:noqa|memlint)\b|$)",
     re.IGNORECASE,
 )
-_OURS = re.compile(r"#\s*memlint\s*:\s*(?P<word>[A-Za-z][\w-]*)\s*(?:\[(?P<codes>[^\]]*)\])?(?P<rest>.*?)(?=#\s*(?:noqa|memlint)\b|$)")
+_OURS = re.compile(
+    r"#\s*memlint\s*:\s*(?P<word>[A-Za-z][\w-]*)\s*(?:\[(?P<codes>[^\]]*)\])?(?P<rest>.*?)(?=#\s*(?:noqa|memlint)\b|$)"
+)
 
 By = Literal["noqa", "ignore", "ignore-file"]
 

@@ -7,5 +7,14 @@ from memlint.project.roots import display_path, find_root
 from memlint.project.source import Source, Sources, decode
 
 __all__ = [
-    "Discovery", "Named", "Patterns", "Project", "Source", "Sources", "decode", "discover", "display_path", "find_root",
+    "Discovery",
+    "Named",
+    "Patterns",
+    "Project",
+    "Source",
+    "Sources",
+    "decode",
+    "discover",
+    "display_path",
+    "find_root",
 ]

@@ -146,7 +146,13 @@ def _context_of_strangers(found: _Found, listing: Listing, cwd: Path) -> list[Pa
             continue
         base = outside_packages(folder)
         # `cd` into an unpacked tree makes that tree the context; else the outermost package, or the file's folder
-        base = cwd if folder.is_relative_to(cwd) and cwd not in listed_folders else folder if base == folder else _package(folder)
+        base = (
+            cwd
+            if folder.is_relative_to(cwd) and cwd not in listed_folders
+            else folder
+            if base == folder
+            else _package(folder)
+        )
         if base not in done:
             done.add(base)
             context += walk(base).python

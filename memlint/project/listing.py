@@ -106,11 +106,9 @@ def _folder_reason(path: Path, siblings: set[str]) -> str | None:
         return f"folders named {path.name} are not searched"
     if (path / "pyvenv.cfg").is_file():
         return "a virtual environment"
-    # a folder named build is often code; setuptools' output has these two marks
-    if path.name == "build" and "setup.py" in siblings | {"pyproject.toml"}:
-        if any(child.name == "lib" or child.name.startswith(("bdist.", "lib.")) for child in path.iterdir()):
-            return "setuptools' build output"
-    return None
+    # a folder named build is often code; setuptools' output has these marks
+    is_output = path.name == "build" and siblings & {"setup.py", "pyproject.toml"} and any(path.glob("bdist.*"))
+    return "setuptools' build output" if is_output else None
 
 
 def _ignored(ignores: tuple[Patterns, ...], path: Path, *, folder: bool) -> bool:

@@ -44,6 +44,10 @@ class Project:
         self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((root, root / "src", *extra_roots, *own)))
         self._resolved: dict[tuple[str, Path, int], str | None] = {}
 
+    def path(self, display: str) -> Path:
+        """The absolute path of a file."""
+        return self._paths[display]
+
     def relative(self, display: str) -> str:
         """The path of a file from the project's root (for what must not depend on the working directory)."""
         path = self._paths[display]
@@ -79,7 +83,9 @@ class Project:
         if module.partition(".")[0] in sys.stdlib_module_names:
             return None
         above = (parent for parent in folder.parents if parent.is_relative_to(self.root))
-        return next((found for parent in above if parent not in self._packages and (found := self._at(parent, module))), None)
+        return next(
+            (found for parent in above if parent not in self._packages and (found := self._at(parent, module))), None
+        )
 
     def _at(self, folder: Path, module: str) -> str | None:
         base = "/".join((str(folder), *module.split("."))) if module else str(folder)

@@ -36,7 +36,7 @@ def outside_packages(folder: Path) -> Path:
 
 
 def display_path(path: Path, cwd: Path) -> str:
-    """``path`` relative to the working directory where it lies below it, else absolute, with ``/`` between the parts."""
+    """``path`` relative to the working directory where it lies below it, else absolute, with ``/`` between parts."""
     shown = path.relative_to(cwd) if path.is_relative_to(cwd) else path
     text = shown.as_posix()
     try:

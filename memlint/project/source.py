@@ -28,7 +28,9 @@ class Source(msgspec.Struct, frozen=True):
 class Sources(Mapping[str, Source]):
     """The files of a project by display path, in order; each is read on first use and then kept."""
 
-    def __init__(self, paths: Mapping[str, Path], linted: frozenset[str], given: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self, paths: Mapping[str, Path], linted: frozenset[str], given: Mapping[str, bytes] | None = None
+    ) -> None:
         self._paths = paths
         self._linted = linted
         #: contents that do not come from the disk (standard input)
@@ -49,10 +51,6 @@ class Sources(Mapping[str, Source]):
 
     def __len__(self) -> int:
         return len(self._paths)
-
-    def path(self, display: str) -> Path:
-        """The absolute path of a file, which is not read."""
-        return self._paths[display]
 
     def _load(self, display: str) -> Source:
         path, linted = self._paths[display], display in self._linted
@@ -83,5 +81,7 @@ def _encoding_reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         line = error.object.count(b"\n", 0, error.start) + 1
         byte = error.object[error.start]
-        return f"not valid {error.encoding} (byte 0x{byte:02x} in line {line}); declare the encoding or convert the file"
+        return (
+            f"not valid {error.encoding} (byte 0x{byte:02x} in line {line}); declare the encoding or convert the file"
+        )
     return f"cannot be decoded: {error}"

@@ -1,0 +1,30 @@
+"""A result as text for people or as JSON for programs. Knows no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TextIO
+
+from memlint.finding import Result
+from memlint.report.lines import Lines
+
+Format = Literal["text", "concise", "json"]
+FORMATS: tuple[Format, ...] = ("text", "concise", "json")
+
+#: writes a result; what a file says is asked of `Lines`
+Writer = Callable[[Result, Lines, TextIO], None]
+
+
+def writer(name: Format) -> Writer:
+    """The function that writes this format; only it is imported (rich is slow to import)."""
+    if name == "text":
+        from memlint.report.text import write as text
+
+        return text
+    if name == "concise":
+        from memlint.report.concise import write as concise
+
+        return concise
+    from memlint.report.as_json import write as as_json
+
+    return as_json

@@ -1,0 +1,160 @@
+"""The options of every command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from memlint import __version__
+from memlint.cli import COMMANDS
+from memlint.config import ConfigError, nearest
+from memlint.report import FORMATS
+
+_EPILOG = """\
+commands:
+  check PATHS          lint files and folders; the default, so `memlint PATHS` is the same
+  rule [CODE|NAME]     print a rule's page, or list all rules
+  new-rule CODE NAME   make the folder of a new rule
+
+exit codes: 0 clean or notes only, 1 errors or warnings, 2 the run itself failed
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message}\ntry `{self.prog} --help`")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The parsed command line; ``command`` is one of COMMANDS. Raises ConfigError for what cannot be meant."""
+    command, rest = ("check", list(arguments))
+    if arguments and arguments[0] in COMMANDS:
+        command, rest = arguments[0], list(arguments[1:])
+    elif not arguments:
+        rest = ["--help"]
+    parser = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser}[command]()
+    parsed, unknown = parser.parse_known_args(rest)
+    if unknown:
+        word = unknown[0].partition("=")[0]
+        options = [option for action in parser._actions for option in action.option_strings]
+        parser.error(
+            f"unknown option `{word}`{nearest(word, options)}" if word.startswith("-") else f"unexpected `{word}`"
+        )
+    parsed.command = command
+    return parsed
+
+
+def _check_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="memlint",
+        usage="memlint [check] [OPTIONS] PATHS…",
+        description="Find the places in PyTorch code that waste or leak memory.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATHS", help="files and folders; `-` reads standard input (default: .)"
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"memlint {__version__}")
+    _rule_options(parser.add_argument_group("rules"))
+    _file_options(parser.add_argument_group("files"))
+    _output_options(parser.add_argument_group("output"))
+    _run_options(parser.add_argument_group("run"))
+    return parser
+
+
+def _rule_options(group: argparse._ArgumentGroup) -> None:
+    codes = "codes, prefixes of codes or names, separated by commas"
+    group.add_argument(
+        "--select", type=_words, action="extend", metavar="RULES", help=f"run these rules alone: {codes}"
+    )
+    group.add_argument("--extend-select", type=_words, action="extend", metavar="RULES", help="run these rules as well")
+    group.add_argument("--ignore", type=_words, action="extend", metavar="RULES", help="do not run these rules")
+    group.add_argument("--preview", action="store_true", help="run rules whose precision has not been measured, too")
+    group.add_argument(
+        "--min-confidence", type=_one_of("high", "medium", "low"), metavar="LEVEL",
+        help="show findings of this confidence or more: high, medium (default) or low",
+    )  # fmt: skip
+
+
+def _file_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--exclude",
+        type=_words,
+        action="extend",
+        metavar="PATTERNS",
+        help="skip these (gitignore syntax); replaces the configured ones",
+    )
+    group.add_argument("--extend-exclude", type=_words, action="extend", metavar="PATTERNS", help="skip these as well")
+    group.add_argument("--force-exclude", action="store_true", help="skip excluded files even when they are named")
+    group.add_argument("--stdin-filename", metavar="PATH", help="the file that standard input stands for")
+
+
+def _output_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--output-format",
+        type=_one_of(*FORMATS),
+        default="text",
+        metavar="FORMAT",
+        help="text (default), concise or json",
+    )
+    group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to a file")
+    group.add_argument("--statistics", action="store_true", help="count the findings of each rule")
+    group.add_argument("--exit-zero", action="store_true", help="exit with 0 even when there are findings")
+    group.add_argument("-q", "--quiet", action="store_true", help="print findings and failures only")
+    group.add_argument("-v", "--verbose", action="store_true", help="say what was skipped and what was cut short")
+
+
+def _run_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--config", metavar="FILE", help="use this configuration in place of the closest one")
+    group.add_argument("--isolated", action="store_true", help="ignore all configuration")
+    group.add_argument(
+        "-j", "--jobs", type=_count, default=0, metavar="N", help="worker processes (default: one a core)"
+    )
+    group.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
+    group.add_argument(
+        "--no-screen", action="store_true", help="analyse every definition, also where nothing can be found"
+    )
+
+
+def _rule_parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="memlint rule", description="Print a rule's page, or list all rules.", allow_abbrev=False)
+    parser.add_argument("rule", nargs="?", metavar="CODE|NAME", help="for example MEM101 or loss-accumulation")
+    parser.add_argument("--all", action="store_true", help="print every page")
+    parser.add_argument(
+        "--output-format", type=_one_of("text", "json"), default="text", metavar="FORMAT", help="text (default) or json"
+    )
+    return parser
+
+
+def _new_rule_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="memlint new-rule",
+        description="Make the folder of a new rule: in the first of rule-paths, or in memlint's own checkout.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("code", metavar="CODE", help="MEM and three digits")
+    parser.add_argument("name", metavar="NAME", help="lower-case words joined by dashes, such as growing-cat")
+    return parser
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _one_of(*valid: str) -> type[str]:
+    class Choice(str):
+        def __new__(cls, text: str) -> Choice:
+            if text not in valid:
+                raise argparse.ArgumentTypeError(f"`{text}` is not one of {', '.join(valid)}{nearest(text, valid)}")
+            return super().__new__(cls, text)
+
+    return Choice
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of processes")
+    return int(text)

@@ -1,0 +1,145 @@
+"""``memlint check``: lint and report."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from memlint.config import ConfigError, patterns
+from memlint.engine.options import Options
+from memlint.engine.run import STDIN, Outcome, run
+from memlint.engine.selection import Overrides
+from memlint.finding import Result
+from memlint.report import writer
+from memlint.report.lines import Lines
+from memlint.report.summary import plural, statistics
+
+CLEAN, FINDINGS, FAILED = 0, 1, 2
+_SKIPS_SHOWN = 10
+
+
+def check(parsed: argparse.Namespace) -> int:
+    """Run ``memlint check`` and return its exit code. Raises ConfigError for a wrong option or configuration."""
+    from memlint.cli.progress import progress_bar
+
+    options = _options(parsed)
+    paths = parsed.paths or ["."]
+    with progress_bar(sys.stderr, quiet=parsed.quiet) as progress:
+        outcome = run(paths, options, progress=progress)
+    _say(outcome, parsed)
+    _report(outcome.result, options, parsed)
+    return exit_code(outcome.result, exit_zero=parsed.exit_zero)
+
+
+def exit_code(result: Result, *, exit_zero: bool) -> int:
+    """2 where anything failed, which ``exit_zero`` does not hide; 1 for errors and warnings; else 0."""
+    if result.failures:
+        return FAILED
+    return FINDINGS if result.summary.errors + result.summary.warnings and not exit_zero else CLEAN
+
+
+def _options(parsed: argparse.Namespace) -> Options:
+    cwd = Path.cwd()
+    if parsed.stdin_filename is not None and STDIN not in parsed.paths:
+        raise ConfigError("--stdin-filename needs `-` among the paths")
+    if parsed.config is not None and parsed.isolated:
+        raise ConfigError("--config and --isolated exclude each other")
+    if parsed.config is not None and not (cwd / parsed.config).is_file():
+        raise ConfigError(f"--config: there is no file {parsed.config}")
+    return Options(
+        cwd=cwd,
+        overrides=Overrides(
+            select=None if parsed.select is None else tuple(parsed.select),
+            extend_select=tuple(parsed.extend_select or ()),
+            ignore=tuple(parsed.ignore or ()),
+            preview=parsed.preview,
+            min_confidence=parsed.min_confidence,
+        ),
+        config=None if parsed.config is None else cwd / parsed.config,
+        isolated=parsed.isolated,
+        exclude=None if parsed.exclude is None else patterns(cwd, parsed.exclude, "--exclude"),
+        extend_exclude=patterns(cwd, parsed.extend_exclude or (), "--extend-exclude"),
+        force_exclude=parsed.force_exclude,
+        jobs=parsed.jobs,
+        screen=not parsed.no_screen,
+        stdin=sys.stdin.buffer.read() if STDIN in parsed.paths else None,
+        stdin_filename=parsed.stdin_filename,
+    )
+
+
+def _report(result: Result, options: Options, parsed: argparse.Namespace) -> None:
+    lines = Lines(lambda path: _text(path, options))
+    write = writer(parsed.output_format)
+    if parsed.output_file is None:
+        write(result, lines, sys.stdout)
+    else:
+        text = io.StringIO()
+        write(result, lines, text)
+        write_whole(Path(parsed.output_file), text.getvalue())
+    if parsed.statistics:
+        # JSON on standard output stays JSON
+        out = sys.stderr if parsed.output_format == "json" and parsed.output_file is None else sys.stdout
+        for line in statistics(result):
+            print(line, file=out)
+
+
+def _text(path: str, options: Options) -> str | None:
+    """The text of a file once more, for its excerpts."""
+    from memlint.project import decode
+
+    try:
+        if options.stdin is not None and path == (options.stdin_filename or "<stdin>"):
+            return decode(options.stdin)
+        return decode((options.cwd / path).read_bytes())
+    except (OSError, SyntaxError, LookupError, UnicodeError):
+        return None
+
+
+def write_whole(target: Path, text: str) -> None:
+    """Write a file so that nobody sees half of it: beside it first, then moved into place. Raises ConfigError."""
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise ConfigError(f"--output-file: {target} cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(target)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise ConfigError(f"--output-file: {target} cannot be written: {error.strerror}") from None
+
+
+def _say(outcome: Outcome, parsed: argparse.Namespace) -> None:
+    """On standard error: failures, where the report does not show them to a person, and what was not looked at."""
+    result = outcome.result
+    if parsed.output_format == "json" or parsed.output_file is not None:
+        for failure in result.failures:
+            print(f"memlint: error: {failure.path}: {failure.reason}", file=sys.stderr)
+    if parsed.quiet:
+        return
+    for notice in outcome.notices:
+        print(f"memlint: warning: {notice}", file=sys.stderr)
+    for row in outcome.said:
+        print(f"memlint: skipped {row.path}: {row.reason}", file=sys.stderr)
+    if not result.summary.files and not result.failures and not outcome.said:
+        print("memlint: warning: no Python files found", file=sys.stderr)
+    if parsed.verbose or (not result.summary.files and not outcome.said):
+        rows = [row for row in result.skipped if row not in outcome.said]
+        shown = rows if parsed.verbose else rows[:_SKIPS_SHOWN]
+        for row in shown:
+            print(f"memlint: skipped {row.path}: {row.reason}", file=sys.stderr)
+        if len(shown) < len(rows):
+            print(
+                f"memlint: skipped {plural(len(rows) - len(shown), 'more path')} (--verbose shows all)", file=sys.stderr
+            )
+    if parsed.verbose:
+        for remark in result.remarks:
+            print(f"memlint: {remark}", file=sys.stderr)

@@ -1,0 +1,135 @@
+"""``memlint new-rule``: the folder of a new rule, ready to be filled in."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from memlint import config as configuration
+from memlint.config import ConfigError
+from memlint.engine.rooms import CODE, load_rooms, own_rooms
+from memlint.project import find_root
+
+_RULE = '''\
+"""{code}: say in one line what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Meta, Report
+
+META = Meta(
+    code="{code}",
+    name="{name}",
+    summary="Say in one line what is found.",
+    severity="warning",
+    preview=True,
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    # pick the events that matter: for event in facts.of(Retain): … yield Report(site=event.site, …)
+    yield from ()
+'''
+
+_PAGE = """\
+# {name} ({code})
+
+Say in one line what is found.
+
+## What it does
+
+Which code is reported, and which code like it is not.
+
+## Why it costs memory
+
+Which memory grows, how, and why.
+
+## Bad
+
+### The plain case
+
+Every program below is a test: the marker becomes `# error: [{code}]` once the rule finds it.
+
+```python
+import torch
+
+
+def train(model, loader):
+    for batch in loader:
+        model(batch)  # todo-error: [{code}]
+```
+
+## Good
+
+### The same without the cost
+
+```python
+import torch
+
+
+def train(model, loader):
+    with torch.no_grad():
+        for batch in loader:
+            model(batch)
+```
+
+## Fix safety
+
+memlint offers no automatic fix for this rule.
+
+## Known limits
+
+* What the rule misses, and where it may be wrong.
+
+## Measured
+
+Not measured yet: the rule stays in preview until it is.
+
+## References
+
+* A PyTorch note, an issue, a measurement.
+"""
+
+
+def scaffold(parsed: argparse.Namespace) -> int:
+    """Write ``rule.py`` and ``README.md`` of a new rule. Raises ConfigError; nothing is overwritten."""
+    code, name = parsed.code.upper(), parsed.name
+    if not CODE.fullmatch(code):
+        raise ConfigError(f"`{parsed.code}` is no code: write MEM and three digits, such as MEM901")
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise ConfigError(f"`{name}` is no name: write lower-case words joined by dashes, such as growing-cat")
+    place, known = _place()
+    rooms = load_rooms(known)
+    if code in rooms:
+        raise ConfigError(f"there is a rule {code} already: {rooms[code].folder}")
+    same = next((room for room in rooms.values() if room.meta.name == name), None)
+    if same is not None:
+        raise ConfigError(f"there is a rule {name} already: {same.folder}")
+    folder = place / f"{code.lower()}_{name.replace('-', '_')}"
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise ConfigError(f"{folder} is there already") from None
+    for file, text in (("rule.py", _RULE), ("README.md", _PAGE)):
+        (folder / file).write_text(text.format(code=code, name=name), "utf-8")
+        print(folder / file)
+    return 0
+
+
+def _place() -> tuple[Path, tuple[Path, ...]]:
+    """Where a new rule goes, and the users' folders that are loaded."""
+    cwd = Path.cwd()
+    root = find_root(cwd, cwd)
+    file = configuration.find(root)
+    rule_paths = () if file is None else configuration.load(file, root).rule_paths
+    if rule_paths:
+        return rule_paths[0], rule_paths
+    own = own_rooms()
+    if cwd.is_relative_to(own.parent) and (own.parent / "pyproject.toml").is_file():
+        return own, ()
+    raise ConfigError(
+        'there is no place for rules: add `rule-paths = ["lint_rules"]` to [tool.memlint] and make that folder'
+    )

@@ -1,0 +1,77 @@
+"""``memlint rule``: the page of a rule."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memlint import config as configuration
+from memlint.config import ConfigError, nearest
+from memlint.engine.rooms import Room, load_rooms
+from memlint.engine.selection import known_words
+from memlint.project import find_root
+
+
+def show(parsed: argparse.Namespace) -> int:
+    """Print one page, every page with ``--all``, or the list of rules. Raises ConfigError for an unknown rule."""
+    rooms = load_rooms(_user_rules())
+    if parsed.rule is not None and parsed.all:
+        raise ConfigError("name a rule, or --all, not both")
+    chosen = [_room(rooms, parsed.rule)] if parsed.rule is not None else list(rooms.values())
+    if parsed.output_format == "json":
+        rows = [_row(room) for room in chosen]
+        data = msgspec.json.encode(rows[0] if parsed.rule is not None else rows)
+        print(msgspec.json.format(data, indent=2).decode())
+    elif parsed.rule is None and not parsed.all:
+        _list(chosen)
+    else:
+        _pages(chosen)
+    return 0
+
+
+def _user_rules() -> tuple[Path, ...]:
+    root = find_root(Path.cwd(), Path.cwd())
+    file = configuration.find(root)
+    return () if file is None else configuration.load(file, root).rule_paths
+
+
+def _room(rooms: dict[str, Room], word: str) -> Room:
+    name = word.lower().replace("_", "-")
+    for code, room in rooms.items():
+        if word.upper() == code or name == room.meta.name:
+            return room
+    raise ConfigError(f"unknown rule `{word}`{nearest(word, known_words(rooms))}; `memlint rule` lists all rules")
+
+
+def _row(room: Room) -> dict[str, Any]:
+    return {**msgspec.to_builtins(room.meta), "page": _page(room)}
+
+
+def _page(room: Room) -> str:
+    if room.page.is_file():
+        return room.page.read_text("utf-8")
+    return f"# {room.meta.name} ({room.meta.code})\n\n{room.meta.summary}\n"
+
+
+def _list(rooms: list[Room]) -> None:
+    width = max(len(room.meta.name) for room in rooms)
+    for room in rooms:
+        preview = " (preview)" if room.meta.preview else ""
+        print(f"{room.meta.code}  {room.meta.name:<{width}}  {room.meta.severity:<7}  {room.meta.summary}{preview}")
+
+
+def _pages(rooms: list[Room]) -> None:
+    if not sys.stdout.isatty():
+        print("\n".join(_page(room) for room in rooms), end="")
+        return
+    from rich.markdown import Markdown
+
+    from memlint.report.text import console
+
+    target = console(sys.stdout)
+    for room in rooms:
+        target.print(Markdown(_page(room)))

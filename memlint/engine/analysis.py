@@ -1,0 +1,50 @@
+"""What the engine asks of the analysis, and how it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from memlint.finding import Span
+from memlint.flow.events import Event, Site
+from memlint.project import Project
+
+
+class Problem(Protocol):
+    """Why a file cannot be parsed; line and column count from 1."""
+
+    @property
+    def message(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+
+
+class Analysis(Protocol):
+    """What the code does with memory. ``events`` and ``failures`` speak of linted files, by display path."""
+
+    @property
+    def events(self) -> Mapping[str, tuple[Event, ...]]: ...
+    @property
+    def failures(self) -> Sequence[tuple[str, Problem]]: ...
+    @property
+    def remarks(self) -> Sequence[str]: ...
+
+    def span(self, site: Site) -> Span: ...
+    def statement(self, site: Site) -> tuple[Span, str]: ...
+    def qualified_name(self, site: Site) -> str: ...
+
+
+class Analyse(Protocol):
+    """``enabled``: the codes of the rules that will ask; ``jobs``: worker processes; ``screen``: look only at
+    definitions that can matter."""
+
+    def __call__(self, project: Project, *, enabled: frozenset[str], jobs: int, screen: bool) -> Analysis: ...
+
+
+def analyse_with_flow(project: Project, *, enabled: frozenset[str], jobs: int, screen: bool) -> Analysis:
+    """Run `memlint.flow`; it is imported here, so that a run without files does not wait for it."""
+    from memlint.flow import AnalysisOptions, analyse
+
+    return analyse(project, AnalysisOptions(screen=screen, jobs=jobs, enabled=enabled))

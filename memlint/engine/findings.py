@@ -1,0 +1,129 @@
+"""From what rules report to findings: places resolved, one a code and place, in order."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from memlint.engine.analysis import Analysis
+from memlint.engine.fingerprint import Fingerprints
+from memlint.engine.rooms import META_RULES, Room
+from memlint.finding import Confidence, Failure, Finding, Growth, TraceStep
+from memlint.flow.events import Event, Step
+from memlint.sdk import Facts, Report
+
+CONFIDENCE: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
+NO_GROWTH = Growth("none", "once")
+
+
+class Raw(msgspec.Struct, frozen=True):
+    """A finding before its fingerprint, with the source of the statement around it."""
+
+    finding: Finding
+    function: str
+    statement: str
+
+
+def ask_rules(
+    display: str,
+    events: tuple[Event, ...],
+    rooms: Mapping[str, Room],
+    enabled: frozenset[str],
+    analysis: Analysis,
+    device_memory: int | None,
+) -> tuple[list[Raw], list[Failure]]:
+    """What the enabled rules say of one file. A rule that raises is a failure; the others go on."""
+    facts = Facts(events, device_memory)
+    found: dict[tuple[str, int, int], Raw] = {}
+    failures: list[Failure] = []
+    for code, room in rooms.items():
+        if code not in enabled:
+            continue
+        try:
+            raws = [_raw(room, report, analysis) for report in room.check(facts) if report.site.path == display]
+        except Exception as error:  # a rule is a program, and may fail in any way
+            failures.append(Failure(display, internal_error(f"the rule {code}", error)))
+            continue
+        for raw in raws:
+            _keep_best(found, raw)
+    return list(found.values()), failures
+
+
+def _keep_best(found: dict[tuple[str, int, int], Raw], raw: Raw) -> None:
+    """One finding a code and place: the one that we are surest of."""
+    key = (raw.finding.code, raw.finding.line, raw.finding.column)
+    other = found.get(key)
+    if other is None or CONFIDENCE[other.finding.confidence] < CONFIDENCE[raw.finding.confidence]:
+        found[key] = raw
+
+
+def _raw(room: Room, report: Report, analysis: Analysis) -> Raw:
+    span = analysis.span(report.site)
+    finding = Finding(
+        code=room.meta.code,
+        name=room.meta.name,
+        severity=report.severity,
+        confidence=report.confidence,
+        message=report.message,
+        advice=report.advice,
+        path=report.site.path,
+        line=span.line,
+        column=span.column,
+        end_line=span.end_line,
+        end_column=span.end_column,
+        growth=report.growth,
+        trace=tuple(_step(step, analysis) for step in report.trace),
+    )
+    return Raw(finding, analysis.qualified_name(report.site), analysis.statement(report.site)[1])
+
+
+def _step(step: Step, analysis: Analysis) -> TraceStep:
+    span = analysis.span(step.site)
+    return TraceStep(step.site.path, span.line, span.column, step.message)
+
+
+def meta_finding(
+    code: str, display: str, message: str, advice: str, line: int, column: int, end_column: int
+) -> Finding:
+    """A finding of the engine's own: on a file that does not parse, or on a suppression."""
+    meta = next(meta for meta in META_RULES if meta.code == code)
+    return Finding(
+        code=code,
+        name=meta.name,
+        severity=meta.severity,
+        confidence="high",
+        message=message,
+        advice=advice,
+        path=display,
+        line=line,
+        column=column,
+        end_line=line,
+        end_column=end_column,
+        growth=NO_GROWTH,
+    )
+
+
+def fingerprinted(raws: list[Raw], relative: Callable[[str], str]) -> list[Raw]:
+    """The findings of one file in order of place and code, each with its fingerprint."""
+    fingerprints = Fingerprints()
+    ordered = sorted(raws, key=lambda raw: (raw.finding.line, raw.finding.column, raw.finding.code))
+    return [
+        msgspec.structs.replace(
+            raw,
+            finding=msgspec.structs.replace(
+                raw.finding,
+                fingerprint=fingerprints.of(raw.finding.code, relative(raw.finding.path), raw.function, raw.statement),
+            ),
+        )
+        for raw in ordered
+    ]
+
+
+def internal_error(where: str, error: Exception) -> str:
+    """One line for a failure: what failed, how, and the innermost place (of memlint, not of the linted code)."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"internal error in {where}: {type(error).__name__}: {error}{place}; please report it"

@@ -1,0 +1,36 @@
+"""What one run is asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from memlint.engine.selection import Overrides
+from memlint.project import Patterns
+
+#: called with what is being done, how much of it is done and how much there is (0: not known)
+Progress = Callable[[str, int, int], None]
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """``cwd``: what paths are relative to. ``config``: a file that is used in place of the closest one.
+    ``exclude`` replaces what the configuration excludes, ``extend_exclude`` adds to it. ``jobs``: worker processes, 0
+    for one a core. ``stdin``: what ``-`` means, ``stdin_filename`` the path that it stands for."""
+
+    cwd: Path
+    overrides: Overrides = Overrides()
+    config: Path | None = None
+    isolated: bool = False
+    exclude: Patterns | None = None
+    extend_exclude: Patterns | None = None
+    force_exclude: bool = False
+    jobs: int = 0
+    screen: bool = True
+    stdin: bytes | None = None
+    stdin_filename: str | None = None

@@ -1,0 +1,98 @@
+"""Which findings a file's comments suppress, and which comments suppress nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from memlint.config import nearest
+from memlint.engine.findings import Raw, meta_finding
+from memlint.engine.rooms import Room
+from memlint.engine.selection import ALWAYS, known_words
+from memlint.engine.suppressions import Malformed, Suppression, read
+from memlint.finding import Finding, Suppressed
+
+UNUSED, UNKNOWN = "MEM001", "MEM002"
+
+
+def silence(
+    display: str, text: str, raws: list[Raw], rooms: Mapping[str, Room], ran: frozenset[str], whole: bool
+) -> list[Raw]:
+    """The findings with ``suppressed`` set where a comment covers them, and MEM001 and MEM002 on the comments.
+
+    ``ran``: the codes that could have been found in this file; a comment for another one is not called
+    unused. ``whole``: the file was analysed to its end.
+    """
+    comments = read(text)
+    if not comments.suppressions and not comments.malformed:
+        return raws
+    codes = {one: _codes(one, rooms) for one in comments.suppressions}
+    used: set[tuple[Suppression, str]] = set()
+    result = [_suppressed(raw, codes, used) for raw in raws]
+    own = [_raw(_without_effect(display, one)) for one in comments.malformed]
+    for one, known in codes.items():
+        own += (_raw(finding) for finding in _unknown(display, one, rooms))
+        if whole and UNUSED not in known:
+            own += (_raw(finding) for finding in _unused(display, one, known & ran, used))
+    return result + [_suppressed(raw, codes, used) for raw in own if raw.finding.code in ran]
+
+
+def _without_effect(display: str, one: Malformed) -> Finding:
+    message = f"This suppression has no effect: {one.problem}."
+    return meta_finding(UNKNOWN, display, message, "", one.line, one.column, one.end_column)
+
+
+def _raw(finding: Finding) -> Raw:
+    return Raw(finding, "", finding.message)
+
+
+def _codes(one: Suppression, rooms: Mapping[str, Room]) -> frozenset[str]:
+    """The codes of rules that a suppression names."""
+    found = (_code(word, rooms) for word in one.codes)
+    return frozenset(code for code in found if code is not None)
+
+
+def _code(word: str, rooms: Mapping[str, Room]) -> str | None:
+    if word.upper() in rooms:
+        return word.upper()
+    name = word.lower().replace("_", "-")
+    return next((code for code, room in rooms.items() if room.meta.name == name), None)
+
+
+def _suppressed(raw: Raw, codes: Mapping[Suppression, frozenset[str]], used: set[tuple[Suppression, str]]) -> Raw:
+    code, line = raw.finding.code, raw.finding.line
+    if code == ALWAYS:
+        return raw
+    by: Suppression | None = None
+    for one, known in codes.items():
+        if code not in known and (one.codes or code == UNUSED):
+            continue
+        if one.by == "ignore-file" or one.first <= line <= one.last:
+            by = by or one
+            used.add((one, code))
+    if by is None:
+        return raw
+    return msgspec.structs.replace(
+        raw, finding=msgspec.structs.replace(raw.finding, suppressed=Suppressed(by.by, by.reason))
+    )
+
+
+def _unknown(display: str, one: Suppression, rooms: Mapping[str, Room]) -> Iterator[Finding]:
+    for word in one.codes:
+        # codes of other tools in a noqa are theirs
+        if _code(word, rooms) is not None or (one.by == "noqa" and not word.upper().startswith("MEM")):
+            continue
+        message = f"This suppression names `{word}`, which is no rule of memlint{nearest(word, known_words(rooms))}."
+        yield meta_finding(
+            UNKNOWN, display, message, "`memlint rule` lists all rules.", one.line, one.column, one.end_column
+        )
+
+
+def _unused(
+    display: str, one: Suppression, expected: frozenset[str], used: set[tuple[Suppression, str]]
+) -> Iterator[Finding]:
+    unused = sorted(code for code in expected if (one, code) not in used and code not in (ALWAYS, UNKNOWN))
+    if unused:
+        message = f"This comment suppresses {' and '.join(unused)}, but there is no such finding here."
+        yield meta_finding(UNUSED, display, message, "Delete it.", one.line, one.column, one.end_column)

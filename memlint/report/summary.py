@@ -1,0 +1,42 @@
+"""The last line of a report, and the counts by code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from memlint.finding import Result
+
+
+def summary(result: Result) -> str:
+    """For example ``Found 3 errors and 1 warning in 42 files (1.2 s).``"""
+    counts = result.summary
+    parts = [
+        plural(count, word)
+        for count, word in ((counts.errors, "error"), (counts.warnings, "warning"), (counts.notes, "note"))
+        if count
+    ]
+    suppressed = sum(finding.suppressed is not None for finding in result.findings)
+    extra = [f"{suppressed} suppressed"] * bool(suppressed) + [f"{counts.skipped} skipped"] * bool(counts.skipped)
+    found = f"Found {_and(parts)}" if parts else "Found nothing"
+    after = f"; {', '.join(extra)}" if extra else ""
+    return f"{found} in {plural(counts.files, 'file')} ({counts.seconds:.1f} s{after})."
+
+
+def statistics(result: Result) -> Iterator[str]:
+    """One line a code that was found: how often, code and name; the most frequent first.
+
+    Suppressed findings do not count.
+    """
+    counts = Counter((one.code, one.name) for one in result.findings if one.suppressed is None)
+    width = len(str(max(counts.values(), default=0)))
+    for (code, name), count in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
+        yield f"{count:>{width}}  {code}  {name}"
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _and(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
