@@ -21,8 +21,9 @@ def check(facts: Facts) -> Iterator[Report]:
         if event.how != "cat":
             continue
         graph = _keeps_graph(event)
-        memory: Memory = "device-graph" if graph else "device-tensor"
         extra = ", and it keeps the autograd graph of every part" if graph else ""
+        if graph and event.in_model_loop:
+            extra += ", because the model runs without torch.no_grad() (MEM201 at the call)"
         yield Report(
             site=event.site,
             message=f"`{event.place.text}` is copied whole with {_each(event.loop)}, the old and the new one alive "
@@ -30,13 +31,19 @@ def check(facts: Facts) -> Iterator[Report]:
             advice=_advice(event, graph),
             severity=_severity(event, graph),
             confidence=weakest(event.certainty, event.value.certainty) if graph else event.certainty,
-            growth=Growth(memory, "per-iteration" if graph else "peak"),
+            growth=Growth(_memory(event, graph), "per-iteration" if graph else "peak"),
             trace=(*event.value.origin, *event.trace) if graph else event.trace,
         )
 
 
 def _keeps_graph(event: Carry) -> bool:
     return event.value.attached in ("yes", "some") and event.value.freed in ("no", "some") and not event.needed
+
+
+def _memory(event: Carry, graph: bool) -> Memory:
+    if event.value.device == "cpu":
+        return "host"
+    return "device-graph" if graph else "device-tensor"
 
 
 def _severity(event: Carry, graph: bool) -> Severity:
