@@ -1,0 +1,131 @@
+"""What torch and its frameworks do: rows of TOML, read once, each with the kind of fact that flow computes for code."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+import sys
+from importlib import resources
+from typing import Any, NamedTuple
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+class Row(NamedTuple):
+    """What one function does. ``context``: the grad mode of a with block or decorator ("" for none)."""
+
+    returns: str
+    graph: str
+    size: str
+    context: str
+    cat: bool
+    average: bool
+    allocates: bool
+
+
+class Hook(NamedTuple):
+    """What a framework does with a method: how often it runs, under which grad mode, with what."""
+
+    every: str
+    grad: str
+    returns: str
+    batch: int
+    outputs: int
+    device: str
+
+
+class Methods(NamedTuple):
+    cut: frozenset[str]
+    data: frozenset[str]
+    alias: frozenset[str]
+    move: frozenset[str]
+    reduce: frozenset[str]
+    op: frozenset[str]
+    inplace: frozenset[str]
+
+    def knows(self, name: str) -> bool:
+        """Whether the name is a tensor method that this table speaks of."""
+        return any(name in names for names in self)
+
+
+@functools.cache
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
+
+
+def _row(raw: dict[str, Any]) -> Row:
+    return Row(
+        raw.get("returns", "data"), raw.get("graph", "none"), raw.get("size", "unknown"), raw.get("context", ""),
+        raw.get("cat", False), raw.get("average", False), raw.get("allocates", False),
+    )
+
+
+@functools.cache
+def _functions() -> tuple[dict[str, Row], list[tuple[re.Pattern[str], Row]]]:
+    exact: dict[str, Row] = {}
+    patterns: list[tuple[int, re.Pattern[str], Row]] = []
+    for raw in _read("torch.toml")["function"]:
+        row = _row(raw)
+        order = 0 if raw.get("first") else 2 if raw.get("last") else 1
+        for name in raw["names"]:
+            if any(char in name for char in "*[?"):
+                patterns.append((order, re.compile(fnmatch.translate(name)), row))
+            else:
+                exact.setdefault(name, row)
+    patterns.sort(key=lambda entry: entry[0])
+    return exact, [(pattern, row) for _, pattern, row in patterns]
+
+
+@functools.lru_cache(maxsize=8192)
+def function(name: str) -> Row | None:
+    """The row of a qualified name such as ``torch.nn.functional.mse_loss``; None where nothing is known."""
+    exact, patterns = _functions()
+    if name in exact:
+        return exact[name]
+    return next((row for pattern, row in patterns if pattern.match(name)), None)
+
+
+@functools.cache
+def methods() -> Methods:
+    return Methods(*(frozenset(_read("torch.toml")["methods"][field]) for field in Methods._fields))
+
+
+@functools.cache
+def bookkeeping() -> frozenset[str]:
+    """Methods of a module that run no model."""
+    return frozenset(_read("torch.toml")["modules"]["bookkeeping"])
+
+
+@functools.cache
+def module_evidence() -> frozenset[str]:
+    """Methods that only modules have."""
+    return frozenset(_read("torch.toml")["modules"]["evidence"])
+
+
+@functools.cache
+def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
+    return [
+        (
+            tuple(re.compile(fnmatch.translate(base)) for base in raw["bases"]),
+            frozenset(raw["methods"]),
+            Hook(raw["every"], raw["grad"], raw.get("returns", ""), raw.get("batch", 0), raw.get("outputs", 0), raw.get("device", "")),
+        )
+        for raw in _read("frameworks.toml")["hook"]
+    ]
+
+
+@functools.lru_cache(maxsize=4096)
+def hook(base: str, method: str) -> Hook | None:
+    """What a framework does with ``method`` of a subclass of ``base`` (a qualified name); None for nothing known."""
+    for bases, names, row in _hooks():
+        if method in names and any(pattern.match(base) for pattern in bases):
+            return row
+    return None
+
+
+#: qualified names that mark a class as a module
+MODULE_BASES = re.compile(r"torch\.nn\.(?!Parameter)[A-Z]\w*|torch\.nn\.modules\..*|.*LightningModule|.*PreTrainedModel|.*ModelMixin|fairseq\.models\..*Model\w*|timm\.models\..*|torchvision\.models\..*|transformers\.\w*(Model|For)\w*|torch_geometric\.nn\..*|flash\..*|torch\.jit\.ScriptModule")

@@ -1,0 +1,396 @@
+"""The analysis of a project: summaries on demand, facts from call sites, events of the linted files."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from memlint import knowledge
+from memlint.finding import Span
+from memlint.flow.annotations import annotation_value
+from memlint.flow.events import Event, Site
+from memlint.flow.facts import Facts
+from memlint.flow.frame import Frame, module_uses
+from memlint.flow.guards import decorated_grad
+from memlint.flow.interpret import run
+from memlint.flow.ops import batch_tree
+from memlint.flow.program import Class, Function, Module, Program
+from memlint.flow.screen import relevant_modules
+from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.syntax import dotted, walk_statements
+from memlint.flow.values import (
+    ACCELERATOR,
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    MODULE,
+    NOTHING,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Ref,
+    V,
+    join,
+)
+from memlint.frontend.problem import SyntaxProblem
+from memlint.frontend.spans import SpanTable, spans
+from memlint.ir import nodes as ir
+
+#: summaries that wait for each other: deeper chains are cut (their calls are unknown)
+MAX_NESTING = 24
+
+
+class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """``screen``: look only at definitions that can matter; ``enabled``: codes of the rules that will ask."""
+
+    screen: bool = True
+    jobs: int = 1
+    enabled: frozenset[str] = frozenset()
+
+
+class Analysis:
+    """What the analysis found in the linted files, and where."""
+
+    def __init__(
+        self, program: Program, events: Mapping[str, tuple[Event, ...]], failures: Sequence[tuple[str, SyntaxProblem]], remarks: Sequence[str]
+    ) -> None:
+        self.events = events
+        self.failures = failures
+        self.remarks = remarks
+        self._program = program
+        self._tables: dict[tuple[str, int], SpanTable] = {}
+
+    def _table(self, site: Site) -> SpanTable:
+        key = (site.path, site.unit)
+        if key not in self._tables:
+            self._tables[key] = spans(self._program.module(site.path).units[site.unit])
+        return self._tables[key]
+
+    def _statement_at(self, site: Site) -> int:
+        best = site.at
+        for statement in walk_statements(self._program.module(site.path).lowered(site.unit).body):
+            if statement.at > site.at:
+                break
+            best = statement.at
+        return best
+
+    def span(self, site: Site) -> Span:
+        """The source range of a site; a compound statement's is its header."""
+        table = self._table(site)
+        return table.header(site.at)
+
+    def statement(self, site: Site) -> tuple[Span, str]:
+        """The statement around a site (a compound one's header) and its source."""
+        table = self._table(site)
+        span = table.header(self._statement_at(site))
+        lines = self._program.module(site.path).text.splitlines()[span.line - 1 : span.end_line]
+        if not lines:
+            return span, ""
+        lines[-1] = lines[-1][: span.end_column - 1]
+        lines[0] = lines[0][span.column - 1 :]
+        return span, "\n".join(lines)
+
+    def qualified_name(self, site: Site) -> str:
+        """The qualified name of the function around a site, "<module>" at the top."""
+        module = self._program.module(site.path)
+        best, name = -1, "<module>"
+        for (unit, at), function in module.by_place.items():
+            if unit == site.unit and best < at <= site.at and _last(function) >= site.at:
+                best, name = at, function.qual
+        return name
+
+
+def _last(function: Function) -> int:
+    """An ordinal at or after the last one of a function's statements."""
+    last = 0
+    for statement in walk_statements(function.body):
+        last = max(last, statement.at)
+    return last + 10_000
+
+
+class Analyser:
+    """One run over a project. Everything is computed on demand and kept."""
+
+    def __init__(self, project: Any) -> None:
+        self.program = Program(project)
+        self.facts = Facts(self)
+        self._summaries: dict[tuple[str, str], Frame | None] = {}
+        self._running: list[tuple[str, str]] = []
+        self._lambdas: dict[tuple[str, int, int], Function] = {}
+        self._constants: dict[tuple[str, int, int], V] = {}
+        self._attributes: dict[tuple[str, str, str], V] = {}
+        self.remarks: list[str] = []
+
+    # ------------------------------------------------------------------------------------ summaries
+
+    def summary(self, function: Function) -> Frame | None:
+        """What the function does; None for one that is being analysed (recursion) or too deep."""
+        key = function.key
+        if key in self._summaries:
+            return self._summaries[key]
+        if key in self._running or len(self._running) >= MAX_NESTING:
+            return None
+        self._running.append(key)
+        try:
+            frame = self._interpret(function)
+        finally:
+            self._running.pop()
+        self._summaries[key] = frame
+        return frame
+
+    def _interpret(self, function: Function) -> Frame:
+        frame = Frame(self, function)
+        hook = self.hook(function)
+        grad = decorated_grad(frame, function)
+        if grad == AMBIENT and hook is not None and hook.grad in ("on", "off"):
+            grad = ON if hook.grad == "on" else OFF
+        if function.node is None:
+            grad = ON
+        elif grad == AMBIENT and self.switched_off(function.module):
+            grad = OFF
+        state = State(grad)
+        for position, param in enumerate(function.params):
+            state.env[param.name] = self._parameter(function, param, position, hook)
+        frame.hook = hook
+        run(frame, state, backward=hook is not None and hook.returns == "backward")
+        if frame.cut_short:
+            self.remarks.append(f"{function.module.key}: {function.qual}: too much to follow, cut short")
+        return frame
+
+    def _parameter(self, function: Function, param: ir.Param, position: int, hook: knowledge.Hook | None) -> V:
+        path = Path(f"p:{param.name}")
+        place = frozenset((path,))
+        if position == 0 and function.takes_self and function.cls is not None:
+            if "classmethod" in function.decorator_names:
+                return V(CALLABLE, refs=frozenset((Ref("class", function.module.key, function.cls.qual),)))
+            kinds = INSTANCE | (MODULE if self.program.is_module(function.cls) else 0)
+            return V(kinds, syms=place, refs=frozenset((Ref("instance", function.module.key, function.cls.qual),)))
+        if hook is not None and hook.batch == position and hook.batch:
+            return batch_tree(ACCELERATOR).but(syms=place)
+        known = annotation_value(self, function.module, param.annotation) if param.annotation is not None else None
+        if known is None:
+            known = self.facts.parameter(function, param.name)
+        if param.kind in ("star", "double-star"):
+            return V(UNKNOWN | CONTAINER, place, syms=place)
+        if known is None or not known.kinds:
+            return V(UNKNOWN, place, syms=place)
+        if not known.kinds & ~(DATA):
+            return known
+        carries = not known.kinds & ~(MODULE | INSTANCE | CALLABLE | CONTAINER)
+        return known.but(src=frozenset() if carries else place, syms=place)
+
+    def hook(self, function: Function) -> knowledge.Hook | None:
+        """What a framework does with a method, by the class's external bases."""
+        if function.cls is None:
+            return None
+        _, outside = self.program.ancestors(function.cls)
+        for base in sorted(outside):
+            found = knowledge.hook(base, function.name)
+            if found is not None:
+                return found
+        return None
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 - one analyser lives as long as its run
+    def switched_off(self, module: Module) -> bool:
+        """Whether the module's own statements turn grad mode off for good."""
+        for statement in module.statements:
+            if isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
+                call = statement.value
+                if dotted(call.func).endswith("set_grad_enabled") and call.args and isinstance(call.args[0], ir.Const):
+                    return call.args[0].value is False
+        return False
+
+    # ------------------------------------------------------------------------------------ definitions as values
+
+    def function(self, ref: Ref) -> Function | None:
+        found = self.program.module(ref.key).function(ref.name)
+        return found if found is not None else self._lambdas.get((ref.key, *self._lambda_place(ref.name)))
+
+    @staticmethod
+    def _lambda_place(name: str) -> tuple[int, int]:
+        if "<lambda " not in name:
+            return (-1, -1)
+        unit, at = name.rsplit("<lambda ", 1)[1].rstrip(">").split(":")
+        return int(unit), int(at)
+
+    def cls(self, ref: Ref) -> Class | None:
+        return self.program.module(ref.key).cls(ref.name)
+
+    def local_function(self, frame: Frame, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
+        """A nested function or lambda as a value."""
+        unit = frame.function.unit
+        if isinstance(node, ir.Lambda):
+            place = (frame.module.key, unit, node.at)
+            if place not in self._lambdas:
+                qual = f"{frame.function.qual}.<lambda {unit}:{node.at}>"
+                self._lambdas[place] = Function(frame.module, unit, node, qual, None, frame.function if frame.function.node is not None else None)
+            return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, self._lambdas[place].qual),)))
+        frame.module.build(unit)
+        function = frame.module.by_place.get((unit, node.at))
+        if function is None:
+            return UNKNOWN_VALUE
+        return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, function.qual),)))
+
+    def local_class(self, frame: Frame, node: ir.ClassDef) -> V:
+        frame.module.build(frame.function.unit)
+        for cls in frame.module.classes.values():
+            if cls.unit == frame.function.unit and cls.node.at == node.at:
+                return V(CALLABLE, refs=frozenset((Ref("class", frame.module.key, cls.qual),)))
+        return UNKNOWN_VALUE
+
+    def external(self, name: str) -> V:
+        return V(CALLABLE, refs=frozenset((Ref("ext", "", name),)))
+
+    def global_value(self, kind: str, what: Any, *, frame: Frame | None = None) -> V:
+        """The value of what `Program.find` found."""
+        if kind == "class" and what is not None:
+            return V(CALLABLE, refs=frozenset((Ref("class", what.module.key, what.qual),)))
+        if kind == "function" and what is not None:
+            return V(CALLABLE, refs=frozenset((Ref("func", what.module.key, what.qual),)))
+        if kind == "module":
+            return V(CALLABLE, refs=frozenset((Ref("module", what, ""),)))
+        if kind == "package":
+            return V(CALLABLE, refs=frozenset((Ref("package", "", what),)))
+        if kind == "ext":
+            return self.external(what)
+        if kind == "value":
+            return self._variable(*what)
+        return UNKNOWN_VALUE
+
+    def _variable(self, module: Module, name: str) -> V:
+        """What a module's variable may be: the join of what the module's own statements assign."""
+        found = NOTHING
+        for statement in module.bindings.get(name, ()):
+            if isinstance(statement, ir.Assign | ir.AnnAssign) and statement.value is not None:
+                targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+                direct = any(isinstance(target, ir.Name) and target.id == name for target in targets)
+                found = join(found, self.evaluate_constant(module, statement.value) if direct else UNKNOWN_VALUE)
+            else:
+                found = join(found, UNKNOWN_VALUE)
+        if found.kinds & UNKNOWN and name in module_uses(module.statements):
+            return V(MODULE, refs=frozenset(ref for ref in found.refs if ref.kind == "instance"))
+        return found if found.kinds else UNKNOWN_VALUE
+
+    def evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
+        """An expression of a module's scope, without the objects that it makes."""
+        key = (module.key, id(expr), expr.at)
+        if key in self._constants:
+            return self._constants[key]
+        self._constants[key] = UNKNOWN_VALUE
+        frame = Frame(self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>"))
+        from memlint.flow.evaluate import evaluate
+
+        value = outside(evaluate(frame, State(OFF), expr), frame)
+        self._constants[key] = value
+        return value
+
+    def annotated(self, module: Module, annotation: ir.Expr) -> V | None:
+        return annotation_value(self, module, annotation)
+
+    def attribute(self, cls: Class, name: str) -> V:
+        """What an instance's attribute may be, by all that the class and its ancestors assign to it."""
+        return self.facts.attribute(cls, name)
+
+    def free_variable(self, function: Function, name: str) -> V | None:
+        return self.facts.free_variable(function, name)
+
+    def methods_named(self, name: str) -> list[Function]:
+        return self.facts.methods_named(name)
+
+    def is_buffer(self, cls: Class, name: str) -> bool:
+        return name in self.facts.buffers(cls)
+
+    def reduction(self, name: str) -> bool:
+        """Whether a loss class reduces to a number (its default)."""
+        return True
+
+    def forget_summaries(self) -> None:
+        """Drop all summaries, so that they are made again with the facts that are known by now."""
+        self._summaries.clear()
+        self._constants.clear()
+
+    def frames(self) -> Iterator[Frame]:
+        """All summaries that were made."""
+        return (frame for frame in self._summaries.values() if frame is not None)
+
+
+def outside(value: V, frame: Frame | None = None) -> V:
+    """A value as another function sees it: without objects and graphs of its own."""
+    refs = value.refs
+    return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)
+
+
+def functions_of(module: Module) -> list[Function]:
+    """All functions of a module, and its own statements."""
+    for number in range(len(module.units)):
+        module.build(number)
+    return [module.main, *module.functions.values()]
+
+
+def analyse(project: Any, options: AnalysisOptions) -> Analysis:
+    """Analyse the linted files of a project, with all of it as context."""
+    result: list[Any] = []
+
+    def work() -> None:
+        try:
+            result.append(_analyse(project, options))
+        except BaseException as error:
+            result.append(error)
+
+    # deep call chains of the analysed program are deep recursions here
+    limit, size = sys.getrecursionlimit(), threading.stack_size()
+    sys.setrecursionlimit(max(limit, 50_000))
+    threading.stack_size(512 * 1024 * 1024)
+    try:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
+    if isinstance(result[0], BaseException):
+        raise result[0]
+    found: Analysis = result[0]
+    return found
+
+
+def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
+    from memlint.flow.judge import judge
+
+    analyser = Analyser(project)
+    linted = list(project.linted)
+    targets = relevant_modules(analyser.program, linted) if options.screen else linted
+    functions: list[Function] = []
+    failures: list[tuple[str, SyntaxProblem]] = []
+    for key in linted:
+        module = analyser.program.module(key)
+        if key in targets:
+            functions += functions_of(module)
+        elif not module.index.complete:
+            functions_of(module)
+    context = analyser.facts.callers_of(functions, linted)
+    for function in (*functions, *context):
+        analyser.summary(function)
+    analyser.facts.learn()
+    analyser.forget_summaries()
+    for function in (*functions, *context):
+        analyser.summary(function)
+    analyser.facts.learn()
+    events: dict[str, list[Event]] = {key: [] for key in linted}
+    wanted = set(linted)
+    for frame in list(analyser.frames()):
+        for event in judge(analyser, frame):
+            if event.site.path in wanted:
+                events[event.site.path].append(event)
+    for key in linted:
+        problem = analyser.program.module(key).problem
+        if problem is not None:
+            failures.append((key, problem))
+    ordered = {key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()}
+    return Analysis(analyser.program, ordered, failures, sorted(set(analyser.remarks)))

@@ -1,0 +1,81 @@
+"""Type annotations to abstract values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint import knowledge
+from memlint.flow.program import Module
+from memlint.flow.syntax import dotted
+from memlint.flow.values import CONTAINER, DATA, INSTANCE, LOADER, MODULE, NONE, NOTHING, OPTIMIZER, SCALAR, TENSOR, Ref, V, join
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyse import Analyser
+
+_DATA = frozenset({"int", "float", "str", "bool", "bytes", "complex", "Path", "ndarray", "Namespace"})
+_WRAPPERS = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})
+_CONTAINERS = frozenset({"list", "List", "dict", "Dict", "set", "Set", "deque", "Deque", "defaultdict", "DefaultDict"})
+
+
+def annotation_value(analyser: Analyser, module: Module, annotation: ir.Expr) -> V | None:
+    """What a value with this annotation is; None where the annotation says nothing that matters here."""
+    if isinstance(annotation, ir.Const):
+        if annotation.kind == "None":
+            return V(NONE)
+        if isinstance(annotation.value, str) and annotation.value.replace(".", "").isidentifier():
+            return _named(analyser, module, _parsed(annotation.value))
+        return None
+    if isinstance(annotation, ir.Binary) and annotation.op == "|":
+        return _either(annotation_value(analyser, module, annotation.left), annotation_value(analyser, module, annotation.right))
+    if isinstance(annotation, ir.Subscript):
+        name = dotted(annotation.value).rsplit(".", 1)[-1]
+        if name in _WRAPPERS:
+            inner = annotation.index
+            parts = inner.elements if isinstance(inner, ir.Display) else (inner,)
+            found: V | None = NOTHING
+            for part in parts:
+                found = _either(found, annotation_value(analyser, module, part))
+            if found is not None and name == "Optional":
+                found = join(found, V(NONE))
+            return found
+        return V(CONTAINER) if name in _CONTAINERS else None
+    return _named(analyser, module, annotation)
+
+
+def _parsed(name: str) -> ir.Expr:
+    parts = name.split(".")
+    expr: ir.Expr = ir.Name(0, parts[0])
+    for part in parts[1:]:
+        expr = ir.Attr(0, expr, part)
+    return expr
+
+
+def _either(left: V | None, right: V | None) -> V | None:
+    return join(left, right) if left is not None and right is not None else None
+
+
+def _named(analyser: Analyser, module: Module, expr: ir.Expr) -> V | None:
+    name = dotted(expr)
+    last = name.rsplit(".", 1)[-1]
+    if last in _DATA:
+        return V(DATA, size=SCALAR)
+    if last in _CONTAINERS:
+        return V(CONTAINER)
+    kind, what = analyser.program.find_expression(module, expr)
+    if kind == "class" and what is not None:
+        module_kind = MODULE if analyser.program.is_module(what) else 0
+        return V(INSTANCE | module_kind, refs=frozenset((Ref("instance", what.module.key, what.qual),)))
+    if last in ("Tensor", "FloatTensor"):
+        return V(TENSOR)
+    if kind == "ext":
+        if what in ("torch.nn.Module", "torch.nn.modules.Module"):
+            return V(MODULE)
+        row = knowledge.function(what)
+        if row is not None and row.returns == "module":
+            return V(MODULE)
+        if row is not None and row.returns == "loader":
+            return V(LOADER)
+        if row is not None and row.returns == "optimizer":
+            return V(OPTIMIZER)
+    return None

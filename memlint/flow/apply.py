@@ -1,0 +1,444 @@
+"""A summary at a call: what the callee returns, stores, frees and retains, in terms of the caller's values."""
+
+from __future__ import annotations
+
+from memlint.flow.events import Step
+from memlint.flow.frame import Frame, Store
+from memlint.flow.graphs import Node
+from memlint.flow.heap import deep, element, make, read_attribute, read_symbol
+from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
+from memlint.flow.stores import fate_of, forget, note_carry, note_store
+from memlint.flow.syntax import text
+from memlint.flow.values import (
+    CONTAINER,
+    DATA_VALUE,
+    EMPTY,
+    INSTANCE,
+    NONE_VALUE,
+    NOTHING,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Source,
+    V,
+    join,
+    join_all,
+)
+from memlint.ir import nodes as ir
+
+#: how many stores of callees a function hands on to its callers, and through how many calls
+MAX_LIFTED, MAX_DEPTH = 48, 6
+
+
+class Application:
+    """One instantiation of a callee's summary in a caller's state."""
+
+    def __init__(self, frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None) -> None:
+        self.frame = frame
+        self.state = state
+        self.before = state.copy()
+        self.callee = callee
+        self.bound = bound
+        self.at = at
+        self.expr = expr
+        self.key = (at, callee.function.module.key, callee.function.qual)
+        self._nodes: dict[Source, frozenset[Source]] = {}
+        self._objects: dict[Source, Source] = {}
+        assert callee.exit is not None
+        self.exit: State = callee.exit
+
+    # ---------------------------------------------------------------------------- symbols
+
+    def resolve(self, path: Path) -> V:
+        """What a callee's symbol is here, before the call."""
+        value = self._root(path.root)
+        for step in path.steps:
+            if not value.kinds:
+                return UNKNOWN_VALUE
+            if step.startswith("."):
+                value = read_attribute(self.frame, self.before, value, step[1:], None)
+            elif step == "[]":
+                value = element(self.frame, self.before, value, self.at)
+            else:
+                value = self._member(value, step[1:-1])
+        return value
+
+    def _member(self, value: V, name: str) -> V:
+        from memlint.flow.heap import read_item
+
+        fake = ir.Subscript(self.at, ir.Name(self.at, "_"), ir.Const(self.at, "str", name))
+        const: object = int(name) if name.lstrip("-").isdigit() else name
+        return read_item(self.frame, self.before, value, V(DATA_VALUE.kinds, const=const), fake)
+
+    def _root(self, root: str) -> V:
+        kind, name = root.split(":", 1)
+        if kind == "p":
+            return self.bound.get(name, UNKNOWN_VALUE)
+        if kind == "c":
+            from memlint.flow.scope import lookup
+
+            around = self.callee.function.enclosing
+            if around is not None and around.key == self.frame.function.key:
+                return lookup(self.frame, self.before, name)
+            path = Path(root)
+            return read_symbol(self.frame, self.before, path)
+        path = Path(root)
+        if kind == "g" and root.rsplit(":", 1)[0] == f"g:{self.frame.module.key}" and self.frame.function.node is None:
+            variable = root.rsplit(":", 1)[1]
+            if variable in self.before.env:
+                return self.before.env[variable]
+        if path in self.before.sym:
+            return self.before.sym[path]
+        if kind == "g":
+            module, variable = root[2:].rsplit(":", 1)
+            from memlint.flow.scope import _symbolic
+
+            fact = self.frame.analyser.global_value("value", (self.frame.analyser.program.module(module), variable), frame=self.frame)
+            return _symbolic(fact, path)
+        return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
+
+    # ---------------------------------------------------------------------------- values
+
+    def value(self, value: V, depth: int = 4) -> V:
+        """A callee's value, here."""
+        result = NOTHING
+        for path in value.syms:
+            result = join(result, self.resolve(path))
+        own = value.src - value.syms
+        kinds = value.kinds & ~UNKNOWN if value.syms else value.kinds
+        if kinds & CONTAINER and value.syms and not value.objs:
+            kinds &= ~CONTAINER
+        if result.kinds and not own and not (kinds & ~result.kinds) and not value.objs:
+            return result
+        if kinds or own or value.objs:
+            objs = frozenset(self.object(key, depth) for key in value.objs) if depth else EMPTY
+            src = self.sources(own)
+            if not value.bare and own and not src and self.state.grad != OFF:
+                pass
+            refs = value.refs
+            rest = V(
+                kinds or (UNKNOWN if own else 0), src, bare=value.bare, objs=objs, refs=refs, store=frozenset((self.key,)) if value.store else EMPTY,
+                device=value.device, size=value.size, const=value.const,
+            )
+            result = join(result, rest) if rest.kinds else result
+        return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
+
+    def object(self, key: Source, depth: int) -> Source:
+        """A callee's object, here."""
+        if key in self._objects:
+            return self._objects[key]
+        new = (*self.key, key)
+        self._objects[key] = new
+        obj = self.exit.heap.get(key)
+        if obj is None:
+            self.state.heap[new] = Obj("list", NOTHING, {}, self.frame.loop_ids)
+        else:
+            self.state.heap[new] = Obj(
+                obj.kind, self.value(obj.elem, depth - 1) if obj.elem.kinds else NOTHING,
+                {name: self.value(item, depth - 1) for name, item in obj.fields.items()},
+                self.frame.loop_ids, obj.bounded, obj.cls, obj.text,
+            )
+        self.state.fresh |= {new}
+        return new
+
+    def sources(self, sources: frozenset[Source]) -> frozenset[Source]:
+        found: set[Source] = set()
+        for source in sources:
+            found |= self.source(source)
+        return frozenset(found)
+
+    def source(self, source: Source) -> frozenset[Source]:
+        """A callee's graph source, here: at most a few nodes of our own stand for all of the callee's."""
+        if isinstance(source, Path):
+            return self.resolve(source).src
+        if source in self._nodes:
+            return self._nodes[source]
+        graphs = self.callee.graphs
+        if source not in graphs.nodes:
+            self._nodes[source] = EMPTY
+            return EMPTY
+        definite: Node | None = None
+        unknown: Node | None = None
+        model = False
+        parents: frozenset[Source] = EMPTY
+        for item in graphs.closure((source,)):
+            if isinstance(item, Path):
+                parents |= self.resolve(item).src
+                continue
+            node = graphs.nodes.get(item)
+            if node is None:
+                continue
+            if node.ambient and self.state.grad == OFF:
+                continue
+            if node.definite:
+                definite = node if definite is None or node.model and not definite.model else definite
+                model = model or node.model
+            elif node.unknown and (node.callee is None or not self._known(node.callee)):
+                unknown = node
+            elif node.unknown and node.callee is not None and self._is_model(node.callee):
+                definite, model = node, True
+        own = graphs.nodes[source]
+        if own.ambient and self.state.grad == OFF:
+            self._nodes[source] = EMPTY
+            return EMPTY
+        if frozenset((source,)) in graphs.evidence and definite is None:
+            definite = own
+        if definite is None and unknown is None and not parents:
+            self._nodes[source] = EMPTY
+            return EMPTY
+        tips = frozenset((source,))
+        fate = "freed" if tips <= self.exit.freed_must else "some" if tips & self.exit.freed_may else "live"
+        tag = "d" if definite else "u" if unknown else "o"
+        key = (*self.key, tag, fate, source if tag == "u" else "")
+        shown = definite or own
+        ambient = (definite or own).ambient and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
+        via = ((self.callee.site(shown.at), shown.what), *shown.via)
+        self.frame.graphs.record(
+            key, Node(self.at, text(self.expr.func) if self.expr is not None else shown.what, definite is not None, unknown is not None and definite is None, ambient, parents, None, via[:4], model)
+        )
+        one = frozenset((key,))
+        self.state.freed_must -= one
+        self.state.freed_may -= one
+        if fate == "freed":
+            self.state.freed_must |= one
+        if fate != "live":
+            self.state.freed_may |= one
+        self._nodes[source] = one
+        return one
+
+    def _known(self, path: Path) -> bool:
+        value = self.resolve(path)
+        return bool(value.kinds) and not value.kinds & UNKNOWN
+
+    def _is_model(self, path: Path) -> bool:
+        from memlint.flow.values import MODULE
+
+        return bool(self.resolve(path).kinds & MODULE)
+
+    # ---------------------------------------------------------------------------- effects
+
+    def effects(self) -> None:
+        """Attribute writes, freed graphs, modes and evidence of the callee."""
+        writes = [(path, self.value(value)) for path, value in self.exit.sym.items()]
+        for path, value in writes:
+            self._write(path, value)
+        for source in self.exit.freed_may:
+            if isinstance(source, Path):
+                self._free(source, source in self.exit.freed_must)
+        for evidence in self.callee.graphs.evidence:
+            self._evidence(evidence)
+        for reached, _, _ in self.callee.backwards:
+            here = {mark for item in reached if isinstance(item, Path) for mark in self.resolve(item).src}
+            if here:
+                self.frame.backwards.append((self.frame.graphs.closure(here), self.frame.loop_ids, self.frame.site(self.at)))
+        for item in self.callee.escaped:
+            if isinstance(item, Path):
+                self.frame.escaped |= self.frame.graphs.closure(self.resolve(item).src)
+        for key, mode in self.exit.modes.items():
+            if not isinstance(key, Path):
+                continue
+            root = self._root(key.root)
+            for base in root.syms:
+                self.state.modes[Path(base.root, base.steps + key.steps)] = mode
+            if key.root.startswith("p:") and self.expr is not None:
+                self._local_mode(key, mode)
+        if self.callee.extra.get("gradients"):
+            self.frame.extra["gradients"] = True
+
+    def _local_mode(self, key: Path, mode: bool | None) -> None:
+        from memlint.flow.syntax import dotted
+
+        assert self.expr is not None
+        name = key.root[2:]
+        params = [param.name for param in self.callee.function.params]
+        offset = 1 if self.callee.function.takes_self else 0
+        if name in params and not key.steps:
+            position = params.index(name) - offset
+            given = self.expr.args[position] if 0 <= position < len(self.expr.args) else next((word.value for word in self.expr.keywords if word.name == name), None)
+            place = dotted(given) if given is not None else ""
+            if place:
+                self.state.modes["v", place] = mode
+        if name == "self" and isinstance(self.expr.func, ir.Attr):
+            place = dotted(self.expr.func.value)
+            if place:
+                self.state.modes["v", place + "".join(key.steps)] = mode
+
+    def _write(self, path: Path, value: V) -> None:
+        from memlint.flow.interpret import write_attribute
+
+        if not path.steps:
+            if path.root.startswith("c:"):
+                name = path.root[2:]
+                around = self.callee.function.enclosing
+                if around is not None and around.key == self.frame.function.key:
+                    self.state.env[name] = join(self.before.env.get(name, NOTHING), value)
+                    return
+            if path.root.startswith("p:"):
+                return self._in_place(path, value)
+            variable = path.root.rsplit(":", 1)[1]
+            if self.frame.function.node is None and path.root == f"g:{self.frame.module.key}:{variable}":
+                self.state.env[variable] = value
+            self.state.sym[path] = value
+            return None
+        parent = self.resolve(Path(path.root, path.steps[:-1]))
+        step = path.steps[-1]
+        if step.startswith("."):
+            write_attribute(self.frame, self.state, parent, step[1:], value)
+            return None
+        emptied = not value.kinds
+        for key in parent.objs:
+            obj = self.state.heap.get(key)
+            if obj is None:
+                continue
+            if emptied:
+                self.state.heap[key] = obj.emptied()
+            elif step == "[]":
+                self.state.heap[key] = obj.with_elem(join(obj.elem, value))
+            else:
+                self.state.heap[key] = obj.with_field(step[1:-1], value)
+        for sym in parent.syms:
+            place = sym.then(step)
+            self.state.sym[place] = NOTHING if emptied else value
+        if emptied:
+            forget(self.frame, self.state, parent.objs | parent.syms)
+        return None
+
+    def _in_place(self, path: Path, value: V) -> None:
+        """The callee changed a tensor parameter in place: the argument's variable has the new graph."""
+        from memlint.flow.syntax import dotted
+
+        if self.expr is None:
+            return
+        name = path.root[2:]
+        params = [param.name for param in self.callee.function.params]
+        offset = 1 if self.callee.function.takes_self else 0
+        position = params.index(name) - offset if name in params else -1
+        if not 0 <= position < len(self.expr.args):
+            return
+        argument = self.expr.args[position]
+        place = dotted(argument)
+        if place and place in self.state.env:
+            self.state.env[place] = self.state.env[place].but(src=self.state.env[place].src | value.src)
+        for sym in self.bound.get(name, NOTHING).syms:
+            self.state.sym[sym] = value
+
+    def _free(self, path: Path, must: bool) -> None:
+        reached = self.frame.graphs.closure(self.resolve(path).src)
+        self.state.freed_may |= reached
+        if must:
+            self.state.freed_must |= reached
+
+    def _evidence(self, evidence: frozenset[Source]) -> None:
+        graphs = self.callee.graphs
+        paths = {item for item in evidence if isinstance(item, Path)}
+        if len(paths) == 1 and len(evidence) == 1:
+            src = self.resolve(next(iter(paths))).src
+            if src:
+                self.frame.graphs.evidence.add(src)
+            return
+        reached = graphs.closure(evidence)
+        inner = {item for item in reached if isinstance(item, Path)}
+        unknown = any(node.unknown or node.definite for item in reached if (node := graphs.nodes.get(item)) is not None)
+        if len(inner) == 1 and not unknown:
+            src = self.resolve(next(iter(inner))).src
+            if src:
+                self.frame.graphs.evidence.add(src)
+
+    # ---------------------------------------------------------------------------- stores
+
+    def stores(self) -> None:
+        """Stores of the callee into places of ours, or of values of ours."""
+        count = 0
+        for store in list(self.callee.stores.values()):
+            if not isinstance(store.place, Path) or store.lifted >= MAX_DEPTH or count >= MAX_LIFTED:
+                continue
+            if store.kind == "cat":
+                continue
+            if store.key not in self.exit.pending and store.loop is None:
+                continue
+            count += 1
+            self._lift(store)
+
+    def _lift(self, store: Store) -> None:
+        place = store.place
+        assert isinstance(place, Path)
+        reached = self.callee.graphs.closure((store.incoming or store.value).src)
+        passed = any(isinstance(item, Path) and item != place for item in reached)
+        incoming = self.value((store.incoming or store.value).but(objs=EMPTY, syms=EMPTY))
+        if not incoming.kinds:
+            return
+        trace = (Step(store.site, f"{store.place_text} keeps {store.text}" if store.kind == "retain" else f"{store.place_text} is built from its previous value and {store.text}"), *store.trace)
+        tag = (*self.key, store.key)
+        for where, kind, shown in self._places(place, store):
+            if store.kind == "retain":
+                made = note_store(self.frame, self.state, "retain", store.how, where, kind, shown, incoming, self.at, self._argument(store), trace=trace, tag=tag)
+            else:
+                marks = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
+                if isinstance(where, Path):
+                    marks |= {where}
+                made = note_carry(self.frame, self.state, store.how, where, kind, shown, incoming.but(src=incoming.src | marks), incoming, self.at, self._argument(store), trace=trace, tag=tag)
+            if made is None:
+                continue
+            made.lifted = store.lifted + 1
+            made.guessed = made.guessed or store.guessed
+            made.cleared = made.cleared or store.cleared
+            made.origin = "argument" if passed else "callee"
+            if not passed:
+                made.site, made.trace, made.text = store.site, (Step(self.frame.site(self.at), f"{text(self.expr.func) if self.expr else 'the call'} runs in each iteration"), *store.trace), store.text
+
+    def _argument(self, store: Store) -> str:
+        return text(self.expr) if self.expr is not None else store.text
+
+    def _places(self, place: Path, store: Store) -> list[tuple[Source, str, str]]:
+        """The callee's place in our terms: (identity, kind, text)."""
+        found: list[tuple[Source, str, str]] = []
+        if store.kind == "retain":
+            target = self.resolve(place)
+            keys = [(key, "local") for key in target.objs if key in self.state.heap and not self.state.heap[key].bounded]
+            found += [(key, kind, self._shown(place, store)) for key, kind in keys]
+            found += [(path, _kind(path), path.text) for path in sorted(target.syms) if not any(ref.kind == "bounded" for ref in target.refs)]
+            return found
+        if not place.steps:
+            if place.root.startswith("p:"):
+                return []
+            return [(place, store.place_kind, store.place_text)] if place.root.startswith(("g:", "x:")) else []
+        parent = self.resolve(Path(place.root, place.steps[:-1]))
+        step = place.steps[-1]
+        found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
+        found += [(path.then(step), _kind(path.then(step)), path.then(step).text) for path in sorted(parent.syms)]
+        return found[:4]
+
+    def _shown(self, place: Path, store: Store) -> str:
+        """``self.sum`` of the callee in the caller's words: ``meter.sum``."""
+        if place.root == "p:self" and self.expr is not None and isinstance(self.expr.func, ir.Attr):
+            return text(self.expr.func.value) + "".join("" if step == "[]" else step for step in place.steps)
+        return store.place_text
+
+
+def _mark(place: Source) -> Source:
+    if isinstance(place, Path):
+        return place
+    key, step = place  # type: ignore[misc]
+    return (key, step.lstrip(".").strip("[]"))
+
+
+def _kind(path: Path) -> str:
+    from memlint.flow.stores import kind_of
+
+    return kind_of(path)
+
+
+def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
+    """Instantiate a callee's summary; the value of the call."""
+    work = Application(frame, state, callee, bound, at, expr)
+    if callee.function.is_generator:
+        items = join_all(work.value(value) for value, _ in callee.yields)
+        result = make(frame, state, (*work.key, "yields"), "list", items)
+    else:
+        result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
+    work.effects()
+    work.stores()
+    return result
+
+
+__all__ = ["INSTANCE", "apply", "deep", "fate_of"]

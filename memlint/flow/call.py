@@ -1,0 +1,521 @@
+"""Calls: what is called, and what that does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memlint import knowledge
+from memlint.flow import containers, external, tensors
+from memlint.flow.frame import CallRecord, Frame, ModelRun
+from memlint.flow.graphs import Node
+from memlint.flow.heap import deep, elements_of, make, read_attribute
+from memlint.flow.ops import tensor_op
+from memlint.flow.program import Class, Function
+from memlint.flow.state import OFF, Obj, State, join_states
+from memlint.flow.syntax import dotted, text
+from memlint.flow.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    DATA_VALUE,
+    EMPTY,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    OPTIMIZER,
+    SOME_SIZE,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Ref,
+    Source,
+    V,
+    join,
+)
+from memlint.ir import nodes as ir
+
+Args = list[V]
+Words = dict[str, V]
+
+
+def evaluate_call(frame: Frame, state: State, expr: ir.Call) -> V:
+    """The value of a call; its effects go to ``state``."""
+    from memlint.flow.evaluate import evaluate
+
+    func = expr.func
+    if isinstance(func, ir.Attr) and _is_super(func.value):
+        args, words = arguments(frame, state, expr)
+        return _super_call(frame, state, expr, func.name, args, words)
+    if isinstance(func, ir.Attr):
+        receiver = evaluate(frame, state, func.value)
+        args, words = arguments(frame, state, expr)
+        return call_method(frame, state, expr, receiver, func.name, args, words)
+    callee = evaluate(frame, state, func)
+    args, words = arguments(frame, state, expr)
+    return call_value(frame, state, callee, args, words, expr)
+
+
+def arguments(frame: Frame, state: State, expr: ir.Call) -> tuple[Args, Words]:
+    from memlint.flow.evaluate import evaluate
+
+    args: Args = []
+    for arg in expr.args:
+        value = evaluate(frame, state, arg)
+        args.append(value)
+    words = {word.name or f"**{number}": evaluate(frame, state, word.value) for number, word in enumerate(expr.keywords)}
+    return args, words
+
+
+def _is_super(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and isinstance(expr.func, ir.Name) and expr.func.id == "super"
+
+
+def _super_call(frame: Frame, state: State, expr: ir.Call, name: str, args: Args, words: Words) -> V:
+    cls = frame.function.cls
+    if cls is None or not frame.function.params:
+        return UNKNOWN_VALUE
+    receiver = state.env.get(frame.function.params[0].name, UNKNOWN_VALUE)
+    method = frame.analyser.program.method(cls, name, after=cls)
+    if method is not None:
+        return call_function(frame, state, method, [receiver, *args], words, expr.at, expr)
+    if name == "__init__":
+        return NONE_VALUE
+    if receiver.kinds & MODULE and name not in knowledge.bookkeeping():
+        return run_module(frame, state, expr, receiver, args, words)
+    return unknown_call(frame, state, expr, NOTHING, args, words)
+
+
+# -------------------------------------------------------------------------------------- callables
+
+
+def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
+    """Call a value: the join over all that it may be."""
+    found = NOTHING
+    for ref in callee.refs:
+        found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
+    if callee.kinds & MODULE and not any(ref.kind == "instance" for ref in callee.refs):
+        found = join(found, run_module(frame, state, expr, callee, args, words))
+    for key in callee.objs:
+        obj = state.heap.get(key)
+        if obj is not None and obj.cls is not None:
+            method = frame.analyser.program.method(obj.cls, "__call__")
+            if method is not None:
+                receiver = V(INSTANCE, objs=frozenset((key,)), refs=callee.refs)
+                found = join(found, call_function(frame, state, method, [receiver, *args], words, expr.at, expr))
+    if not found.kinds or callee.kinds & UNKNOWN:
+        found = join(found, unknown_call(frame, state, expr, callee, args, words))
+    return found
+
+
+def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
+    program = frame.analyser.program
+    if ref.kind == "func":
+        function = frame.analyser.function(ref)
+        if function is None:
+            return unknown_call(frame, state, expr, callee, args, words)
+        given = [ref.self_, *args] if ref.self_ is not None and function.takes_self else args
+        return call_function(frame, state, function, given, words, expr.at, expr)
+    if ref.kind == "class":
+        cls = frame.analyser.cls(ref)
+        return construct(frame, state, cls, args, words, expr) if cls is not None else UNKNOWN_VALUE
+    if ref.kind == "instance":
+        cls = program.module(ref.key).cls(ref.name)
+        if cls is None:
+            return UNKNOWN_VALUE
+        if program.is_module(cls):
+            return run_module(frame, state, expr, callee, args, words)
+        method = program.method(cls, "__call__")
+        if method is not None and not callee.objs:
+            return call_function(frame, state, method, [callee, *args], words, expr.at, expr)
+        return NOTHING
+    if ref.kind == "extinstance":
+        return external.call_instance(frame, state, ref.name, args, words, expr)
+    if ref.kind == "partial":
+        return call_value(frame, state, ref.self_, [*ref.args, *args], {**dict(ref.keywords), **words}, expr)
+    if ref.kind == "ext":
+        return external.call_external(frame, state, ref.name, args, words, expr)
+    return NOTHING
+
+
+def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
+    """A call that cannot be resolved: its result may carry any graph or none, its arguments leave."""
+    parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
+    for value in (*args, *words.values()):
+        inner = deep(frame, state, value)
+        parents |= inner.src
+        leave(frame, value, inner)
+    symbol = next(iter(sorted(callee.syms)), None)
+    src = frame.record(
+        state, expr.at, expr.at, text(expr), parents, unknown=True, callee=symbol,
+    )
+    return V(UNKNOWN, src)
+
+
+def leave(frame: Frame, value: V, inner: V) -> None:
+    """A value goes to code that cannot be followed."""
+    frame.escaped |= frame.graphs.closure(inner.src)
+    frame.escaped |= {("elem", key) for key in value.objs}
+
+
+# -------------------------------------------------------------------------------------- methods
+
+
+def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    """``receiver.name(…)``"""
+    resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
+    if name in ("backward", "manual_backward") and resolved is None:
+        return _backward(frame, state, expr, receiver, args, words)
+    if resolved is not None:
+        return resolved
+    if receiver.kinds & OPTIMIZER or name == "step":
+        for value in args:
+            if value.kinds & CALLABLE:
+                call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
+        if receiver.kinds & OPTIMIZER:
+            return UNKNOWN_VALUE if name == "step" else NONE_VALUE
+    if name in ("eval", "train") and receiver.kinds & (MODULE | UNKNOWN):
+        set_mode(frame, state, expr.func, receiver, name, args, words)
+    if name == "prepare" and args and receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds):
+        return args[0] if len(args) == 1 else make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(args)})
+    if name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module") and args and not receiver.kinds & (TENSORS | MODULE):
+        return args[0]
+    found = NOTHING
+    if receiver.kinds & CONTAINER or (receiver.syms and containers.is_mutator(name, args)):
+        found = join(found, containers.call(frame, state, expr, receiver, name, args, words))
+    if receiver.kinds & TENSORS:
+        found = join(found, tensors.call(frame, state, expr, receiver, name, args, words))
+    if receiver.kinds & MODULE and not found.kinds:
+        found = join(found, _module_method(frame, state, expr, receiver, name, args, words))
+    if receiver.kinds & LOADER and not found.kinds:
+        found = receiver if name == "__iter__" else UNKNOWN_VALUE
+    if receiver.kinds & (DATA | NONE) and not receiver.kinds & ~(DATA | NONE):
+        found = join(found, DATA_VALUE)
+    if receiver.kinds & UNKNOWN and not found.kinds:
+        found = join(found, _unknown_method(frame, state, expr, receiver, name, args, words))
+    return found if found.kinds else unknown_call(frame, state, expr, receiver, args, words)
+
+
+def _resolved_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V | None:
+    """Call the project methods, attributes and external functions that the receiver is known to have."""
+    func = expr.func
+    assert isinstance(func, ir.Attr)
+    if not receiver.refs and not receiver.objs:
+        return None
+    if receiver.kinds & (TENSORS | OPTIMIZER):
+        return None
+    if receiver.kinds & MODULE and name in ("eval", "train", "to", "cuda", "cpu", "parameters", "state_dict") and not _own_method(frame, receiver, name):
+        return None
+    for ref in receiver.refs:
+        if ref.kind == "extinstance":
+            return external.call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
+    member = read_attribute(frame, state, receiver, name, func)
+    callable_refs = {ref for ref in member.refs if ref.kind in ("func", "class", "ext", "partial", "instance", "extinstance")}
+    if not callable_refs and not member.kinds & MODULE:
+        if any(ref.kind in ("module", "package") for ref in receiver.refs) and member.kinds:
+            return call_value(frame, state, member, args, words, expr)
+        if member.syms and any(ref.kind == "instance" for ref in receiver.refs) and not receiver.kinds & (MODULE | CONTAINER):
+            return unknown_call(frame, state, expr, member, args, words)
+        return None
+    if receiver.kinds & MODULE:
+        return _module_call(frame, state, expr, receiver, name, member, args, words)
+    return call_value(frame, state, member, args, words, expr)
+
+
+def _own_method(frame: Frame, receiver: V, name: str) -> bool:
+    program = frame.analyser.program
+    for ref in receiver.refs:
+        if ref.kind == "instance":
+            cls = program.module(ref.key).cls(ref.name)
+            if cls is not None and program.method(cls, name) is not None:
+                return True
+    return False
+
+
+def _module_call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words) -> V:
+    """A resolved method of a module: what it computes is a model's output."""
+    before = len(frame.graphs.nodes)
+    result = call_value(frame, state, member, args, words, expr)
+    if name in ("eval", "train"):
+        set_mode(frame, state, expr.func, receiver, name, args, words)
+    if name in knowledge.bookkeeping() or len(frame.graphs.nodes) == before or member.kinds & MODULE:
+        return result
+    inner = deep(frame, state, result)
+    tips = [tip for tip in inner.src if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+    if tips:
+        note_run(frame, state, expr, receiver, inner, tips[0], args)
+    return result
+
+
+def set_mode(frame: Frame, state: State, func: ir.Expr, receiver: V, name: str, args: Args, words: Words) -> None:
+    """``model.eval()`` or ``model.train(mode)``"""
+    assert isinstance(func, ir.Attr)
+    flag = next(iter([*args, *words.values()]), None)
+    training: bool | None = name == "train"
+    if flag is not None and name == "train":
+        training = flag.const if isinstance(flag.const, bool) else None
+    for key in mode_keys(receiver, func.value):
+        state.modes[key] = None if training is None else not training
+
+
+def mode_keys(module: V, expr: ir.Expr) -> list[Source]:
+    keys: list[Source] = sorted(module.syms)
+    place = dotted(expr)
+    if place:
+        keys.append(("v", place))
+    return keys
+
+
+def mode_of(state: State, module: V, expr: ir.Expr) -> tuple[bool | None, Source]:
+    """(whether the module is in eval mode, None for unknown; the key that tells)"""
+    for key in mode_keys(module, expr):
+        if key in state.modes:
+            return state.modes[key], key
+        if isinstance(key, Path):
+            for size in range(len(key.steps)):
+                outer = Path(key.root, key.steps[:size])
+                if outer in state.modes:
+                    return state.modes[outer], outer
+    place = dotted(expr)
+    while "." in place:
+        place = place.rsplit(".", 1)[0]
+        if ("v", place) in state.modes:
+            return state.modes["v", place], ("v", place)
+    return None, None
+
+
+def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
+    """``loss.backward()``, ``accelerator.backward(loss)``, ``self.manual_backward(loss)``"""
+    retain = words.get("retain_graph")
+    keep = retain is not None and retain.const is True
+    first = next(iter(args), words.get("loss"))
+    if first is not None and (first.src or first.objs) and not receiver.kinds & TENSORS:
+        inner = deep(frame, state, first)
+        frame.backward(state, inner, expr.at, retain=keep)
+        return NONE_VALUE
+    frame.backward(state, receiver, expr.at, retain=keep)
+    return NONE_VALUE
+
+
+def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    if name in ("register_buffer", "register_parameter") and len(args) >= 2 and isinstance(args[0].const, str):
+        from memlint.flow.interpret import write_attribute
+
+        frame.extra.setdefault("buffers", set()).add(args[0].const)
+        write_attribute(frame, state, receiver, args[0].const, args[1])
+        return NONE_VALUE
+    if name in ("to", "cuda", "cpu", "half", "float", "double", "eval", "train", "requires_grad_", "apply", "share_memory", "bfloat16", "compile"):
+        return receiver
+    if name in ("parameters", "named_parameters"):
+        return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", V(TREE, frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True) if state.grad != OFF else EMPTY, size=4)).objs)
+    if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
+        return V(MODULE)
+    if name in ("state_dict", "buffers", "named_buffers"):
+        return V(TREE, size=4)
+    if name in knowledge.bookkeeping():
+        return UNKNOWN_VALUE
+    return run_module(frame, state, expr, receiver, args, words, method=name)
+
+
+def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    if knowledge.methods().knows(name):
+        return tensors.call(frame, state, expr, receiver, name, args, words)
+    guessed = _by_name(frame, state, expr, receiver, name, args, words)
+    rest = unknown_call(frame, state, expr, receiver, args, words)
+    return join(guessed, rest) if guessed is not None else rest
+
+
+#: how many project methods of a name an unknown receiver may mean
+MAX_CANDIDATES = 3
+
+
+def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V | None:
+    """A call on an unknown receiver may mean any project method of that name."""
+    if name.startswith("__") or not any(value.src or value.objs for value in (*args, *words.values())):
+        return None
+    candidates = frame.analyser.methods_named(name)
+    if not 0 < len(candidates) <= MAX_CANDIDATES:
+        return None
+    found, after = NOTHING, None
+    before_stores = set(frame.stores)
+    for method in candidates:
+        if not accepts(method, len(args) + 1, set(words)):
+            continue
+        inner = state.copy()
+        self_value = V(INSTANCE, EMPTY, syms=receiver.syms, refs=frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else frozenset())
+        found = join(found, call_function(frame, inner, method, [self_value, *args], words, expr.at, expr))
+        after = join_states(after, inner)
+    if after is None:
+        return None
+    for key in set(frame.stores) - before_stores:
+        frame.stores[key].guessed = True
+    merged = join_states(state, after)
+    assert merged is not None
+    for slot in State.__slots__:
+        setattr(state, slot, getattr(merged, slot))
+    return found
+
+
+def accepts(function: Function, count: int, words: set[str]) -> bool:
+    """Whether a call with so many positional arguments and these keywords fits the signature."""
+    positional = [p for p in function.params if p.kind in ("positional", "positional-only")]
+    names = {p.name for p in function.params}
+    star = any(p.kind == "star" for p in function.params)
+    double = any(p.kind == "double-star" for p in function.params)
+    needed = [p for p in positional if p.default is None]
+    if count > len(positional) and not star:
+        return False
+    if not double and any(not word.startswith("**") and word not in names for word in words):
+        return False
+    return count + len(words) >= len(needed)
+
+
+# -------------------------------------------------------------------------------------- models
+
+
+def run_module(frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str = "forward") -> V:
+    """A model runs. Its forward is followed where the class is known; else it gives attached tensors."""
+    shown = text(expr.func)
+    program = frame.analyser.program
+    for ref in module.refs:
+        if ref.kind == "extinstance" and method == "forward":
+            return external.call_instance(frame, state, ref.name, args, words, expr)
+        if ref.kind != "instance":
+            continue
+        cls = program.module(ref.key).cls(ref.name)
+        function = program.method(cls, method) if cls is not None else None
+        if function is None and cls is not None and method == "forward":
+            function = program.method(cls, "__call__")
+        if function is None:
+            continue
+        known = call_function(frame, state, function, [module, *args], words, expr.at, expr)
+        inner = deep(frame, state, known)
+        if known.kinds & ~(UNKNOWN | NONE) and not (known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)):
+            tips = [tip for tip in inner.src if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+            if tips:
+                note_run(frame, state, expr, module, inner, tips[0], args)
+            return known
+    parents = EMPTY
+    device = 0
+    for value in (*args, *words.values()):
+        inner = deep(frame, state, value)
+        parents |= inner.src
+        device |= inner.device & 3
+    key = (expr.at, "run")
+    src = frame.record(state, key, expr.at, shown, parents, definite=True, model=True)
+    result = V(TREE, src, size=SOME_SIZE, device=device or 4, store=frozenset((key,)))
+    if src:
+        note_run(frame, state, expr, module, result, key, args, resolved=False)
+    return result
+
+
+def note_run(
+    frame: Frame, state: State, expr: ir.Call, module: V, value: V, node: Source, args: Args, resolved: bool = True
+) -> None:
+    """Remember a model call that autograd may record."""
+    if state.grad == OFF:
+        return
+    func = expr.func
+    base = func.value if isinstance(func, ir.Attr) and not module.may_be(NONE) and func.name in ("forward", "__call__") else func
+    mode, key = mode_of(state, module, base)
+    if mode is None and isinstance(func, ir.Attr):
+        mode, key = mode_of(state, V(UNKNOWN), func.value)
+    frame.runs[expr.at] = ModelRun(
+        expr.at, frame.site(expr.at), text(func), module, frame.loop_ids, state.grad, mode, value, node,
+        input=args[0] if args else None, resolved=resolved, loop=frame.innermost(()), mode_key=key,
+    )
+
+
+# -------------------------------------------------------------------------------------- project functions
+
+
+def call_function(
+    frame: Frame, state: State, function: Function, args: Args, words: Words, at: int, expr: ir.Call | None
+) -> V:
+    """Call a project function through its summary."""
+    from memlint.flow.apply import apply
+
+    bound = bind(frame, state, function, args, words)
+    summary = frame.analyser.summary(function)
+    record = CallRecord(function.key, at, state.grad, bound, NOTHING, frame.loop_ids, any(loop.counts for loop in frame.loops), dict(state.modes))
+    frame.calls[at, function.key] = record
+    if summary is None or summary.exit is None:
+        if expr is None:
+            return UNKNOWN_VALUE
+        if summary is not None and summary.exit is None:
+            return NOTHING if not summary.cut_short else UNKNOWN_VALUE
+        return unknown_call(frame, state, expr, NOTHING, args, words)
+    result = apply(frame, state, summary, bound, at, expr)
+    record.result = result
+    return result
+
+
+def bind(frame: Frame, state: State, function: Function, args: Args, words: Words) -> dict[str, V]:
+    """Parameter name -> value."""
+    bound: dict[str, V] = {}
+    rest = list(args)
+    spread = any(name.startswith("**") for name in words)
+    for param in function.params:
+        if param.kind == "star":
+            joined = NOTHING
+            for value in rest:
+                joined = join(joined, value)
+            rest = []
+            bound[param.name] = make(frame, state, (param.at, "star", function.key), "tuple", joined)
+        elif param.kind == "double-star":
+            extra = {name: value for name, value in words.items() if name not in bound}
+            bound[param.name] = make(frame, state, (param.at, "words", function.key), "dict", NOTHING, extra)
+        elif param.kind != "keyword-only" and rest:
+            bound[param.name] = rest.pop(0)
+        elif param.name in words:
+            bound[param.name] = words[param.name]
+        elif param.default is not None:
+            bound[param.name] = frame.analyser.evaluate_constant(function.module, param.default)
+        else:
+            bound[param.name] = UNKNOWN_VALUE
+        if spread and param.name not in words and bound[param.name].is_only(DATA | NONE):
+            bound[param.name] = UNKNOWN_VALUE
+    return bound
+
+
+def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
+    """``Class(…)``: an instance whose attributes are what its ``__init__`` stores."""
+    program = frame.analyser.program
+    ref = frozenset((Ref("instance", cls.module.key, cls.qual),))
+    init = program.method(cls, "__init__")
+    if program.is_module(cls):
+        if init is not None:
+            bound = bind(frame, state, init, [V(INSTANCE), *args], words)
+            frame.calls[expr.at, init.key] = CallRecord(init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops))
+        return V(MODULE | INSTANCE, refs=ref)
+    order, outside = program.ancestors(cls)
+    if any(name.startswith("torch.autograd.") for name in outside):
+        return UNKNOWN_VALUE
+    if any("Dataset" in name for name in outside) or any("optim" in name.lower() for name in outside):
+        return V(OPTIMIZER if any("optim." in name for name in outside) else INSTANCE, refs=ref)
+    base_kind = next((kind for base, kind in (("list", "list"), ("dict", "dict"), ("OrderedDict", "dict"), ("deque", "deque")) if any(name.rsplit(".", 1)[-1] == base for name in outside)), "")
+    key = expr.at
+    state.heap[key] = Obj("instance", NOTHING, {}, frame.loop_ids, cls=cls, text=cls.qual)
+    state.fresh |= {key}
+    value = V(INSTANCE | (CONTAINER if base_kind else 0), objs=frozenset((key,)), refs=ref)
+    if init is not None:
+        call_function(frame, state, init, [value, *args], words, expr.at, expr)
+    elif cls.is_dataclass or any(name.endswith("NamedTuple") for name in outside):
+        names = list(cls.annotations)
+        fields = {name: given for name, given in zip(names, args, strict=False)}
+        fields.update({name: given for name, given in words.items() if name in names})
+        for name, default in cls.attributes.items():
+            if name not in fields:
+                fields[name] = frame.analyser.evaluate_constant(cls.module, default)
+        obj = state.heap[key]
+        state.heap[key] = Obj("instance", NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
+    return value
+
+
+__all__: list[str] = [
+    "Any", "Node", "call_function", "call_method", "call_value", "construct", "elements_of", "evaluate_call", "tensor_op", "unknown_call",
+]

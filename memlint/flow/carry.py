@@ -1,0 +1,123 @@
+"""Carries: a place that is rebuilt from its own previous value, with what came in and how."""
+
+from __future__ import annotations
+
+from memlint.flow.frame import Frame
+from memlint.flow.state import State
+from memlint.flow.stores import kind_of, note_carry, note_cat, own_sources
+from memlint.flow.syntax import dotted, mentions, text, walk_expression
+from memlint.flow.values import TENSORS, UNKNOWN, Path, Source, V
+from memlint.ir import nodes as ir
+
+_CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"})
+_AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", "running_average"})
+
+
+def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, str] | None:
+    """The place that a target names: (its identity, its kind); None where it cannot be told."""
+    from memlint.flow.evaluate import evaluate
+
+    if isinstance(target, ir.Name):
+        if target.id in frame.function.locals:
+            return ("var", target.id), "local"
+        path = _foreign(frame, target.id)
+        return path, kind_of(path)
+    if isinstance(target, ir.Attr | ir.Subscript):
+        base = evaluate(frame, state, target.value)
+        step = "." + target.name if isinstance(target, ir.Attr) else _step(frame, state, target)
+        for path in sorted(base.syms):
+            inner = path.then(step)
+            return inner, kind_of(inner)
+        for key in base.objs:
+            return (key, step), "local"
+    return None
+
+
+def _foreign(frame: Frame, name: str) -> Path:
+    around = frame.function.enclosing
+    return Path(f"c:{name}") if around is not None and name in around.locals else Path(f"g:{frame.module.key}:{name}")
+
+
+def _step(frame: Frame, state: State, target: ir.Subscript) -> str:
+    from memlint.flow.evaluate import evaluate
+
+    index = evaluate(frame, state, target.index)
+    return f"[{index.const}]" if isinstance(index.const, str) else "[]"
+
+
+def augmented(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:
+    """``place op= value``"""
+    if not new.src or not new.may_be(TENSORS | UNKNOWN):
+        return
+    found = place_of(frame, state, statement.target)
+    if found is None or not own_sources(frame, found[0]) & frame.graphs.closure(value.src | old.src):
+        return
+    how = "add" if statement.op in ("+", "-") else "update"
+    _note(frame, state, found, how, value, new, statement.at, text(statement.target), text(statement.value))
+
+
+def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
+    """``place = expression``, where the expression reads the place (or something that was computed from it)."""
+    if statement.value is None or not value.may_be(TENSORS | UNKNOWN):
+        return
+    shown = text(target, 200)
+    direct = mentions(statement.value, shown)
+    found = place_of(frame, state, target)
+    if found is None:
+        return
+    own = own_sources(frame, found[0])
+    reached = frame.graphs.closure(value.src)
+    if not direct and not own & reached:
+        return
+    how, incoming = classify(frame, state, statement.value, shown, value)
+    if how == "cat":
+        _note_cat(frame, state, found, value, statement.at, text(target), text(statement.value))
+        return
+    if not value.src or not own & reached:
+        return
+    rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
+    _note(frame, state, found, how, value, rest, statement.at, text(target), text(statement.value))
+
+
+def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
+    """How the expression rebuilds the place, and what comes in beside the old value."""
+    inner = expr
+    while isinstance(inner, ir.Call) and isinstance(inner.func, ir.Attr) and not inner.args and not isinstance(inner.func.value, ir.Name):
+        inner = inner.func.value
+    if isinstance(inner, ir.Binary) and inner.op in ("+", "-"):
+        if any(isinstance(side, ir.Name | ir.Attr | ir.Subscript) and text(side, 200) == shown for side in (inner.left, inner.right)):
+            return "add", value
+        if any(isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)):
+            return "average", value
+        if _leftmost(inner, shown):
+            return "add", value
+        return "update", value
+    if isinstance(inner, ir.Binary):
+        return "update", value
+    if isinstance(inner, ir.Call):
+        name = dotted(inner.func).rsplit(".", 1)[-1]
+        if name in _CATS:
+            return "cat", value
+        if name in _AVERAGES:
+            return "average", value
+        return "call", value
+    return "call", value
+
+
+def _leftmost(expr: ir.Binary, shown: str) -> bool:
+    left: ir.Expr = expr
+    while isinstance(left, ir.Binary) and left.op in ("+", "-"):
+        if isinstance(left.right, ir.Name | ir.Attr) and text(left.right, 200) == shown:
+            return True
+        left = left.left
+    return isinstance(left, ir.Name | ir.Attr | ir.Subscript) and text(left, 200) == shown
+
+
+def _note(
+    frame: Frame, state: State, found: tuple[Source, str], how: str, value: V, incoming: V, at: int, place: str, shown: str
+) -> None:
+    note_carry(frame, state, how, found[0], found[1], place, value, incoming, at, shown)
+
+
+def _note_cat(frame: Frame, state: State, found: tuple[Source, str], value: V, at: int, place: str, shown: str) -> None:
+    note_cat(frame, state, found[0], found[1], place, value, at, shown)

@@ -1,0 +1,270 @@
+"""Expressions to abstract values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from memlint.flow import call as calls
+from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.heap import element, elements_of, make, read_attribute, read_item
+from memlint.flow.ops import tensor_op
+from memlint.flow.scope import lookup
+from memlint.flow.state import State, join_states
+from memlint.flow.stores import store_value
+from memlint.flow.syntax import text
+from memlint.flow.values import (
+    ACCELERATOR,
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    DATA_VALUE,
+    LOADER,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    SAMPLE,
+    SCALAR,
+    TENSOR,
+    TENSORS,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Ref,
+    V,
+    join,
+    join_all,
+)
+from memlint.ir import nodes as ir
+
+
+def evaluate(frame: Frame, state: State, expr: ir.Expr) -> V:
+    """The value of an expression; ``state`` takes its effects."""
+    frame.spent += 1
+    if frame.spent > frame.BUDGET or frame.depth > 120:
+        frame.cut_short = True
+        return UNKNOWN_VALUE
+    frame.depth += 1
+    try:
+        return _DISPATCH[type(expr)](frame, state, expr)
+    finally:
+        frame.depth -= 1
+
+
+def _name(frame: Frame, state: State, expr: ir.Name) -> V:
+    return lookup(frame, state, expr.id)
+
+
+def _const(frame: Frame, state: State, expr: ir.Const) -> V:
+    if expr.kind == "None":
+        return NONE_VALUE
+    return V(DATA, size=SCALAR, const=expr.value)
+
+
+def _attr(frame: Frame, state: State, expr: ir.Attr) -> V:
+    return read_attribute(frame, state, evaluate(frame, state, expr.value), expr.name, expr)
+
+
+def _call(frame: Frame, state: State, expr: ir.Call) -> V:
+    return calls.evaluate_call(frame, state, expr)
+
+
+def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
+    base = evaluate(frame, state, expr.value)
+    index = evaluate(frame, state, expr.index)
+    return read_item(frame, state, base, index, expr)
+
+
+def _slice(frame: Frame, state: State, expr: ir.Slice) -> V:
+    for part in (expr.lower, expr.upper, expr.step):
+        if part is not None:
+            evaluate(frame, state, part)
+    return DATA_VALUE
+
+
+def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
+    # a chain of one operator is a loop, not a recursion: generated code has thousands of terms
+    chain = [expr]
+    while isinstance(chain[-1].left, ir.Binary):
+        chain.append(chain[-1].left)
+    left = evaluate(frame, state, chain[-1].left)
+    for item in reversed(chain):
+        left = _apply_binary(frame, state, item, left, evaluate(frame, state, item.right))
+    return left
+
+
+def _apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
+    if left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN) or (right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)):
+        if expr.op == "+":
+            return make(frame, state, expr.at, "list", join(elements_of(frame, state, left), elements_of(frame, state, right)))
+        return left if left.may_be(CONTAINER) else right
+    if left.is_only(DATA | NONE) and right.is_only(DATA | NONE):
+        return V(DATA, left.src | right.src, size=SCALAR)
+    return tensor_op(frame, state, expr.at, [left, right], text(expr), what=text(expr))
+
+
+def _unary(frame: Frame, state: State, expr: ir.Unary) -> V:
+    value = evaluate(frame, state, expr.operand)
+    if expr.op == "not":
+        return DATA_VALUE
+    if isinstance(expr.operand, ir.Const) and isinstance(value.const, (int, float)) and expr.op == "-":
+        return V(DATA, size=SCALAR, const=-value.const)
+    return tensor_op(frame, state, expr.at, [value], text(expr), what=text(expr))
+
+
+def _boolop(frame: Frame, state: State, expr: ir.BoolOp) -> V:
+    left = evaluate(frame, state, expr.left)
+    return join(left, evaluate(frame, state, expr.right))
+
+
+def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
+    values = [evaluate(frame, state, expr.left), *(evaluate(frame, state, right) for right in expr.rights)]
+    for value in values:
+        frame.used |= value.src
+    if any(value.may_be(TENSORS | UNKNOWN) for value in values) and not any(op in ("is", "is not", "in", "not in") for op in expr.ops):
+        # element-wise: a tensor of booleans, which never carries a graph
+        biggest = max(values, key=lambda value: value.size if value.may_be(TENSORS) else -1)
+        kinds = TENSOR if any(value.may_be(TENSORS) for value in values) else DATA | TENSOR
+        return V(kinds, size=min(biggest.size, SAMPLE) if biggest.may_be(TENSORS) else SCALAR, device=biggest.device)
+    return DATA_VALUE
+
+
+def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
+    evaluate(frame, state, expr.test)
+    left = evaluate(frame, state, expr.body)
+    return join(left, evaluate(frame, state, expr.orelse))
+
+
+def _display(frame: Frame, state: State, expr: ir.Display) -> V:
+    values = []
+    for item in expr.elements:
+        if isinstance(item, ir.Starred):
+            values.append(elements_of(frame, state, evaluate(frame, state, item.value)))
+        else:
+            values.append(evaluate(frame, state, item))
+    starred = any(isinstance(item, ir.Starred) for item in expr.elements)
+    if expr.kind == "tuple" and not starred:
+        if all(value.is_only(DATA | NONE) for value in values):
+            return V(DATA | CONTAINER, size=SCALAR, objs=make(frame, state, expr.at, "tuple", join_all(values), {str(i): v for i, v in enumerate(values)}).objs)
+        return make(frame, state, expr.at, "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})
+    if expr.kind == "list" and not starred and 0 < len(values) <= 8:
+        return make(frame, state, expr.at, "list", NOTHING, {str(i): value for i, value in enumerate(values)})
+    return make(frame, state, expr.at, expr.kind, join_all(values))
+
+
+def _dict(frame: Frame, state: State, expr: ir.DictDisplay) -> V:
+    fields: dict[str, V] = {}
+    rest = NOTHING
+    for key, item in zip(expr.keys, expr.values, strict=True):
+        value = evaluate(frame, state, item)
+        if key is None:
+            rest = join(rest, elements_of(frame, state, value))
+            continue
+        name = evaluate(frame, state, key).const
+        if isinstance(name, (str, int)):
+            fields[str(name)] = value
+        else:
+            rest = join(rest, value)
+    return make(frame, state, expr.at, "dict", rest, fields)
+
+
+def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
+    result = make(frame, state, expr.at, "list" if expr.kind == "generator" else expr.kind, NOTHING)
+    inner = state.copy()
+    pushed = 0
+    for one in expr.fors:
+        source = evaluate(frame, inner, one.iter)
+        loop = loop_of(frame, inner, expr.at, source, one.iter, one.target, f"for {text(one.target, 30)} in {text(one.iter, 40)}")
+        loop.counts = loop.counts and expr.kind != "generator" and loop.loop.over in ("loader", "range")
+        frame.loops.append(loop)
+        pushed += 1
+        bind_comprehension(frame, inner, one.target, element(frame, inner, source, expr.at))
+        for test in one.ifs:
+            evaluate(frame, inner, test)
+    if expr.key is not None:
+        evaluate(frame, inner, expr.key)
+    value = evaluate(frame, inner, expr.element)
+    if frame.loops[-pushed].counts:
+        store_value(frame, inner, result, "append", value, expr.at, text(expr.element), "a comprehension")
+    for _ in range(pushed):
+        frame.loops.pop()
+    for key in result.objs:
+        inner.heap[key] = inner.heap[key].with_elem(value)
+    names = {name for name in inner.env if name not in state.env}
+    state.heap, state.sym = inner.heap, inner.sym
+    state.freed_may, state.freed_must, state.pending, state.modes = inner.freed_may, inner.freed_must, inner.pending, inner.modes
+    for name, found in inner.env.items():
+        if name not in names and name in state.env:
+            state.env[name] = found if state.env[name] is found else state.env[name]
+    return result
+
+
+def bind_comprehension(frame: Frame, state: State, target: ir.Expr, value: V) -> None:
+    """Bind a comprehension's target."""
+    from memlint.flow.interpret import assign
+
+    assign(frame, state, target, value, None)
+
+
+def loop_of(frame: Frame, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, described: str) -> LoopFrame:
+    """The loop over ``source``."""
+    from memlint.flow.loops import describe
+
+    return describe(frame, state, at, source, iterable, target, described)
+
+
+def _lambda(frame: Frame, state: State, expr: ir.Lambda) -> V:
+    return frame.analyser.local_function(frame, state, expr)
+
+
+def _walrus(frame: Frame, state: State, expr: ir.Walrus) -> V:
+    value = evaluate(frame, state, expr.value)
+    bind_comprehension(frame, state, expr.target, value)
+    return value
+
+
+def _starred(frame: Frame, state: State, expr: ir.Starred) -> V:
+    return elements_of(frame, state, evaluate(frame, state, expr.value))
+
+
+def _await(frame: Frame, state: State, expr: ir.Await) -> V:
+    return evaluate(frame, state, expr.value)
+
+
+def _yield(frame: Frame, state: State, expr: ir.Yield) -> V:
+    value = evaluate(frame, state, expr.value) if expr.value is not None else NONE_VALUE
+    if expr.is_from:
+        value = elements_of(frame, state, value)
+    frame.yields.append((value, state.copy()))
+    frame.escaped |= frame.graphs.closure(value.src)
+    return UNKNOWN_VALUE
+
+
+def _fstring(frame: Frame, state: State, expr: ir.FormattedString) -> V:
+    for part in expr.parts:
+        frame.used |= evaluate(frame, state, part).src
+    return DATA_VALUE
+
+
+_DISPATCH: dict[type, Callable[[Frame, State, Any], V]] = {
+    ir.Name: _name,
+    ir.Const: _const,
+    ir.Attr: _attr,
+    ir.Call: _call,
+    ir.Subscript: _subscript,
+    ir.Slice: _slice,
+    ir.Binary: _binary,
+    ir.Unary: _unary,
+    ir.BoolOp: _boolop,
+    ir.Compare: _compare,
+    ir.IfExp: _ifexp,
+    ir.Display: _display,
+    ir.DictDisplay: _dict,
+    ir.Comprehension: _comprehension,
+    ir.Lambda: _lambda,
+    ir.Walrus: _walrus,
+    ir.Starred: _starred,
+    ir.Await: _await,
+    ir.Yield: _yield,
+    ir.FormattedString: _fstring,
+}
+__all__ = ["ACCELERATOR", "CALLABLE", "LOADER", "Ref", "evaluate", "join_states"]

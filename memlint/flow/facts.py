@@ -1,0 +1,275 @@
+"""What the whole project says of a parameter, an attribute, a method name, a function's callers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memlint.flow.frame import CallRecord, Frame, module_uses
+from memlint.flow.program import Class, Function
+from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.syntax import walk_statements
+from memlint.flow.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    NOTHING,
+    OPTIMIZER,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    V,
+    join,
+)
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyse import Analyser
+
+#: units of other files that are read to learn how a function is called
+MAX_CALLERS = 12
+#: methods of a name that a call on an unknown receiver may mean
+MAX_METHODS = 8
+_PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
+
+
+class Facts:
+    def __init__(self, analyser: Analyser) -> None:
+        self.analyser = analyser
+        self._calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        self._attributes: dict[tuple[str, str, str], V] = {}
+        self._methods: dict[str, list[tuple[str, str]]] | None = None
+        self._callers: dict[str, list[tuple[str, int]]] | None = None
+        self._buffers: dict[tuple[str, str], frozenset[str]] = {}
+
+    def learn(self) -> None:
+        """Take the call records of all summaries."""
+        calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        for frame in self.analyser.frames():
+            for record in frame.calls.values():
+                calls.setdefault(record.callee, []).append((frame, record))
+        self._calls = calls
+        self._attributes.clear()
+
+    def calls_of(self, function: Function) -> list[tuple[Frame, CallRecord]]:
+        return self._calls.get(function.key, [])
+
+    # ------------------------------------------------------------------------------------ parameters
+
+    def parameter(self, function: Function, name: str, trail: frozenset[tuple[tuple[str, str], str]] = frozenset()) -> V | None:
+        """What all known call sites pass for a parameter; None where they do not agree on something plain."""
+        key = (function.key, name)
+        if key in trail or len(trail) > 6:
+            return None
+        found = NOTHING
+        for frame, record in self._calls.get(function.key, ()):
+            value = record.args.get(name)
+            if value is None:
+                return None
+            known = self.settled(frame, value, trail | {key})
+            if known is None:
+                return None
+            found = join(found, known)
+        if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
+            return None
+        return V(found.kinds, refs=found.refs, device=found.device, size=found.size)
+
+    def settled(self, frame: Frame, value: V, trail: frozenset[tuple[tuple[str, str], str]]) -> V | None:
+        """A value at a call site, with the caller's own parameters looked up in turn."""
+        if not value.kinds & UNKNOWN:
+            return value
+        found = NOTHING
+        for path in value.syms:
+            if path.steps or not path.root.startswith("p:"):
+                return None
+            inner = self.parameter(frame.function, path.root[2:], trail)
+            if inner is None:
+                return None
+            found = join(found, inner)
+        return found if found.kinds else None
+
+    # ------------------------------------------------------------------------------------ grad mode
+
+    def grad_of(self, function: Function, trail: frozenset[tuple[str, str]] = frozenset()) -> int:
+        """The grad modes under which a function is called: ON where no caller is known."""
+        if function.key in trail or len(trail) > 12:
+            return 0
+        found = 0
+        for frame, record in self._calls.get(function.key, ()):
+            found |= record.grad & (ON | OFF)
+            if record.grad & AMBIENT:
+                found |= self.grad_of(frame.function, trail | {function.key})
+        return found or (ON if not trail or not self._calls.get(function.key) else 0)
+
+    # ------------------------------------------------------------------------------------ attributes
+
+    def attribute(self, cls: Class, name: str) -> V:
+        """The join of what the class and its project ancestors assign to ``self.name``; nothing for no assignment."""
+        key = (*cls.key, name)
+        if key in self._attributes:
+            return self._attributes[key]
+        self._attributes[key] = NOTHING
+        order, _ = self.analyser.program.ancestors(cls)
+        found = NOTHING
+        for item in order:
+            found = join(found, self._assigned(item, name))
+        used = any(f"self.{name}" in module_uses(method.body) for item in order for method in item.methods.values())
+        if used and (found.kinds & UNKNOWN or not found.kinds & ~NONE):
+            found = V(MODULE, refs=found.refs)
+        self._attributes[key] = found
+        return found
+
+    def _assigned(self, cls: Class, name: str) -> V:
+        from memlint.flow.analyse import outside
+
+        found = NOTHING
+        if name in cls.attributes:
+            found = join(found, self.analyser.evaluate_constant(cls.module, cls.attributes[name]))
+        if name in cls.annotations:
+            known = self.analyser.annotated(cls.module, cls.annotations[name])
+            found = join(found, known) if known is not None else found
+        for method in list(cls.methods.values()):
+            if not self._assigns(method, name):
+                continue
+            value = None
+            if method.name in ("__init__", "setup", "build", "configure", "_setup", "initialize", "init", "_build_model", "build_model"):
+                summary = self.analyser.summary(method)
+                if summary is not None and summary.exit is not None:
+                    value = summary.exit.sym.get(Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",)))
+                    if value is not None:
+                        value = self._through_parameters(method, summary, value)
+            if value is None:
+                value = self._shallow(method, name)
+            found = join(found, outside(value))
+        return found
+
+    def _through_parameters(self, method: Function, frame: Frame, value: V) -> V:
+        if value.kinds & UNKNOWN and value.syms:
+            known = self.settled(frame, value, frozenset())
+            if known is not None:
+                return known
+        if value.kinds & CONTAINER and any(obj is not None and obj.bounded for key in value.objs if (obj := frame.exit.heap.get(key) if frame.exit else None)):
+            from memlint.flow.values import Ref
+
+            return value.but(refs=value.refs | {Ref("bounded", "", "")})
+        return value
+
+    def _assigns(self, method: Function, name: str) -> bool:
+        return any(_stores(statement, name) for statement in walk_statements(method.body))
+
+    def _shallow(self, method: Function, name: str) -> V:
+        """What the method's assignments say by themselves: calls and literals at the module's scope."""
+        found = NOTHING
+        for statement in walk_statements(method.body):
+            if not _stores(statement, name) or not isinstance(statement, ir.Assign | ir.AnnAssign) or statement.value is None:
+                if _stores(statement, name):
+                    found = join(found, UNKNOWN_VALUE)
+                continue
+            value = statement.value
+            plain = isinstance(value, ir.Const | ir.Display | ir.DictDisplay | ir.Call)
+            found = join(found, self.analyser.evaluate_constant(method.module, value) if plain else UNKNOWN_VALUE)
+        return found
+
+    def buffers(self, cls: Class) -> frozenset[str]:
+        """Names that the class registers as buffers."""
+        if cls.key not in self._buffers:
+            names: set[str] = set()
+            order, _ = self.analyser.program.ancestors(cls)
+            for item in order:
+                for method in item.methods.values():
+                    for statement in walk_statements(method.body):
+                        if isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
+                            call = statement.value
+                            if isinstance(call.func, ir.Attr) and call.func.name == "register_buffer" and call.args:
+                                first = call.args[0]
+                                if isinstance(first, ir.Const) and isinstance(first.value, str):
+                                    names.add(first.value)
+            self._buffers[cls.key] = frozenset(names)
+        return self._buffers[cls.key]
+
+    # ------------------------------------------------------------------------------------ free variables
+
+    def free_variable(self, function: Function, name: str) -> V | None:
+        """What the enclosing function's assignments say of a free variable by themselves."""
+        around = function.enclosing
+        while around is not None and name not in around.locals:
+            around = around.enclosing
+        if around is None or name in {param.name for param in around.params}:
+            return V(MODULE) if around is not None and name in module_uses(around.body) else None
+        if name in module_uses(around.body):
+            return V(MODULE)
+        found = NOTHING
+        for statement in walk_statements(around.body, into_definitions=False):
+            if isinstance(statement, ir.FunctionDef | ir.ClassDef) and statement.name == name:
+                made = around.module.by_place.get((around.unit, statement.at))
+                return self.analyser.global_value("function", made) if made is not None else None
+            if isinstance(statement, ir.Assign) and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets):
+                plain = isinstance(statement.value, ir.Const | ir.Display | ir.DictDisplay | ir.Call)
+                found = join(found, self.analyser.evaluate_constant(around.module, statement.value) if plain else UNKNOWN_VALUE)
+        if not found.kinds or found.kinds & UNKNOWN:
+            return None
+        return found
+
+    # ------------------------------------------------------------------------------------ names over the project
+
+    def methods_named(self, name: str) -> list[Function]:
+        """The project's methods of that name, if they are few."""
+        if self._methods is None:
+            self._methods = {}
+            for key in self.analyser.program.project.sources:
+                for definition in self.analyser.program.module(key).index.definitions:
+                    for method in definition.methods:
+                        self._methods.setdefault(method, []).append((key, definition.name))
+        places = self._methods.get(name, [])
+        if not 0 < len(places) <= MAX_METHODS:
+            return []
+        found = []
+        for key, cls_name in places:
+            cls = self.analyser.program.module(key).cls(cls_name)
+            if cls is not None and name in cls.methods:
+                found.append(cls.methods[name])
+        return found
+
+    def callers_of(self, functions: Sequence[Function], linted: list[str]) -> list[Function]:
+        """Functions of other files that call one of these by name, so that their grad mode and arguments are known."""
+        inside = set(linted)
+        names = {function.name for function in functions if function.node is not None and not function.name.startswith("__") and function.name != "forward"}
+        classes = {function.cls.node.name for function in functions if function.cls is not None}
+        wanted = names | classes
+        if not wanted:
+            return []
+        found: dict[str, list[tuple[str, int]]] = {}
+        for key in self.analyser.program.project.sources:
+            if key in inside:
+                continue
+            for number, unit in enumerate(self.analyser.program.module(key).index.units):
+                for name in unit.calls & wanted:
+                    found.setdefault(name, []).append((key, number))
+        units = {place for places in found.values() if len(places) <= MAX_CALLERS for place in places}
+        callers: list[Function] = []
+        for key, number in sorted(units):
+            module = self.analyser.program.module(key)
+            module.build(number)
+            if number == 0:
+                callers.append(module.main)
+            callers += [function for function in list(module.functions.values()) if function.unit == number]
+        return callers
+
+
+def _stores(statement: ir.Stmt, name: str) -> bool:
+    targets: tuple[ir.Expr, ...] = ()
+    if isinstance(statement, ir.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ir.AnnAssign | ir.AugAssign | ir.For):
+        targets = (statement.target,)
+    flat: list[ir.Expr] = []
+    for target in targets:
+        flat.extend(target.elements if isinstance(target, ir.Display) else (target,))
+    return any(isinstance(target, ir.Attr) and target.name == name and isinstance(target.value, ir.Name) for target in flat)
+
+
+__all__ = ["UNKNOWN_VALUE", "Facts"]

@@ -1,0 +1,233 @@
+"""One function under analysis: its scope, its graphs, and what it was seen to do.
+
+A finished `Frame` is the function's summary: the exit state says what it returns, stores, frees and retains in
+terms of its symbols, and `memlint.flow.apply` instantiates that at a call.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from memlint.flow.events import Loop, Site, Step
+from memlint.flow.graphs import Graphs, Node
+from memlint.flow.program import Function
+from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.syntax import dotted, walk_expression, walk_statements, expressions
+from memlint.flow.values import EMPTY, Path, Source, Sources, V
+from memlint.ir import nodes as ir
+from memlint.knowledge import Hook, module_evidence
+
+if TYPE_CHECKING:
+    from memlint.flow.analyse import Analyser
+
+
+@dataclass
+class LoopFrame:
+    """A loop that is being interpreted. ``counts``: its rounds are iterations (not layers of a model)."""
+
+    id: Source
+    loop: Loop
+    counts: bool
+    breaks: list[State] = field(default_factory=list)
+    continues: list[State] = field(default_factory=list)
+    #: names bound in the body
+    bound: frozenset[str] = frozenset()
+    body: tuple[ir.Stmt, ...] = ()
+
+
+@dataclass
+class Store:
+    """A store that may outlive an iteration: raw material of Retain and Carry.
+
+    ``place``: a heap object's key, a `Path`, or ("var", name). ``loop``: the innermost loop that it outlives,
+    None for the function's whole run. ``freed``/``ended``: the graph's fate at the end of an iteration.
+    """
+
+    key: Source
+    kind: str  # retain | carry
+    how: str
+    place: Source
+    place_kind: str
+    place_text: str
+    value: V
+    site: Site
+    trace: tuple[Step, ...]
+    loop: LoopFrame | None
+    loops: tuple[Source, ...]
+    text: str
+    local: bool = False
+    cleared: str = ""
+    freed: str = ""
+    ended: bool = False
+    lifted: int = 0
+    origin: str = ""
+    grad: int = ON
+    guessed: bool = False
+    #: what came in, for a carry
+    incoming: V | None = None
+    depth: int = 0
+
+
+@dataclass
+class ModelRun:
+    """A model that runs while autograd may record."""
+
+    key: Source
+    site: Site
+    text: str
+    module: V
+    loops: tuple[Source, ...]
+    grad: int
+    mode: bool | None
+    value: V
+    node: Source
+    trace: tuple[Step, ...] = ()
+    input: V | None = None
+    resolved: bool = True
+    loop: LoopFrame | None = None
+    depth: int = 0
+    mode_key: Source = None
+
+
+@dataclass
+class CallRecord:
+    """A call of a project function: with what, under which grad mode, and where its result is."""
+
+    callee: tuple[str, str]
+    at: int
+    grad: int
+    args: dict[str, V]
+    result: V
+    loops: tuple[Source, ...]
+    counts: bool
+    modes: dict[Source, bool | None] = field(default_factory=dict)
+
+
+class Frame:
+    """See the module's docstring. ``budget`` bounds the work: expressions evaluated."""
+
+    BUDGET = 60_000
+
+    def __init__(self, analyser: Analyser, function: Function) -> None:
+        self.analyser = analyser
+        self.function = function
+        self.module = function.module
+        self.graphs = Graphs()
+        self.loops: list[LoopFrame] = []
+        self.stores: dict[Source, Store] = {}
+        self.runs: dict[Source, ModelRun] = {}
+        self.calls: dict[Source, CallRecord] = {}
+        self.extra: dict[Source, Any] = {}
+        self.returns: list[tuple[V, State]] = []
+        self.yields: list[tuple[V, State]] = []
+        self.exit: State | None = None
+        self.result: V | None = None
+        #: sources that reached a backward, with the loops around it
+        self.backwards: list[tuple[Sources, tuple[Source, ...], Site]] = []
+        #: sources that leave to code that cannot be followed
+        self.escaped: set[Source] = set()
+        #: sources whose value was detached, converted or compared: consumed without its graph
+        self.used: set[Source] = set()
+        self.wanted: dict[str, str] = {}
+        self.spent = 0
+        self.cut_short = False
+        self.handlers: list[list[State]] = []
+        self.depth = 0
+        self.statement: ir.Stmt | None = None
+        self.hook: Hook | None = None
+
+    # ------------------------------------------------------------------------------------ places
+
+    def site(self, at: int) -> Site:
+        return Site(self.module.key, self.function.unit, at)
+
+    @property
+    def loop_ids(self) -> tuple[Source, ...]:
+        return tuple(loop.id for loop in self.loops)
+
+    def innermost(self, outlived: tuple[Source, ...]) -> LoopFrame | None:
+        """The innermost iteration loop around the current point that is not among ``outlived``'s makers."""
+        for loop in reversed(self.loops):
+            if loop.counts and loop.id not in outlived:
+                return loop
+        return None
+
+    # ------------------------------------------------------------------------------------ graphs
+
+    def record(
+        self, state: State, key: Source, at: int, what: str, parents: Sources, *, definite: bool = False,
+        unknown: bool = False, callee: Path | None = None, via: tuple[Any, ...] = (), model: bool = False,
+    ) -> Sources:
+        """Record an operation under the state's grad mode; the sources of its result."""
+        if state.grad == OFF:
+            return EMPTY
+        ambient = not state.grad & ON and bool(state.grad & AMBIENT)
+        self.graphs.record(
+            key, Node(at, what, definite, unknown, ambient, parents, callee, via, model)
+        )
+        one = frozenset((key,))
+        state.freed_must -= one
+        state.freed_may -= one
+        return one
+
+    def backward(self, state: State, value: V, at: int, *, retain: bool = False) -> None:
+        """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""
+        if not value.src:
+            return
+        reached = self.graphs.closure(value.src)
+        self.graphs.evidence.add(value.src)
+        self.backwards.append((reached, self.loop_ids, self.site(at)))
+        if retain:
+            return
+        state.freed_may |= reached
+        state.freed_must |= reached
+
+    # ------------------------------------------------------------------------------------ evidence
+
+    @functools.cached_property
+    def modules_by_use(self) -> frozenset[str]:
+        """Texts (``model``, ``self.net``) of what is used as only modules are, in this function."""
+        return module_uses(self.function.body)
+
+
+@functools.lru_cache(maxsize=4096)
+def module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """Dotted texts on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
+    found: set[str] = set()
+    evidence = module_evidence()
+    for statement in walk_statements(body):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if not isinstance(part, ir.Call) or not isinstance(part.func, ir.Attr):
+                    continue
+                name = part.func.name
+                if name in evidence or (name == "train" and len(part.args) + len(part.keywords) <= 1 and _train_flag(part)):
+                    if name in ("state_dict", "load_state_dict") and _stateful(dotted(part.func.value)):
+                        continue
+                    if name == "eval" and part.args:
+                        continue
+                    place = dotted(part.func.value)
+                    if place:
+                        found.add(place)
+    return frozenset(found)
+
+
+def _train_flag(call: ir.Call) -> bool:
+    """``model.train()``, ``model.train(True)``, ``model.train(mode)``: a flag, not a data set."""
+    if isinstance_self(call.func):
+        return False
+    flags = [*call.args, *(word.value for word in call.keywords)]
+    return not flags or (isinstance(flags[0], ir.Const) and flags[0].kind == "bool") or bool(call.keywords and call.keywords[0].name == "mode")
+
+
+def isinstance_self(func: ir.Expr) -> bool:
+    """``self.train()``: says that self is a module only if its class does."""
+    return isinstance(func, ir.Attr) and isinstance(func.value, ir.Name) and func.value.id in ("self", "trainer")
+
+
+def _stateful(place: str) -> bool:
+    """Optimizers, schedulers and scalers have state dicts too."""
+    name = place.rsplit(".", 1)[-1].lower()
+    return any(word in name for word in ("optim", "sched", "scaler", "opt_", "sampler", "loader", "trainer", "ema")) or name in ("opt", "self")

@@ -1,0 +1,110 @@
+"""Autograd graphs of one function: nodes, their parents, and whether a value is attached.
+
+A node stands for what one call recorded. It is *definite* when a model or a parameter takes part, so that a
+graph is there for certain; *unknown* when the callee cannot be resolved; else it is attached if a parent is.
+A node that was recorded under the caller's grad mode is *ambient*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from memlint.flow.values import EMPTY, Path, Source, Sources
+
+
+@dataclass
+class Node:
+    """One recorded operation. ``what`` is its source text, ``callee`` the symbol that was called, if it was one;
+    ``via`` a chain of (site, message) through callees."""
+
+    at: int
+    what: str
+    definite: bool = False
+    unknown: bool = False
+    ambient: bool = False
+    parents: Sources = EMPTY
+    callee: Path | None = None
+    via: tuple[Any, ...] = ()
+    #: the grad mode was on for certain on some path
+    model: bool = False
+
+
+@dataclass
+class Graphs:
+    """All nodes of a function, and what backward() calls tell about them."""
+
+    nodes: dict[Source, Node] = field(default_factory=dict)
+    #: sources of values that received a backward: each set holds an attached one
+    evidence: set[Sources] = field(default_factory=set)
+
+    def record(self, key: Source, node: Node) -> Source:
+        old = self.nodes.get(key)
+        if old is not None:
+            node.parents |= old.parents
+            node.definite |= old.definite
+            node.model |= old.model
+        self.nodes[key] = node
+        return key
+
+    def closure(self, sources: Iterable[Source]) -> Sources:
+        """The sources and all their ancestors."""
+        seen: set[Source] = set()
+        todo = list(sources)
+        while todo:
+            source = todo.pop()
+            if source in seen:
+                continue
+            seen.add(source)
+            node = self.nodes.get(source)
+            if node is not None:
+                todo.extend(node.parents)
+        return frozenset(seen)
+
+    def attached(self, sources: Sources, symbols: Any = None) -> tuple[str, bool]:
+        """Whether a value with these sources carries a graph: (yes | no | unknown, known by backward alone).
+
+        ``symbols`` tells of a `Path` whether it is attached (True, False or None for unknown).
+        """
+        if not sources:
+            return "no", False
+        for evidence in self.evidence:
+            if evidence and evidence <= sources:
+                return "yes", not self._definite(sources, symbols)
+        verdict = "no"
+        for source in sources:
+            one = self._source(source, symbols, set())
+            if one == "yes":
+                return "yes", False
+            if one == "unknown":
+                verdict = "unknown"
+        return verdict, False
+
+    def _definite(self, sources: Sources, symbols: Any) -> bool:
+        return any(self._source(source, symbols, set()) == "yes" for source in sources)
+
+    def _source(self, source: Source, symbols: Any, seen: set[Source]) -> str:
+        if source in seen:
+            return "no"
+        seen.add(source)
+        if isinstance(source, Path):
+            known = symbols(source) if symbols else None
+            return "unknown" if known is None else "yes" if known else "no"
+        node = self.nodes.get(source)
+        if node is None:
+            return "no"
+        if node.definite:
+            return "yes"
+        if frozenset((source,)) in self.evidence:
+            return "yes"
+        if node.unknown:
+            return "unknown"
+        verdict = "no"
+        for parent in node.parents:
+            one = self._source(parent, symbols, seen)
+            if one == "yes":
+                return "yes"
+            if one == "unknown":
+                verdict = "unknown"
+        return verdict

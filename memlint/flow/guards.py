@@ -1,0 +1,167 @@
+"""Grad mode: with blocks, decorators, user context managers, and guards that guard nothing."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.flow.frame import Frame
+from memlint.flow.program import Function
+from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.values import CALLABLE, CONTAINER, UNKNOWN_VALUE, Ref, V
+from memlint.ir import nodes as ir
+
+
+def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | None, V]:
+    """(grad mode inside of ``with context:``, None for unchanged; what ``as`` binds)."""
+    from memlint.flow.evaluate import evaluate
+
+    value = evaluate(frame, state, context)
+    if isinstance(context, ir.IfExp):
+        return _either(frame, state, context), value
+    if isinstance(context, ir.Call):
+        func = evaluate(frame, state, context.func)
+        grad = grad_of_reference(frame, state, func, context)
+        if grad is not None:
+            return grad, value
+        yielded = _user_context(frame, state, func, value)
+        if yielded is not None:
+            return yielded, frame.extra.get(("yielded", context.at), value)
+        return None, _entered(frame, func, context, value, state)
+    grad = _stored_guard(frame, value)
+    return grad, value
+
+
+def _entered(frame: Frame, func: V, context: ir.Call, value: V, state: State) -> V:
+    """What ``as`` binds: amp's scale_loss gives the loss itself."""
+    for ref in func.refs:
+        if ref.kind == "ext" and ref.name.endswith("amp.scale_loss") and context.args:
+            from memlint.flow.evaluate import evaluate
+
+            return evaluate(frame, state, context.args[0])
+    return value
+
+
+def _either(frame: Frame, state: State, context: ir.IfExp) -> int | None:
+    left, _ = entered_grad(frame, state, context.body)
+    right, _ = entered_grad(frame, state, context.orelse)
+    if left is None and right is None:
+        return None
+    return (state.grad if left is None else left) | (state.grad if right is None else right)
+
+
+def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None) -> int | None:
+    """The grad mode that a guard's class or function sets; None if it is no guard."""
+    from memlint.flow.evaluate import evaluate
+
+    for ref in func.refs:
+        if ref.kind == "partial":
+            inner = Ref("ext", "", ref.name)
+            ref = inner
+        if ref.kind != "ext":
+            continue
+        row = knowledge.function(ref.name)
+        if row is None or not row.context:
+            continue
+        if row.context == "off":
+            if call is not None and ref.name.endswith("inference_mode") and call.args:
+                mode = evaluate(frame, state, call.args[0]).const
+                return OFF if mode is True else state.grad if mode is False else OFF | state.grad
+            return OFF
+        if row.context == "on":
+            return ON
+        flag = _flag(frame, state, call)
+        return OFF if flag is False else ON if flag is True else ON | OFF
+    return None
+
+
+def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
+    from memlint.flow.evaluate import evaluate
+
+    if call is None:
+        return None
+    given = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
+    if given is None:
+        return None
+    const = evaluate(frame, state, given).const
+    return const if isinstance(const, bool) else None
+
+
+def _stored_guard(frame: Frame, value: V) -> int | None:
+    """``guard = torch.no_grad(); with guard:``"""
+    for ref in value.refs:
+        if ref.kind == "guard":
+            return int(ref.name)
+    return None
+
+
+def guard_value(frame: Frame, state: State, grad: int) -> V:
+    """A guard object that was not entered yet."""
+    return V(CALLABLE, refs=frozenset((Ref("guard", "", str(grad)),)))
+
+
+def _user_context(frame: Frame, state: State, func: V, value: V) -> int | None:
+    """A project's own context manager: the grad mode at its yield."""
+    found: int | None = None
+    for ref in func.refs:
+        if ref.kind == "func":
+            function = frame.analyser.program.module(ref.key).function(ref.name)
+            if function is None or not function.is_generator:
+                continue
+            summary = frame.analyser.summary(function)
+            if summary is None:
+                continue
+            for _, at in summary.yields:
+                mode = state.grad if at.grad == AMBIENT else at.grad
+                found = mode if found is None else found | mode
+        elif ref.kind == "class":
+            cls = frame.analyser.program.module(ref.key).cls(ref.name)
+            enter = frame.analyser.program.method(cls, "__enter__") if cls is not None else None
+            summary = frame.analyser.summary(enter) if enter is not None else None
+            if summary is not None and summary.exit is not None and summary.exit.grad != AMBIENT:
+                found = summary.exit.grad
+    return found if found is None or found != state.grad else None
+
+
+def decorated_grad(frame: Frame, function: Function) -> int:
+    """The grad mode in which a function's body runs, by its decorators; AMBIENT where they say nothing."""
+    from memlint.flow.evaluate import evaluate
+
+    state = State()
+    for item in function.decorators:
+        call = item if isinstance(item, ir.Call) else None
+        func = evaluate(frame, state, call.func if call is not None else item)
+        grad = grad_of_reference(frame, state, func, call)
+        if grad is not None and grad != AMBIENT:
+            return grad
+        for ref in func.refs:
+            if ref.kind == "func":
+                wrapped = _wrapper_grad(frame, ref)
+                if wrapped is not None:
+                    return wrapped
+    return AMBIENT
+
+
+def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:
+    """A project's own decorator whose wrapper calls the function under a guard."""
+    module = frame.analyser.program.module(ref.key)
+    decorator = module.function(ref.name)
+    if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
+        return None
+    from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+
+    names = {param.name for param in decorator.params}
+    for statement in walk_statements(decorator.body):
+        if not isinstance(statement, ir.With):
+            continue
+        for item in statement.items:
+            called = item.context.func if isinstance(item.context, ir.Call) else item.context
+            if dotted(called).rsplit(".", 1)[-1] not in ("no_grad", "inference_mode"):
+                continue
+            for inner in walk_statements(statement.body):
+                for expr in expressions(inner):
+                    for part in walk_expression(expr):
+                        if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id in names:
+                            return OFF
+    return None
+
+
+__all__ = ["CONTAINER", "UNKNOWN_VALUE", "decorated_grad", "entered_grad", "grad_of_reference", "guard_value"]

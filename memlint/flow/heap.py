@@ -1,0 +1,281 @@
+"""Reading and making objects, attributes and members."""
+
+from __future__ import annotations
+
+from memlint.flow.frame import Frame
+from memlint.flow.ops import batch_tree, cut
+from memlint.flow.program import Class, Function
+from memlint.flow.state import Obj, State
+from memlint.flow.syntax import text
+from memlint.flow.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    DATA_VALUE,
+    EMPTY,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    NOTHING,
+    OPTIMIZER,
+    SCALAR,
+    SOME_SIZE,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Ref,
+    Source,
+    V,
+    join,
+    join_all,
+)
+from memlint.ir import nodes as ir
+
+#: nesting of unknown results that is told apart
+MAX_STEPS = 4
+#: attributes of a tensor that hold no graph
+_PLAIN = frozenset({"shape", "device", "dtype", "grad", "ndim", "is_leaf", "requires_grad", "is_cuda", "layout", "itemsize", "nbytes", "grad_fn", "version", "name"})
+
+
+def make(
+    frame: Frame, state: State, key: Source, kind: str, elem: V, fields: dict[str, V] | None = None, *,
+    bounded: bool = False, shown: str = "",
+) -> V:
+    """A new container."""
+    state.heap[key] = Obj(kind, elem, fields, frame.loop_ids, bounded, text=shown)
+    state.fresh |= {key}
+    return V(CONTAINER, objs=frozenset((key,)))
+
+
+def members(obj: Obj) -> V:
+    return join(join_all(obj.fields.values()), obj.elem) if obj.fields else obj.elem
+
+
+def element(frame: Frame, state: State, value: V, at: int) -> V:
+    """One round of iterating over ``value``."""
+    found = NOTHING
+    for key in value.objs:
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        if obj.kind == "dict":
+            found = join(found, DATA_VALUE)
+        elif obj.kind == "instance":
+            found = join(found, UNKNOWN_VALUE)
+        else:
+            found = join(found, _marked(members(obj), key))
+    return _inside(frame, state, value, found, "[]")
+
+
+def elements_of(frame: Frame, state: State, value: V) -> V:
+    """Everything that a container holds (the values of a dict)."""
+    found = NOTHING
+    for key in value.objs:
+        obj = state.heap.get(key)
+        if obj is not None and obj.kind != "instance":
+            found = join(found, _marked(members(obj), key))
+    return _inside(frame, state, value, found, "[]")
+
+
+def _marked(value: V, key: Source) -> V:
+    """What is read out of a container carries the container's mark."""
+    return value.but(src=value.src | {("elem", key)}) if value.src else value
+
+
+def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
+    if value.kinds & LOADER:
+        found = join(found, batch_tree())
+    if value.kinds & TENSORS:
+        found = join(found, V(value.kinds & TENSORS, value.src, bare=value.bare, size=value.size, device=value.device, store=value.store))
+    if value.kinds & MODULE:
+        found = join(found, V(MODULE))
+    if value.kinds & DATA:
+        found = join(found, DATA_VALUE)
+    for path in value.syms:
+        found = join(found, read_symbol(frame, state, path.then(step)))
+    if value.kinds & UNKNOWN and not value.syms:
+        found = join(found, derive(frame, value, step))
+    if found.kinds == 0 and not value.objs:
+        return UNKNOWN_VALUE
+    return found
+
+
+def read_symbol(frame: Frame, state: State, path: Path) -> V:
+    """What a symbolic place holds now."""
+    if path in state.sym:
+        return state.sym[path]
+    if len(path.steps) > MAX_STEPS:
+        return UNKNOWN_VALUE
+    return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
+
+
+def derive(frame: Frame, value: V, step: str) -> V:
+    """A part of a value that nothing is known about: its graph is a question of its own."""
+    if not value.src:
+        return UNKNOWN_VALUE
+    sources = set()
+    for source in value.src:
+        node = frame.graphs.nodes.get(source)
+        if node is None or not node.unknown:
+            sources.add(source)
+            continue
+        key = (source, step) if isinstance(source, int) else (*source, step)
+        if len(key) > MAX_STEPS:
+            sources.add(source)
+            continue
+        if key not in frame.graphs.nodes:
+            from memlint.flow.graphs import Node
+
+            callee = node.callee
+            frame.graphs.record(key, Node(node.at, node.what, unknown=True, ambient=node.ambient, parents=frozenset((source,)), callee=callee))
+        sources.add(key)
+    return V(UNKNOWN, frozenset(sources), size=SOME_SIZE, device=value.device)
+
+
+def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript) -> V:
+    """``base[index]``"""
+    found = NOTHING
+    name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
+    for key in base.objs:
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        if name is not None and name in obj.fields:
+            found = join(found, _marked(obj.fields[name], key))
+        elif obj.kind == "instance":
+            found = join(found, UNKNOWN_VALUE)
+        elif isinstance(expr.index, ir.Slice):
+            found = join(found, base)
+        elif name is not None and obj.kind == "dict":
+            found = join(found, _marked(obj.elem, key))
+        else:
+            found = join(found, _marked(members(obj), key))
+    if base.kinds & TENSORS:
+        found = join(found, V(base.kinds & TENSORS, base.src, bare=base.bare, size=base.size, device=base.device, store=base.store))
+    if base.kinds & MODULE:
+        found = join(found, V(MODULE))
+    if base.kinds & LOADER:
+        found = join(found, UNKNOWN_VALUE)
+    if base.kinds & DATA:
+        found = join(found, DATA_VALUE)
+    step = f"[{name}]" if isinstance(index.const, str) else "[]"
+    for path in base.syms:
+        found = join(found, read_symbol(frame, state, path.then(step)))
+    if base.kinds & UNKNOWN and not base.syms:
+        found = join(found, derive(frame, base, step))
+    return found if found.kinds else UNKNOWN_VALUE
+
+
+def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
+    """``base.name`` as a value; a method gives a bound reference."""
+    found = NOTHING
+    analyser = frame.analyser
+    for key in base.objs:
+        obj = state.heap.get(key)
+        if obj is None or obj.kind != "instance":
+            continue
+        if name in obj.fields:
+            found = join(found, obj.fields[name])
+        elif obj.cls is not None:
+            found = join(found, _class_member(frame, state, obj.cls, name, V(INSTANCE, objs=frozenset((key,)), refs=base.refs)))
+    for ref in base.refs:
+        if ref.kind == "ext":
+            found = join(found, analyser.external(f"{ref.name}.{name}"))
+        elif ref.kind in ("module", "package"):
+            kind = "module" if ref.kind == "module" else "package"
+            what = ref.key if kind == "module" else ref.name
+            found = join(found, analyser.global_value(*analyser.program.member(frame.module, kind, what, name), frame=frame))
+        elif ref.kind == "class":
+            cls = analyser.program.module(ref.key).cls(ref.name)
+            if cls is not None:
+                found = join(found, _class_member(frame, state, cls, name, None))
+        elif ref.kind == "instance" and not base.objs:
+            cls = analyser.program.module(ref.key).cls(ref.name)
+            if cls is not None:
+                found = join(found, _class_member(frame, state, cls, name, base))
+    if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
+        return found
+    for path in base.syms:
+        inner = path.then("." + name)
+        if inner in state.sym:
+            stored = state.sym[inner]
+            found = stored if len(base.syms) == 1 else join(found, stored)
+        elif found.kinds == 0 or not _self_contained(found):
+            place = frozenset((inner,))
+            kinds = found.kinds or UNKNOWN
+            found = found.but(kinds=kinds, src=found.src | place, syms=found.syms | place) if found.kinds else V(UNKNOWN, place, syms=place)
+        else:
+            found = found.but(syms=found.syms | {inner})
+    if base.kinds & TENSORS and not found.kinds:
+        found = _tensor_attribute(base, name)
+    if base.kinds & UNKNOWN and not base.syms and not found.kinds:
+        found = V(DATA, size=SCALAR) if name in ("shape", "device", "dtype", "ndim") else derive(frame, base, "." + name)
+    return found if found.kinds else UNKNOWN_VALUE
+
+
+def _self_contained(value: V) -> bool:
+    """Modules, loaders and the like hold no graph themselves."""
+    return not value.kinds & ~(MODULE | OPTIMIZER | LOADER | INSTANCE | CALLABLE | NONE | CONTAINER)
+
+
+def _tensor_attribute(base: V, name: str) -> V:
+    if name == "data":
+        return cut(base)
+    if name in ("grad",):
+        return V(TENSOR, size=base.size, device=base.device)
+    if name in _PLAIN:
+        return DATA_VALUE
+    if name in ("T", "mT", "H", "mH", "real", "imag"):
+        return base
+    if base.kinds & TREE:
+        return base
+    return V(UNKNOWN, EMPTY)
+
+
+def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V | None) -> V:
+    """A method, property or attribute of a class or of its instance."""
+    analyser = frame.analyser
+    method: Function | None = analyser.program.method(cls, name)
+    if method is not None:
+        if receiver is not None and method.decorator_names & {"property", "cached_property"}:
+            from memlint.flow.call import call_function
+
+            return call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
+        bound = receiver if receiver is not None else None
+        return V(CALLABLE, refs=frozenset((Ref("func", method.module.key, method.qual, bound),)))
+    if receiver is None:
+        order, _ = analyser.program.ancestors(cls)
+        for item in order:
+            if name in item.inner:
+                inner = item.inner[name]
+                return V(CALLABLE, refs=frozenset((Ref("class", inner.module.key, inner.qual),)))
+            if name in item.attributes:
+                return analyser.evaluate_constant(item.module, item.attributes[name])
+        return NOTHING
+    fact: V = analyser.attribute(cls, name)
+    return fact
+
+
+def frame_at(frame: Frame) -> int:
+    return frame.statement.at if frame.statement is not None else 0
+
+
+def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
+    """The join of all tensors in a value: what a place keeps alive that keeps the value."""
+    if depth == 0 or not value.objs:
+        return value
+    found = V(value.kinds & ~CONTAINER, value.src, bare=value.bare, size=value.size, device=value.device, syms=value.syms, store=value.store)
+    for key in value.objs:
+        obj = state.heap.get(key)
+        if obj is not None and obj.kind != "instance":
+            for part in (*obj.fields.values(), obj.elem):
+                found = join(found, deep(frame, state, part, depth - 1))
+    return found
+
+
+def shown(expr: ir.Expr | None) -> str:
+    return text(expr)

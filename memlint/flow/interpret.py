@@ -1,0 +1,613 @@
+"""Statements: one function's body, path by path, loops to a fixpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from memlint.flow import carry
+from memlint.flow.evaluate import evaluate, loop_of
+from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.guards import entered_grad
+from memlint.flow.heap import deep, element, elements_of, frame_at
+from memlint.flow.loops import MAX_PASSES
+from memlint.flow.state import AMBIENT, OFF, ON, Obj, State, join_states
+from memlint.flow.stores import end_iteration, forget, kind_of, note_store, store_value
+from memlint.flow.syntax import assigned_names, dotted, text
+from memlint.flow.values import (
+    ANYWHERE,
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    LOADER,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    OPTIMIZER,
+    SCALAR,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Ref,
+    Source,
+    V,
+    join,
+)
+from memlint.ir import nodes as ir
+
+
+def run(frame: Frame, state: State, *, backward: bool = False) -> None:
+    """Interpret the function's body from ``state``; the frame keeps what was seen.
+
+    ``backward``: a framework calls backward() on what the function returns.
+    """
+    end = block(frame, state, frame.function.body)
+    if end is not None:
+        frame.returns.append((NONE_VALUE, end))
+    result, final = NOTHING, None
+    for value, at in frame.returns:
+        result = join(result, value)
+        final = join_states(final, at)
+    for value, at in frame.yields:
+        final = join_states(final, at)
+    frame.result = result
+    frame.exit = final
+    if final is None:
+        return
+    if backward:
+        frame.backward(final, _loss_of(frame, final, result), 0)
+    end_iteration(frame, final, None)
+
+
+def _loss_of(frame: Frame, state: State, result: V) -> V:
+    """What a framework calls backward() on: the returned tensor, or the member ``loss`` of a returned dict."""
+    for key in result.objs:
+        obj = state.heap.get(key)
+        if obj is not None and "loss" in obj.fields:
+            return deep(frame, state, obj.fields["loss"])
+    return deep(frame, state, result)
+
+
+def block(frame: Frame, state: State | None, body: tuple[ir.Stmt, ...]) -> State | None:
+    for statement in body:
+        if state is None:
+            return None
+        frame.statement = statement
+        state = _DISPATCH[type(statement)](frame, state, statement)
+    return state
+
+
+# -------------------------------------------------------------------------------------- simple statements
+
+
+def _assign(frame: Frame, state: State, statement: ir.Assign) -> State:
+    value = evaluate(frame, state, statement.value)
+    for target in statement.targets:
+        assign(frame, state, target, value, statement)
+    return state
+
+
+def _annassign(frame: Frame, state: State, statement: ir.AnnAssign) -> State:
+    if statement.value is None:
+        return state
+    value = evaluate(frame, state, statement.value)
+    if value.kinds & UNKNOWN:
+        known = frame.analyser.annotated(frame.module, statement.annotation)
+        if known is not None:
+            value = value.but(kinds=value.kinds & ~UNKNOWN | known.kinds, refs=value.refs | known.refs)
+    assign(frame, state, statement.target, value, statement)
+    return state
+
+
+def _augassign(frame: Frame, state: State, statement: ir.AugAssign) -> State:
+    from memlint.flow.evaluate import _apply_binary
+
+    old = evaluate(frame, state, statement.target)
+    new = evaluate(frame, state, statement.value)
+    if old.may_be(CONTAINER) and statement.op == "+" and not old.may_be(TENSORS):
+        store_value(frame, state, old, "append", elements_of(frame, state, new), statement.at, text(statement.value), text(statement.target))
+        return state
+    fake = ir.Binary(statement.at, statement.op, statement.target, statement.value)
+    value = _apply_binary(frame, state, fake, old, new)
+    carry.augmented(frame, state, statement, old, new, value)
+    assign(frame, state, statement.target, value, None)
+    return state
+
+
+def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
+    """Bind a target; ``statement`` is given where the value is built by it, so that a carry can be seen."""
+    match target:
+        case ir.Name():
+            if statement is not None:
+                carry.assigned(frame, state, statement, target, value)
+            _bind(frame, state, target.id, value)
+        case ir.Attr():
+            base = evaluate(frame, state, target.value)
+            if statement is not None:
+                carry.assigned(frame, state, statement, target, value)
+            write_attribute(frame, state, base, target.name, value)
+        case ir.Subscript():
+            base = evaluate(frame, state, target.value)
+            index = evaluate(frame, state, target.index)
+            if statement is not None:
+                carry.assigned(frame, state, statement, target, value)
+            write_item(frame, state, base, index, value, target, by_carry=statement is None)
+        case ir.Display():
+            _unpack(frame, state, target, value, statement)
+        case ir.Starred():
+            assign(frame, state, target.value, V(CONTAINER | value.kinds, value.src, objs=value.objs, syms=value.syms), statement)
+        case _:
+            pass
+
+
+def _bind(frame: Frame, state: State, name: str, value: V) -> None:
+    function = frame.function
+    if name not in function.locals:
+        root = "g:" + frame.module.key + ":" if function.enclosing is None or name not in function.enclosing.locals else "c:"
+        path = Path(root + name)
+        if value.kinds & CONTAINER:
+            forget(frame, state, frozenset((path,)))
+        state.sym[path] = value
+        return
+    old = state.env.get(name)
+    state.env[name] = value
+    if old is not None and old.objs and not old.objs & value.objs:
+        _dropped(frame, state, old.objs)
+
+
+def _dropped(frame: Frame, state: State, keys: frozenset[Source]) -> None:
+    """A name lets go of containers: those that nothing else names are gone."""
+    held: set[Source] = set()
+    for value in (*state.env.values(), *state.sym.values()):
+        held |= value.objs
+    for obj in state.heap.values():
+        for value in (*obj.fields.values(), obj.elem):
+            held |= value.objs
+    gone = keys - held
+    if gone:
+        forget(frame, state, frozenset(gone))
+
+
+def _unpack(frame: Frame, state: State, target: ir.Display, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
+    count = len(target.elements)
+    for position, part in enumerate(target.elements):
+        if isinstance(part, ir.Starred):
+            assign(frame, state, part, value, statement)
+            continue
+        found = NOTHING
+        rest = value
+        for key in value.objs:
+            obj = state.heap.get(key)
+            if obj is not None and str(position) in obj.fields and len(obj.fields) == count:
+                found = join(found, obj.fields[str(position)])
+                rest = rest.but(objs=rest.objs - {key})
+        if rest.objs or rest.kinds & ~CONTAINER:
+            found = join(found, _part(frame, state, rest, position))
+        assign(frame, state, part, found if found.kinds else UNKNOWN_VALUE, statement)
+
+
+def _part(frame: Frame, state: State, value: V, position: int) -> V:
+    from memlint.flow.heap import derive, read_symbol
+
+    found = NOTHING
+    if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):
+        found = element(frame, state, value.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
+    for path in value.syms:
+        found = join(found, read_symbol(frame, state, path.then(f"[{position}]")))
+    if value.kinds & UNKNOWN and not value.syms:
+        found = join(found, derive(frame, value, f"[{position}]"))
+    return found
+
+
+def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
+    """``base.name = value``"""
+    for key in base.objs:
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        old = obj.fields.get(name)
+        strong = len(base.objs) == 1
+        state.heap[key] = obj.with_field(name, value if strong or old is None else join(old, value))
+        if strong and old is not None and old.objs and not old.objs & value.objs:
+            _dropped(frame, state, old.objs)
+    for path in base.syms:
+        place = path.then("." + name)
+        if value.kinds & (CONTAINER | DATA | NONE) and not value.src:
+            forget(frame, state, frozenset((place,)))
+        state.sym[place] = value if len(base.syms) == 1 else join(state.sym.get(place) or UNKNOWN_VALUE, value)
+
+
+def write_item(frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False) -> None:
+    """``base[index] = value``"""
+    name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
+    inner = deep(frame, state, value)
+    constant = name is not None or isinstance(target.index, ir.Slice)
+    for key in base.objs:
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        if isinstance(target.index, ir.Slice):
+            state.heap[key] = obj.with_elem(join(obj.elem, elements_of(frame, state, value)))
+        elif name is not None:
+            state.heap[key] = obj.with_field(name, value)
+        else:
+            state.heap[key] = obj.with_elem(join(obj.elem, value))
+        if not constant and not by_carry and grows(index) and not obj.bounded:
+            note_store(frame, state, "retain", "key", key, "local", text(target.value), inner, frame_at(frame), text(target))
+    for path in base.syms:
+        step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
+        place = path.then(step)
+        state.sym[place] = value if step != "[]" else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
+        if not constant and not by_carry and grows(index) and not base.may_be(TENSORS):
+            note_store(frame, state, "retain", "key", path, kind_of(path), text(target.value), inner, frame_at(frame), text(target))
+    if base.kinds & TENSORS:
+        _write_slice(frame, state, base, value, target)
+
+
+def grows(index: V) -> bool:
+    """Whether a new key may come with each iteration: a constant key is overwritten, an unknown one is no evidence."""
+    return index.const is None and index.is_only(DATA) and False
+
+
+def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
+    """``tensor[i] = value`` puts the value's graph into the tensor's."""
+    root = target.value
+    while isinstance(root, ir.Subscript | ir.Attr):
+        root = root.value
+    if value.src and isinstance(root, ir.Name) and root.id in state.env and isinstance(target.value, ir.Name):
+        old = state.env[root.id]
+        state.env[root.id] = old.but(src=old.src | value.src, bare=old.bare or not old.src)
+
+
+def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State:
+    evaluate(frame, state, statement.value)
+    return state
+
+
+def _return(frame: Frame, state: State, statement: ir.Return) -> None:
+    value = evaluate(frame, state, statement.value) if statement.value is not None else NONE_VALUE
+    inner = deep(frame, state, value)
+    frame.extra.setdefault("returned", set()).update(frame.graphs.closure(inner.src))
+    frame.extra["returned"].update(("elem", key) for key in value.objs)
+    frame.returns.append((value, state))
+
+
+def _raise(frame: Frame, state: State, statement: ir.Raise) -> None:
+    if statement.exc is not None:
+        evaluate(frame, state, statement.exc)
+    for handler in frame.handlers[-1:]:
+        handler.append(state)
+
+
+def _delete(frame: Frame, state: State, statement: ir.Delete) -> State:
+    for target in statement.targets:
+        if isinstance(target, ir.Name):
+            old = state.env.pop(target.id, None)
+            if old is not None and old.objs:
+                _dropped(frame, state, old.objs)
+        elif isinstance(target, ir.Subscript):
+            base = evaluate(frame, state, target.value)
+            if isinstance(target.index, ir.Slice):
+                empty(frame, state, base)
+            else:
+                forget(frame, state, base.objs | base.syms)
+        elif isinstance(target, ir.Attr):
+            base = evaluate(frame, state, target.value)
+            write_attribute(frame, state, base, target.name, NONE_VALUE)
+    return state
+
+
+def empty(frame: Frame, state: State, container: V) -> None:
+    """The container drops all that it held."""
+    for key in container.objs:
+        obj = state.heap.get(key)
+        if obj is not None and len(container.objs) == 1:
+            state.heap[key] = obj.emptied()
+    for path in container.syms:
+        state.sym[path.then("[]")] = NOTHING
+    forget(frame, state, container.objs | container.syms)
+
+
+def _assert(frame: Frame, state: State, statement: ir.Assert) -> State:
+    evaluate(frame, state, statement.test)
+    narrow(frame, state, statement.test, True)
+    return state
+
+
+def _define(frame: Frame, state: State, statement: ir.FunctionDef) -> State:
+    value = frame.analyser.local_function(frame, state, statement)
+    if statement.name in frame.function.locals:
+        state.env[statement.name] = value
+    return state
+
+
+def _define_class(frame: Frame, state: State, statement: ir.ClassDef) -> State:
+    value = frame.analyser.local_class(frame, statement)
+    if statement.name in frame.function.locals:
+        state.env[statement.name] = value
+    return state
+
+
+def _import(frame: Frame, state: State, statement: ir.Import | ir.ImportFrom) -> State:
+    for alias in statement.names:
+        name = alias.asname or (alias.name.split(".", 1)[0] if isinstance(statement, ir.Import) else alias.name)
+        found = frame.analyser.program._imported(frame.module, statement, name, 0)
+        if found[0] != "none" and name != "*":
+            state.env[name] = frame.analyser.global_value(*found, frame=frame)
+        else:
+            state.env[name] = UNKNOWN_VALUE
+    return state
+
+
+def _pass(frame: Frame, state: State, statement: ir.Stmt) -> State:
+    return state
+
+
+def _jump(frame: Frame, state: State, statement: ir.Jump) -> State | None:
+    if statement.kind == "pass" or not frame.loops:
+        return state
+    target = next((loop for loop in reversed(frame.loops) if loop.body), None)
+    if target is None:
+        return state
+    (target.breaks if statement.kind == "break" else target.continues).append(state)
+    return None
+
+
+# -------------------------------------------------------------------------------------- blocks
+
+
+def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
+    test = evaluate(frame, state, statement.test)
+    constant = test.const if isinstance(test.const, bool) else None
+    other = state.copy()
+    narrow(frame, state, statement.test, True)
+    narrow(frame, other, statement.test, False)
+    end = block(frame, state, statement.body) if constant is not False else None
+    orelse = block(frame, other, statement.orelse) if constant is not True else None
+    return join_states(end, orelse)
+
+
+def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
+    """What a test says of a variable: isinstance, is_tensor, is None, and their combinations."""
+    match test:
+        case ir.Unary(op="not"):
+            narrow(frame, state, test.operand, not truth)
+        case ir.BoolOp():
+            if (test.op == "and") == truth:
+                narrow(frame, state, test.left, truth)
+                narrow(frame, state, test.right, truth)
+        case ir.Compare() if len(test.ops) == 1 and isinstance(test.rights[0], ir.Const) and test.rights[0].kind == "None":
+            if test.ops[0] in ("is", "==") and truth:
+                _narrow_to(state, test.left, NONE, True)
+            elif test.ops[0] in ("is not", "!=", "is", "=="):
+                _narrow_to(state, test.left, NONE, False)
+        case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
+            name = dotted(test.func)
+            if name.endswith("is_tensor"):
+                _narrow_to(state, test.args[0], TENSOR, truth)
+            elif name == "isinstance" and len(test.args) == 2:
+                wanted = test.args[1]
+                parts = wanted.elements if isinstance(wanted, ir.Display) else (wanted,)
+                names = [dotted(part).rsplit(".", 1)[-1] for part in parts]
+                if "Tensor" in names and (truth or len(names) == 1):
+                    _narrow_to(state, test.args[0], TENSOR, truth)
+                elif truth and names and all(item in ("float", "int", "str", "bool", "Number", "ndarray") for item in names):
+                    _narrow_to(state, test.args[0], DATA, True)
+        case _:
+            pass
+
+
+def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
+    if not isinstance(expr, ir.Name) or expr.id not in state.env:
+        return
+    value = state.env[expr.id]
+    if truth and kind == TENSOR:
+        state.env[expr.id] = value.but(kinds=TENSOR, objs=frozenset(), bare=value.bare)
+    elif truth:
+        state.env[expr.id] = V(kind, size=SCALAR, device=ANYWHERE)
+    elif kind == TENSOR:
+        state.env[expr.id] = value.but(kinds=value.kinds & ~TENSORS or UNKNOWN, src=frozenset())
+    else:
+        state.env[expr.id] = value.but(kinds=value.kinds & ~kind or UNKNOWN)
+
+
+def _for(frame: Frame, state: State, statement: ir.For) -> State | None:
+    source = evaluate(frame, state, statement.iter)
+    shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
+    loop = loop_of(frame, state, statement.at, source, statement.iter, statement.target, shown)
+    _prepare(loop, statement.body)
+
+    def enter(inner: State) -> State | None:
+        value = element(frame, inner, source, statement.at)
+        assign(frame, inner, statement.target, value, None)
+        return inner
+
+    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=True)
+    end = block(frame, end, statement.orelse)
+    for one in loop.breaks:
+        end = join_states(end, one)
+    return end
+
+
+def _while(frame: Frame, state: State, statement: ir.While) -> State | None:
+    from memlint.flow.events import Loop
+
+    endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
+    shown = f"while {text(statement.test, 40)}"
+    loop = LoopFrame(
+        ("loop", statement.at), Loop("while", "unknown", "iteration", None, shown, frame.site(statement.at)), True
+    )
+    _prepare(loop, statement.body)
+
+    def enter(inner: State) -> State | None:
+        evaluate(frame, inner, statement.test)
+        return inner
+
+    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not endless)
+    if endless:
+        end = None
+    end = block(frame, end, statement.orelse)
+    for one in loop.breaks:
+        end = join_states(end, one)
+    return end
+
+
+def _prepare(loop: LoopFrame, body: tuple[ir.Stmt, ...]) -> None:
+    names, _ = assigned_names(body)
+    loop.bound = names
+    loop.body = body or (ir.Jump(0, "pass"),)
+
+
+def _loop(
+    frame: Frame, state: State, loop: LoopFrame, body: tuple[ir.Stmt, ...],
+    enter: Callable[[State], State | None], *, maybe_zero: bool,
+) -> State | None:
+    """Run a loop's body until the state at its head is stable; the state after the loop, breaks left out."""
+    head: State = state
+    end: State | None = None
+    outer_pending = state.pending
+    for _ in range(MAX_PASSES):
+        inner = head.copy()
+        inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))
+        inner.pending = outer_pending
+        for name in loop.bound:
+            value = inner.env.get(name)
+            if value is not None and not value.is_only(MODULE | OPTIMIZER | LOADER | CALLABLE | CONTAINER | NONE):
+                inner.env[name] = value.but(src=value.src | {("prev", loop.id, name)})
+        mark_previous(inner, loop.id)
+        loop.breaks, loop.continues = [], []
+        frame.loops.append(loop)
+        started = enter(inner)
+        end = block(frame, started, body)
+        for one in loop.continues:
+            end = join_states(end, one)
+        if end is not None:
+            end_iteration(frame, end, loop)
+        for one in loop.breaks:
+            end_iteration(frame, one, loop)
+        frame.loops.pop()
+        again = join_states(head, end)
+        assert again is not None
+        if again.same(head):
+            break
+        head = again
+    if end is None:
+        return head if maybe_zero else None
+    return join_states(head, end) if maybe_zero else end
+
+
+def mark_previous(state: State, loop: Source) -> None:
+    """Mark what attributes and members hold as the previous iteration's."""
+    for path, value in state.sym.items():
+        if value.kinds & (TENSORS | UNKNOWN | DATA):
+            state.sym[path] = value.but(src=value.src | {("prev", loop, path)})
+    for key, obj in state.heap.items():
+        if obj.kind in ("instance", "dict") and obj.fields:
+            fields = {
+                name: value.but(src=value.src | {("prev", loop, (key, name))}) if value.kinds & (TENSORS | UNKNOWN | DATA) else value
+                for name, value in obj.fields.items()
+            }
+            state.heap[key] = Obj(obj.kind, obj.elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
+
+
+def _loops_of(state: State, key: Source) -> tuple[Source, ...]:
+    obj = state.heap.get(key)
+    return obj.loops if isinstance(obj, Obj) else ()
+
+
+def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
+    before = state.grad
+    changed = False
+    for item in statement.items:
+        grad, value = entered_grad(frame, state, item.context)
+        if grad is not None:
+            state.grad = grad
+            changed = True
+        if item.target is not None:
+            assign(frame, state, item.target, value, None)
+    outer_returns = len(frame.returns)
+    end = block(frame, state, statement.body)
+    if changed:
+        if end is not None:
+            end.grad = before
+        for _, at in frame.returns[outer_returns:]:
+            at.grad = before
+        for loop in frame.loops:
+            for one in (*loop.breaks, *loop.continues):
+                if one is not end:
+                    one.grad = before
+    if end is None and not frame.returns[outer_returns:]:
+        return None
+    return end
+
+
+def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
+    before = state.copy()
+    raised: list[State] = []
+    frame.handlers.append(raised)
+    end = block(frame, state, statement.body)
+    frame.handlers.pop()
+    # an exception may come anywhere in the body: what it bound may be there or not
+    start = before
+    if end is not None:
+        start = join_states(before, end.copy()) or before
+    for one in raised:
+        start = join_states(start, one) or start
+    start.grad = before.grad
+    ends = [block(frame, end, statement.orelse)]
+    for handler in statement.handlers:
+        inner = start.copy()
+        if handler.name:
+            inner.env[handler.name] = V(DATA)
+        ends.append(block(frame, inner, handler.body))
+    result: State | None = None
+    for one in ends:
+        result = join_states(result, one)
+    if result is None and statement.final:
+        block(frame, start.copy(), statement.final)
+        return None
+    return block(frame, result, statement.final)
+
+
+def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:
+    subject = evaluate(frame, state, statement.subject)
+    result: State | None = state.copy()
+    for case in statement.cases:
+        inner = state.copy()
+        for value in case.values:
+            evaluate(frame, inner, value)
+        for name in case.captures:
+            inner.env[name] = element(frame, inner, subject, statement.at)
+        if case.guard is not None:
+            evaluate(frame, inner, case.guard)
+        result = join_states(result, block(frame, inner, case.body))
+    return result
+
+
+_DISPATCH: dict[type, Callable[[Frame, State, Any], State | None]] = {
+    ir.Assign: _assign,
+    ir.AnnAssign: _annassign,
+    ir.AugAssign: _augassign,
+    ir.ExprStmt: _expression,
+    ir.Return: _return,
+    ir.Raise: _raise,
+    ir.Delete: _delete,
+    ir.Assert: _assert,
+    ir.FunctionDef: _define,
+    ir.ClassDef: _define_class,
+    ir.Import: _import,
+    ir.ImportFrom: _import,
+    ir.Scope: _pass,
+    ir.Jump: _jump,
+    ir.If: _if,
+    ir.For: _for,
+    ir.While: _while,
+    ir.With: _with,
+    ir.Try: _try,
+    ir.Match: _match,
+}
+__all__ = ["AMBIENT", "OFF", "ON", "TREE", "Ref", "assign", "block", "empty", "run", "write_attribute"]

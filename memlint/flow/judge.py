@@ -1,0 +1,246 @@
+"""From what one function was seen to do to the events that rules read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.finding import Confidence
+from memlint.flow.evaluation import model_calls
+from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
+from memlint.flow.frame import Frame, Store
+from memlint.flow.program import Function
+from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.values import ACCELERATOR, CPU, Path, Source, V
+
+if TYPE_CHECKING:
+    from memlint.flow.analyse import Analyser
+
+_SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown")
+
+
+def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
+    """The events of one function."""
+    if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
+        return
+    yield from model_calls(analyser, frame)
+    for store in frame.stores.values():
+        yield from _judge_store(analyser, frame, store)
+
+
+def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
+    loop = _loop_of(analyser, frame, store)
+    if loop is None or not store.ended:
+        return
+    if _in_forward(analyser, frame) and store.local:
+        return
+    place = Place(store.place_kind, store.place_text)  # type: ignore[arg-type]
+    incoming = store.incoming or store.value
+    if store.kind == "cat":
+        yield Carry(
+            site=store.site, function=frame.function.qual, value=_value(analyser, frame, store, incoming), place=place, loop=loop,
+            how="cat", needed=_needed(analyser, frame, store), reset=store.cleared,
+        )
+        return
+    value = _value(analyser, frame, store, incoming)
+    if value.attached == "unknown":
+        return
+    needed = _needed(analyser, frame, store) and value.freed != "yes"
+    certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
+    if needed and store.kind == "carry" and store.how == "add" and value.attached in ("yes", "some") and store.loop is not None:
+        yield from _summed(frame, store, place, loop)
+    retained_run = _run_of(frame, incoming)
+    if store.kind == "retain":
+        yield Retain(
+            site=store.site, function=frame.function.qual, certainty=certainty, trace=store.trace, value=value, place=place,
+            loop=loop, how=store.how, needed=needed, reset=store.cleared, in_model_loop=retained_run,
+        )
+        return
+    yield Carry(
+        site=store.site, function=frame.function.qual, certainty=certainty, trace=store.trace, value=value, place=place,
+        loop=loop, how=store.how, needed=needed, reset=store.cleared, in_model_loop=retained_run,  # type: ignore[arg-type]
+    )
+
+
+def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
+    """What repeats the store: a loop in sight, or a framework that calls the function again and again."""
+    if store.loop is not None:
+        return store.loop.loop
+    if store.local or not isinstance(store.place, Path):
+        return None
+    hook = frame.hook
+    if hook is None or hook.every != "iteration":
+        return None
+    if store.place.root.startswith("p:") and store.place.root != f"p:{_self_name(frame.function)}":
+        return None
+    if not store.place.steps and store.place.root.startswith("p:"):
+        return None
+    return Loop("calls", "unknown", "iteration", None, f"each call of {frame.function.name}", frame.site(_at(frame.function)))
+
+
+def _self_name(function: Function) -> str:
+    return function.params[0].name if function.params else "self"
+
+
+def _at(function: Function) -> int:
+    return function.node.at if function.node is not None else 0
+
+
+def _in_forward(analyser: Analyser, frame: Frame) -> bool:
+    """Loops in a module's forward run over layers, heads or time steps; what it keeps locally dies with it."""
+    function = frame.function
+    while function.enclosing is not None:
+        function = function.enclosing
+    return function.cls is not None and function.name in ("forward", "__call__") and analyser.program.is_module(function.cls)
+
+
+def _value(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
+    own = {store.place} if isinstance(store.place, Path) else set()
+    sources = frozenset(source for source in value.src if source not in own)
+    grad_off = not analyser_grad(analyser, frame, store.grad) & ON
+
+    def symbol(path: Path) -> bool | None:
+        return False if path in own else None
+
+    attached, by_backward = frame.graphs.attached(sources, symbol)
+    if attached == "yes" and _ambient_only(frame, sources) and not analyser_grad(analyser, frame, AMBIENT) & ON:
+        attached = "no"
+    if attached == "yes" and grad_off and store.kind == "carry":
+        attached = "no"
+    fact: Fact = "some" if attached == "yes" and value.bare else attached  # type: ignore[assignment]
+    if attached == "no" and value.kinds & 1024:
+        fact = "unknown"
+    freed: Fact = store.freed or "no"  # type: ignore[assignment]
+    return Value(
+        attached=fact, freed=freed, device=_device(value), size=_SIZES[value.size], text=store.text,
+        certainty=_certainty(frame, sources), origin=_origin(frame, sources), by_backward=by_backward,
+    )
+
+
+def analyser_grad(analyser: Analyser, frame: Frame, grad: int) -> int:
+    """A grad mode with the caller's filled in."""
+    if not grad & AMBIENT:
+        return grad
+    if frame.hook is not None and frame.hook.grad == "ambient":
+        return grad & (ON | OFF) | ON
+    return grad & (ON | OFF) | analyser.facts.grad_of(frame.function)
+
+
+def _ambient_only(frame: Frame, sources: frozenset[Source]) -> bool:
+    nodes = [node for item in frame.graphs.closure(sources) if (node := frame.graphs.nodes.get(item)) is not None and node.definite]
+    return bool(nodes) and all(node.ambient for node in nodes)
+
+
+def _device(value: V) -> Device:
+    if value.device == ACCELERATOR:
+        return "accelerator"
+    return "cpu" if value.device == CPU else "unknown"
+
+
+def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:
+    return "high"
+
+
+def _origin(frame: Frame, sources: frozenset[Source]) -> tuple[Step, ...]:
+    """Where the graph was made: the model call, through callees."""
+    best = None
+    for item in sorted(frame.graphs.closure(sources), key=repr):
+        node = frame.graphs.nodes.get(item)
+        if node is not None and node.definite and (best is None or node.model and not best.model):
+            best = node
+    if best is None:
+        return ()
+    steps = [Step(frame.site(best.at), f"`{best.what}` records the graph")]
+    steps += [Step(site, f"which runs `{what}`") for site, what in best.via]
+    return tuple(steps)
+
+
+def _run_of(frame: Frame, value: V) -> bool:
+    """Whether the graph comes from an evaluation that lacks no_grad."""
+    flagged = frame.extra.get("evaluations", frozenset())
+    return any(item in flagged for item in frame.graphs.closure(value.src))
+
+
+# -------------------------------------------------------------------------------------- later use
+
+
+def marks_of(frame: Frame, store: Store) -> set[Source]:
+    """What later use of the place carries."""
+    place = store.place
+    if isinstance(place, Path):
+        return {place, place.then("[]")} if store.kind == "retain" else {place}
+    if store.kind == "retain":
+        return {("elem", place)}
+    kind, name = place  # type: ignore[misc]
+    mark = name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
+    return {("prev", loop, mark) for loop in store.loops}
+
+
+def _needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether the graph that the place keeps is wanted: it reaches a backward, or leaves to where nobody can follow."""
+    marks = marks_of(frame, store)
+    for reached, _, _ in frame.backwards:
+        if marks & reached:
+            return True
+    if isinstance(store.place, Path):
+        return _needed_elsewhere(analyser, frame, store)
+    if marks & frame.escaped:
+        return True
+    if marks & frame.extra.get("returned", set()):
+        return not _dropped_by_callers(analyser, frame)
+    return False
+
+
+def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
+    """Whether every known caller uses the result without its graph."""
+    if frame.extra.get("evaluations"):
+        return True
+    records = analyser.facts.calls_of(frame.function)
+    if not records:
+        return False
+    for caller, record in records:
+        sources = record.result.src
+        for key in record.result.objs:
+            obj = caller.exit.heap.get(key) if caller.exit is not None else None
+            if obj is not None:
+                for value in (*obj.fields.values(), obj.elem):
+                    sources |= value.src
+        if sources & (caller.escaped | caller.extra.get("returned", set())):
+            return False
+        if any(sources & reached for reached, _, _ in caller.backwards):
+            return False
+    return True
+
+
+def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether any function of the project sends this attribute or global into a backward."""
+    place = store.place
+    assert isinstance(place, Path)
+    marks = marks_of(frame, store)
+    if marks & frame.escaped and store.kind == "retain":
+        return True
+    for other in analyser.frames():
+        if other.module is not frame.module and not place.root.startswith("g:"):
+            continue
+        for reached, _, _ in other.backwards:
+            if marks & reached:
+                return True
+    return False
+
+
+def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[SummedLosses]:
+    """One backward after a loop that summed the losses of its batches."""
+    assert store.loop is not None
+    if loop.over not in ("loader", "range") or loop.kind != "for":
+        return
+    models = [run for run in frame.runs.values() if store.loop.id in run.loops]
+    if not models:
+        return
+    marks = marks_of(frame, store)
+    for reached, loops, site in frame.backwards:
+        if marks & reached and store.loop.id not in loops:
+            yield SummedLosses(site=store.site, function=frame.function.qual, certainty="medium", place=place, loop=loop, backward=site)
+            return
+
+
+__all__ = ["OFF", "judge"]

@@ -1,0 +1,68 @@
+"""Loops: what they run over, whether their rounds are iterations, and their fixpoint."""
+
+from __future__ import annotations
+
+from memlint.flow.events import Loop
+from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.state import State
+from memlint.flow.syntax import dotted, text, walk_expression
+from memlint.flow.values import CONTAINER, DATA, LOADER, MODULE, V
+from memlint.ir import nodes as ir
+
+#: passes over a loop's body before its state is taken as stable
+MAX_PASSES = 3
+
+
+def describe(
+    frame: Frame, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
+) -> LoopFrame:
+    """What a for loop is."""
+    over = "unknown"
+    trips = literal_trips(iterable, source)
+    names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
+    called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
+    if source.kinds & LOADER:
+        over = "loader"
+    elif source.kinds & MODULE or called.endswith((".modules", ".children", ".parameters", ".named_parameters", ".named_modules", ".named_children", ".layers")):
+        over = "modules"
+    elif any("epoch" in name.lower() for name in names):
+        over = "epochs"
+    elif called.rsplit(".", 1)[-1] in ("range", "trange"):
+        over = "range"
+    loop = Loop("for", over, "epoch" if over == "epochs" else "iteration", trips, shown, frame.site(at))  # type: ignore[arg-type]
+    return LoopFrame(("loop", at), loop, over != "modules" and not few(source, state, trips) and not literal_display(iterable))
+
+
+def few(source: V, state: State, trips: int | None) -> bool:
+    """A handful of rounds known from a literal is no growth."""
+    return trips is not None and trips <= 4
+
+
+def literal_display(iterable: ir.Expr) -> bool:
+    """A loop over a display, or over zip/enumerate of one: as many rounds as it has members."""
+    if isinstance(iterable, ir.Display | ir.DictDisplay):
+        return True
+    if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("zip", "enumerate", "reversed", "sorted"):
+        return any(isinstance(arg, ir.Display | ir.DictDisplay) for arg in iterable.args)
+    return False
+
+
+def literal_trips(iterable: ir.Expr, source: V) -> int | None:
+    """How often the loop runs, where a literal tells."""
+    if isinstance(iterable, ir.Display) and not any(isinstance(item, ir.Starred) for item in iterable.elements):
+        return len(iterable.elements)
+    if not isinstance(iterable, ir.Call) or dotted(iterable.func).rsplit(".", 1)[-1] not in ("range", "trange"):
+        return None
+    bounds = [arg.value if isinstance(arg, ir.Const) and isinstance(arg.value, int) else None for arg in iterable.args]
+    if not bounds or None in bounds:
+        return None
+    numbers = [int(bound) for bound in bounds if bound is not None]
+    try:
+        return len(range(*numbers))
+    except (ValueError, TypeError):
+        return None
+
+
+def layer_loop(frame: Frame, source: V, iterable: ir.Expr) -> bool:
+    """Whether a loop in a forward runs over layers, heads or time steps: no iterations of training."""
+    return bool(source.kinds & (MODULE | CONTAINER | DATA)) or text(iterable) == ""

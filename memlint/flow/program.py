@@ -1,0 +1,419 @@
+"""The program as definitions: modules with their bindings, classes with their bases, functions with their scope.
+
+Everything is made on demand from the lowered units, and only for what the analysis asks for.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from memlint.flow.syntax import assigned_names, dotted, walk_statements
+from memlint.frontend.index import ModuleIndex, index_and_units
+from memlint.frontend.lower import lower
+from memlint.frontend.problem import SyntaxProblem
+from memlint.frontend.units import UnitText
+from memlint.ir import nodes as ir
+from memlint.knowledge import MODULE_BASES
+
+
+@dataclass(eq=False)
+class Function:
+    """A function or method. ``qual``: qualified name in its module; ``enclosing``: the function around it."""
+
+    module: Module
+    unit: int
+    node: ir.FunctionDef | ir.Lambda | None
+    qual: str
+    cls: Class | None = None
+    enclosing: Function | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.module.key, self.qual)
+
+    @property
+    def name(self) -> str:
+        return self.qual.rsplit(".", 1)[-1]
+
+    @property
+    def params(self) -> tuple[ir.Param, ...]:
+        return self.node.params if self.node is not None else ()
+
+    @property
+    def body(self) -> tuple[ir.Stmt, ...]:
+        if self.node is None:
+            return self.module.statements
+        if isinstance(self.node, ir.Lambda):
+            return (ir.Return(self.node.body.at, self.node.body),)
+        return self.node.body
+
+    @functools.cached_property
+    def locals(self) -> frozenset[str]:
+        """Names that are bound in this function."""
+        names, foreign = assigned_names(self.body)
+        return frozenset({param.name for param in self.params} | names) - foreign
+
+    @functools.cached_property
+    def decorators(self) -> tuple[ir.Expr, ...]:
+        return self.node.decorators if isinstance(self.node, ir.FunctionDef) else ()
+
+    @functools.cached_property
+    def decorator_names(self) -> frozenset[str]:
+        """Last components of the decorators' names."""
+        names = (dotted(item.func if isinstance(item, ir.Call) else item) for item in self.decorators)
+        return frozenset(name.rsplit(".", 1)[-1] for name in names if name)
+
+    @property
+    def is_generator(self) -> bool:
+        return isinstance(self.node, ir.FunctionDef) and self.node.is_generator
+
+    @property
+    def takes_self(self) -> bool:
+        return self.cls is not None and self.enclosing is None and "staticmethod" not in self.decorator_names
+
+
+@dataclass(eq=False)
+class Class:
+    module: Module
+    unit: int
+    node: ir.ClassDef
+    qual: str
+    enclosing: Function | None = None
+    methods: dict[str, Function] = field(default_factory=dict)
+    attributes: dict[str, ir.Expr] = field(default_factory=dict)
+    annotations: dict[str, ir.Expr] = field(default_factory=dict)
+    inner: dict[str, Class] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.module.key, self.qual)
+
+    @property
+    def is_dataclass(self) -> bool:
+        names = (dotted(item.func if isinstance(item, ir.Call) else item) for item in self.node.decorators)
+        return any(name and name.rsplit(".", 1)[-1] in ("dataclass", "define", "attrs", "s") for name in names)
+
+
+class Module:
+    """One source file: its index at once, its units when asked for."""
+
+    def __init__(self, key: str, text: str) -> None:
+        self.key = key
+        self.text = text
+        self._lowered: dict[int, ir.Unit] = {}
+        self.problem: SyntaxProblem | None = None
+        self.functions: dict[str, Function] = {}
+        #: functions by (unit, ordinal)
+        self.by_place: dict[tuple[int, int], Function] = {}
+        self.classes: dict[str, Class] = {}
+        self._built: set[int] = set()
+
+    @functools.cached_property
+    def _read(self) -> tuple[ModuleIndex, tuple[UnitText, ...]]:
+        return index_and_units(self.text)
+
+    @property
+    def index(self) -> ModuleIndex:
+        return self._read[0]
+
+    @property
+    def units(self) -> tuple[UnitText, ...]:
+        return self._read[1]
+
+    def lowered(self, number: int) -> ir.Unit:
+        """The IR of one unit; an empty one where it does not parse (`problem` tells)."""
+        if number not in self._lowered:
+            try:
+                self._lowered[number] = lower(self.units[number])
+            except SyntaxProblem as problem:
+                self.problem = problem
+                self._lowered[number] = ir.Unit("", (), 0)
+        return self._lowered[number]
+
+    @functools.cached_property
+    def numbers(self) -> dict[str, list[int]]:
+        """Unit numbers of each top-level definition's name."""
+        found: dict[str, list[int]] = {}
+        for number, unit in enumerate(self.units):
+            if unit.name:
+                found.setdefault(unit.name, []).append(number)
+        return found
+
+    @functools.cached_property
+    def statements(self) -> tuple[ir.Stmt, ...]:
+        """The module's own statements."""
+        return self.lowered(0).body if self.units else ()
+
+    def build(self, number: int) -> None:
+        """Register the functions and classes of a unit."""
+        if number in self._built:
+            return
+        self._built.add(number)
+        for statement in walk_statements(self.lowered(number).body, into_definitions=False):
+            self._register(statement, number, "", None, None)
+
+    def _register(
+        self, statement: ir.Stmt, unit: int, prefix: str, cls: Class | None, enclosing: Function | None
+    ) -> None:
+        if isinstance(statement, ir.FunctionDef):
+            function = Function(self, unit, statement, prefix + statement.name, cls, enclosing)
+            while function.qual in self.functions:  # redefinitions and overloads: the last one has the plain name
+                old = self.functions.pop(function.qual)
+                old.qual = f"{old.qual}@{old.node.at if old.node else 0}"
+                self.functions[old.qual] = old
+            self.functions[function.qual] = function
+            self.by_place[unit, statement.at] = function
+            if cls is not None and enclosing is None:
+                accessor = any(
+                    isinstance(item, ir.Attr) and item.name in ("setter", "deleter") for item in statement.decorators
+                )
+                if not accessor:
+                    cls.methods[statement.name] = function
+            self._inner(statement.body, unit, f"{function.qual}.<locals>.", None, function)
+        elif isinstance(statement, ir.ClassDef):
+            made = Class(self, unit, statement, prefix + statement.name, enclosing)
+            self.classes[made.qual] = made
+            if cls is not None:
+                cls.inner[statement.name] = made
+            for item in walk_statements(statement.body, into_definitions=False):
+                self._register(item, unit, f"{made.qual}.", made, None)
+                if isinstance(item, ir.Assign):
+                    for target in item.targets:
+                        if isinstance(target, ir.Name):
+                            made.attributes[target.id] = item.value
+                if isinstance(item, ir.AnnAssign) and isinstance(item.target, ir.Name):
+                    made.annotations[item.target.id] = item.annotation
+                    if item.value is not None:
+                        made.attributes[item.target.id] = item.value
+
+    def _inner(self, body: tuple[ir.Stmt, ...], unit: int, prefix: str, cls: Class | None, enclosing: Function) -> None:
+        for item in walk_statements(body, into_definitions=False):
+            if isinstance(item, ir.FunctionDef | ir.ClassDef):
+                self._register(item, unit, prefix, cls, enclosing)
+
+    def function(self, qual: str) -> Function | None:
+        """A function by qualified name, its unit lowered when it has to be."""
+        self._build_named(qual.split(".", 1)[0])
+        return self.functions.get(qual)
+
+    def cls(self, qual: str) -> Class | None:
+        self._build_named(qual.split(".", 1)[0])
+        return self.classes.get(qual)
+
+    def _build_named(self, name: str) -> None:
+        for number in self.numbers.get(name, ()):
+            self.build(number)
+        if name not in self.numbers and self.units:
+            self.build(0)
+
+    @functools.cached_property
+    def main(self) -> Function:
+        """The module's own statements, as a function."""
+        return Function(self, 0, None, "<module>")
+
+    @functools.cached_property
+    def bindings(self) -> dict[str, list[ir.Stmt]]:
+        """What the module's own statements bind: name -> the binding statements (no top-level definitions)."""
+        found: dict[str, list[ir.Stmt]] = {}
+        for statement in walk_statements(self.statements, into_definitions=False):
+            for name in _bound(statement):
+                found.setdefault(name, []).append(statement)
+        return found
+
+    @functools.cached_property
+    def stars(self) -> list[ir.ImportFrom]:
+        return [
+            statement
+            for statement in walk_statements(self.statements, into_definitions=False)
+            if isinstance(statement, ir.ImportFrom) and any(alias.name == "*" for alias in statement.names)
+        ]
+
+
+def _bound(statement: ir.Stmt) -> Iterator[str]:
+    if isinstance(statement, ir.Import):
+        for alias in statement.names:
+            yield alias.asname or alias.name.split(".", 1)[0]
+    elif isinstance(statement, ir.ImportFrom):
+        for alias in statement.names:
+            yield alias.asname or alias.name
+    elif isinstance(statement, ir.FunctionDef | ir.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ir.Assign):
+        for target in statement.targets:
+            yield from _names(target)
+    elif isinstance(statement, ir.AnnAssign | ir.AugAssign | ir.For):
+        yield from _names(statement.target)
+    elif isinstance(statement, ir.With):
+        for item in statement.items:
+            if item.target is not None:
+                yield from _names(item.target)
+
+
+def _names(target: ir.Expr) -> Iterator[str]:
+    if isinstance(target, ir.Name):
+        yield target.id
+    elif isinstance(target, ir.Display):
+        for element in target.elements:
+            yield from _names(element)
+    elif isinstance(target, ir.Starred):
+        yield from _names(target.value)
+
+
+class Program:
+    """All modules of a project, resolved by name."""
+
+    def __init__(self, project: Any) -> None:
+        self.project = project
+        self._modules: dict[str, Module] = {}
+        self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
+
+    def module(self, key: str) -> Module:
+        if key not in self._modules:
+            self._modules[key] = Module(key, self.project.sources[key].text)
+        return self._modules[key]
+
+    def resolve(self, name: str, importer: str, level: int) -> str | None:
+        found: str | None = self.project.resolve(name, importer, level)
+        return found
+
+    def find(self, module: Module, name: str, depth: int = 0) -> tuple[str, Any]:
+        """What a global name is: (kind, what).
+
+        class / function: the definition; module: a key; ext: a qualified name; value: (module, name) of a
+        variable; none: unknown.
+        """
+        if depth > 12:
+            return "none", None
+        if name in module.numbers:
+            function, cls = module.function(name), module.cls(name)
+            if cls is not None:
+                return "class", cls
+            if function is not None:
+                return "function", function
+        statements = module.bindings.get(name)
+        if not statements:
+            for star in module.stars:
+                found = self._imported(module, star, name, depth)
+                if found[0] not in ("none", "ext"):
+                    return found
+            for star in module.stars:
+                if star.level == 0 and star.module and self.resolve(star.module, module.key, 0) is None:
+                    if star.module.split(".", 1)[0] in ("torch", "fastai"):
+                        return "none", None
+            return "none", None
+        imports = [s for s in statements if isinstance(s, ir.Import | ir.ImportFrom)]
+        if imports and len(imports) == len(statements):
+            candidates = [self._imported(module, s, name, depth) for s in imports]
+            inside = [found for found in candidates if found[0] not in ("none", "ext")]
+            return inside[0] if inside else candidates[0]
+        for statement in statements:
+            if isinstance(statement, ir.FunctionDef):
+                module.build(0)
+                return "function", module.functions.get(name)
+            if isinstance(statement, ir.ClassDef):
+                module.build(0)
+                return "class", module.classes.get(name)
+        if imports:
+            return self._imported(module, imports[0], name, depth)
+        return "value", (module, name)
+
+    def _imported(self, module: Module, statement: ir.Stmt, name: str, depth: int) -> tuple[str, Any]:
+        if isinstance(statement, ir.Import):
+            for alias in statement.names:
+                if (alias.asname or alias.name.split(".", 1)[0]) != name:
+                    continue
+                target = alias.name if alias.asname else alias.name.split(".", 1)[0]
+                key = self.resolve(target, module.key, 0)
+                if key is not None:
+                    return "module", key
+                if not alias.asname and self.resolve(alias.name, module.key, 0) is not None:
+                    return "package", target
+                return "ext", target
+            return "none", None
+        assert isinstance(statement, ir.ImportFrom)
+        for alias in statement.names:
+            if alias.name != "*" and (alias.asname or alias.name) != name:
+                continue
+            wanted = name if alias.name == "*" else alias.name
+            key = self.resolve(statement.module, module.key, statement.level)
+            if key is not None and key != module.key:
+                found = self.find(self.module(key), wanted, depth + 1)
+                if found[0] != "none":
+                    return found
+            inner = f"{statement.module}.{wanted}" if statement.module else wanted
+            key = self.resolve(inner, module.key, statement.level)
+            if key is not None:
+                return "module", key
+            if statement.level == 0 and self.resolve(statement.module, module.key, 0) is None:
+                return "ext", inner
+            return "none", None
+        return "none", None
+
+    def find_expression(self, module: Module, expr: ir.Expr, enclosing: Function | None = None) -> tuple[str, Any]:
+        """What a dotted expression refers to at module scope."""
+        if isinstance(expr, ir.Subscript):
+            return self.find_expression(module, expr.value, enclosing)
+        if isinstance(expr, ir.Name):
+            return self.find(module, expr.id)
+        if not isinstance(expr, ir.Attr):
+            return "none", None
+        kind, what = self.find_expression(module, expr.value, enclosing)
+        return self.member(module, kind, what, expr.name)
+
+    def member(self, module: Module, kind: str, what: Any, name: str) -> tuple[str, Any]:
+        """What ``name`` is in a module, a package, an external name or a class."""
+        if kind == "ext":
+            return "ext", f"{what}.{name}"
+        if kind == "package":
+            dotted_name = f"{what}.{name}"
+            key = self.resolve(dotted_name, module.key, 0)
+            return ("module", key) if key is not None else ("package", dotted_name)
+        if kind == "module":
+            inside = self.module(what)
+            found = self.find(inside, name)
+            if found[0] != "none":
+                return found
+            key = self.resolve(name, what, 1) if what.endswith("__init__.py") else None
+            return ("module", key) if key is not None else ("none", None)
+        if kind == "class" and name in what.inner:
+            return "class", what.inner[name]
+        return "none", None
+
+    def ancestors(self, cls: Class) -> tuple[list[Class], frozenset[str]]:
+        """The class and its project ancestors in order of look-up, and the qualified names of external ones."""
+        if cls.key in self._ancestors:
+            return self._ancestors[cls.key]
+        self._ancestors[cls.key] = ([cls], frozenset())
+        order, outside = [cls], set()
+        for base in cls.node.bases:
+            kind, what = self.find_expression(cls.module, base)
+            if kind == "class" and what is not None:
+                more, names = self.ancestors(what)
+                order += [item for item in more if item not in order]
+                outside |= names
+            elif kind == "ext":
+                outside.add(what)
+            else:
+                name = dotted(base)
+                if name:
+                    outside.add("?." + name)
+        self._ancestors[cls.key] = (order, frozenset(outside))
+        return self._ancestors[cls.key]
+
+    def is_module(self, cls: Class) -> bool:
+        """Whether the class is a torch module."""
+        _, outside = self.ancestors(cls)
+        return any(MODULE_BASES.fullmatch(name) or name in ("?.nn.Module", "?.LightningModule") for name in outside)
+
+    def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:
+        """The method that ``instance.name`` finds; ``after``: as super() in that class would."""
+        order, _ = self.ancestors(cls)
+        if after is not None:
+            order = order[order.index(after) + 1 :] if after in order else order[1:]
+        for item in order:
+            if name in item.methods:
+                return item.methods[name]
+        return None

@@ -1,0 +1,84 @@
+"""Names to values: locals, free variables, globals, builtins."""
+
+from __future__ import annotations
+
+import builtins
+
+from memlint.flow.frame import Frame
+from memlint.flow.state import State
+from memlint.flow.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    OPTIMIZER,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Ref,
+    V,
+)
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+def lookup(frame: Frame, state: State, name: str) -> V:
+    """The value of a name at this point."""
+    value = state.env.get(name)
+    if value is not None:
+        return known_by_use(frame, name, value)
+    if name in frame.function.locals and frame.function.node is not None:
+        return UNKNOWN_VALUE
+    around = frame.function.enclosing
+    while around is not None:
+        if name in around.locals:
+            return known_by_use(frame, name, free_variable(frame, state, around, name))
+        around = around.enclosing
+    return known_by_use(frame, name, global_variable(frame, state, name))
+
+
+def known_by_use(frame: Frame, name: str, value: V) -> V:
+    """What is used as only modules are, is one."""
+    if value.kinds & UNKNOWN and name in frame.modules_by_use:
+        return value.but(kinds=value.kinds & ~UNKNOWN | MODULE, src=frozenset())
+    return value
+
+
+def free_variable(frame: Frame, state: State, around: object, name: str) -> V:
+    path = Path(f"c:{name}")
+    if path in state.sym:
+        return state.sym[path]
+    fact: V | None = frame.analyser.free_variable(frame.function, name)
+    if fact is None:
+        return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
+    return _symbolic(fact, path)
+
+
+def global_variable(frame: Frame, state: State, name: str) -> V:
+    kind, what = frame.analyser.program.find(frame.module, name)
+    if kind == "none":
+        if name in _BUILTINS:
+            return V(CALLABLE, refs=frozenset((Ref("ext", "", f"builtins.{name}"),)))
+        return UNKNOWN_VALUE
+    if kind != "value":
+        found: V = frame.analyser.global_value(kind, what, frame=frame)
+        return found
+    module, variable = what
+    path = Path(f"g:{module.key}:{variable}")
+    if path in state.sym:
+        return state.sym[path]
+    fact = frame.analyser.global_value(kind, what, frame=frame)
+    return _symbolic(fact, path)
+
+
+def _symbolic(fact: V, path: Path) -> V:
+    """A variable of another scope: what is known of it, at a symbolic place."""
+    place = frozenset((path,))
+    if not fact.kinds & ~(MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | CONTAINER):
+        return fact.but(syms=place, src=frozenset(), objs=frozenset())
+    if not fact.kinds & ~(DATA | NONE) and fact.const is not None:
+        return fact.but(src=place, syms=place, objs=frozenset())
+    return fact.but(src=fact.src | place, syms=place, objs=frozenset())

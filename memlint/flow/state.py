@@ -1,0 +1,145 @@
+"""The abstract state at a program point: variables, heap, attribute writes, grad mode, freed graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memlint.flow.values import EMPTY, NOTHING, UNKNOWN, Path, Source, Sources, V, join
+
+#: grad modes, as a set: recorded, not recorded, whatever the caller has
+ON, OFF, AMBIENT = 1, 2, 4
+
+
+class Obj:
+    """A heap object: a container or an instance, named by where it was made.
+
+    ``loops``: the loops around its making, by which its lifetime is known. ``bounded``: it drops old members
+    by itself. ``fields``: attributes, constant keys, positions of a tuple; ``elem``: the join of all other members.
+    Immutable by convention.
+    """
+
+    __slots__ = ("bounded", "cls", "elem", "fields", "kind", "loops", "text")
+
+    def __init__(
+        self, kind: str, elem: V = NOTHING, fields: dict[str, V] | None = None, loops: tuple[Source, ...] = (),
+        bounded: bool = False, cls: Any = None, text: str = "",
+    ) -> None:
+        self.kind = kind
+        self.elem = elem
+        self.fields = fields or {}
+        self.loops = loops
+        self.bounded = bounded
+        self.cls = cls
+        self.text = text
+
+    def with_field(self, name: str, value: V) -> Obj:
+        return Obj(self.kind, self.elem, {**self.fields, name: value}, self.loops, self.bounded, self.cls, self.text)
+
+    def with_elem(self, value: V) -> Obj:
+        return Obj(self.kind, value, self.fields, self.loops, self.bounded, self.cls, self.text)
+
+    def emptied(self) -> Obj:
+        return Obj(self.kind, NOTHING, {}, self.loops, self.bounded, self.cls, self.text)
+
+    def same(self, other: Obj) -> bool:
+        return self is other or (
+            self.elem == other.elem and self.fields == other.fields and self.bounded == other.bounded
+        )
+
+
+def join_objects(a: Obj, b: Obj) -> Obj:
+    if a.same(b):
+        return a
+    fields = dict(a.fields)
+    for name, value in b.fields.items():
+        fields[name] = join(fields[name], value) if name in fields else value
+    return Obj(a.kind, join(a.elem, b.elem), fields, a.loops, a.bounded and b.bounded, a.cls, a.text)
+
+
+class State:
+    """Mutable while one path runs; copied at every fork.
+
+    ``sym``: what this function stored at symbolic places. ``freed_must`` / ``freed_may``: sources whose graph a
+    backward has freed on every / some path. ``pending``: stores of this iteration that nothing has undone.
+    ``fresh``: objects made in this very iteration on every path. ``modes``: modules that were put into eval
+    mode (True) or train mode (False), None where paths differ. ``optimizing``: an optimizer stepped or a backward ran.
+    """
+
+    __slots__ = ("env", "freed_may", "freed_must", "fresh", "grad", "heap", "modes", "pending", "sym")
+
+    def __init__(self, grad: int = AMBIENT) -> None:
+        self.env: dict[str, V] = {}
+        self.heap: dict[Source, Obj] = {}
+        self.sym: dict[Path, V] = {}
+        self.grad = grad
+        self.freed_must: Sources = EMPTY
+        self.freed_may: Sources = EMPTY
+        self.pending: Sources = EMPTY
+        self.fresh: Sources = EMPTY
+        self.modes: dict[Source, bool | None] = {}
+
+    def copy(self) -> State:
+        new = State.__new__(State)
+        new.env = self.env.copy()
+        new.heap = self.heap.copy()
+        new.sym = self.sym.copy()
+        new.grad = self.grad
+        new.freed_must = self.freed_must
+        new.freed_may = self.freed_may
+        new.pending = self.pending
+        new.fresh = self.fresh
+        new.modes = self.modes.copy()
+        return new
+
+    def same(self, other: State) -> bool:
+        return (
+            self.env == other.env
+            and self.sym == other.sym
+            and self.grad == other.grad
+            and self.freed_must == other.freed_must
+            and self.freed_may == other.freed_may
+            and self.pending == other.pending
+            and self.heap.keys() == other.heap.keys()
+            and all(obj.same(other.heap[key]) for key, obj in self.heap.items())
+        )
+
+
+def join_states(a: State | None, b: State | None) -> State | None:
+    """What holds on either path; None is a path that does not come here."""
+    if a is None or a is b:
+        return b
+    if b is None:
+        return a
+    new = State(a.grad | b.grad)
+    new.env = _join_maps(a.env, b.env)
+    new.heap = a.heap.copy()
+    for key, obj in b.heap.items():
+        mine = new.heap.get(key)
+        new.heap[key] = obj if mine is None else join_objects(mine, obj)
+    new.sym = a.sym.copy()
+    for path, value in b.sym.items():
+        new.sym[path] = join(a.sym.get(path) or untouched(path), value)
+    for path, value in a.sym.items():
+        if path not in b.sym:
+            new.sym[path] = join(value, untouched(path))
+    new.freed_must = a.freed_must & b.freed_must
+    new.freed_may = a.freed_may | b.freed_may
+    new.pending = a.pending | b.pending
+    new.fresh = a.fresh & b.fresh
+    new.modes = {key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None for key in {*a.modes, *b.modes}}
+    return new
+
+
+def untouched(path: Path) -> V:
+    """What a symbolic place holds where nothing was stored."""
+    return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
+
+
+def _join_maps(a: dict[str, V], b: dict[str, V]) -> dict[str, V]:
+    if a == b:
+        return a.copy()
+    new = a.copy()
+    for name, value in b.items():
+        mine = new.get(name)
+        new[name] = value if mine is None else mine if mine is value else join(mine, value)
+    return new

@@ -1,0 +1,200 @@
+"""Stores: what is written where, and which loop the place outlives."""
+
+from __future__ import annotations
+
+from memlint.flow.events import Step
+from memlint.flow.frame import Frame, LoopFrame, Store
+from memlint.flow.heap import deep
+from memlint.flow.state import State
+from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join
+
+
+def store_value(frame: Frame, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str) -> None:
+    """``value`` enters a container (``how``: append, key …)."""
+    inner = deep(frame, state, value)
+    for key in container.objs:
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        state.heap[key] = obj.with_elem(join(obj.elem, value))
+        if not obj.bounded:
+            note_store(frame, state, "retain", how, key, "local", place_text, inner, at, shown)
+    for path in container.syms:
+        place = path.then("[]")
+        state.sym[place] = join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
+        if not any(ref.kind == "bounded" for ref in container.refs):
+            note_store(frame, state, "retain", how, path, kind_of(path), place_text, inner, at, shown)
+
+
+def kind_of(path: Path) -> str:
+    """The kind of place that a symbol names."""
+    if path.root.startswith("g:"):
+        return "global"
+    if path.root.startswith("c:"):
+        return "closure"
+    if path.steps and path.steps[0].startswith("."):
+        return "attribute"
+    return "parameter"
+
+
+def outlived(frame: Frame, state: State, place: Source) -> tuple[tuple[Source, ...], bool]:
+    """(loops that make the place anew, whether it survives them on some path) for the current point."""
+    obj = state.heap.get(place) if not isinstance(place, Path) else None
+    if obj is None:
+        return (), False
+    if place in state.fresh:
+        return obj.loops, False
+    inner = next((loop.id for loop in reversed(frame.loops) if loop.counts), None)
+    if inner in obj.loops:
+        return tuple(item for item in obj.loops if item != inner), True
+    return obj.loops, False
+
+
+def note_store(
+    frame: Frame, state: State, kind: str, how: str, place: Source, place_kind: str, place_text: str, value: V, at: int,
+    shown: str, *, trace: tuple[Step, ...] = (), tag: Source = None,
+) -> Store | None:
+    """Remember a store for judgement at the end of the iteration."""
+    made, survives = outlived(frame, state, place)
+    around = frame.innermost(made)
+    local = not isinstance(place, Path)
+    if around is None and local:
+        return None
+    if value.is_only(DATA | NONE) and not value.src:
+        return None
+    if not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
+        return None
+    key = ("s", at, place, kind, tag)
+    old = frame.stores.get(key)
+    store = Store(
+        key, kind, how, place, place_kind, place_text, value, frame.site(at), trace, around, frame.loop_ids, shown,
+        local=local, grad=state.grad,
+    )
+    if survives:
+        store.cleared = "made anew on some paths"
+    if old is not None:
+        store.cleared = store.cleared or old.cleared
+        store.freed, store.ended = old.freed, old.ended
+        store.value = join(old.value, value)
+    frame.stores[key] = store
+    state.pending |= {key}
+    return store
+
+
+def own_sources(frame: Frame, place: Source) -> frozenset[Source]:
+    """The marks that a place's previous value carries."""
+    marks = {("prev", loop.id, _mark_name(place)) for loop in frame.loops}
+    return frozenset(marks | {place}) if isinstance(place, Path) else frozenset(marks)
+
+
+def _mark_name(place: Source) -> Source:
+    if isinstance(place, Path):
+        return place
+    kind, name = place  # type: ignore[misc]
+    return name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
+
+
+def carried_by(frame: Frame, place: Source, reached: frozenset[Source]) -> LoopFrame | None:
+    """The innermost iteration loop whose previous round's value of the place is in ``reached``."""
+    name = _mark_name(place)
+    for loop in reversed(frame.loops):
+        if ("prev", loop.id, name) in reached and loop.counts:
+            return loop
+    return None
+
+
+def note_carry(
+    frame: Frame, state: State, how: str, place: Source, place_kind: str, place_text: str, value: V, incoming: V, at: int,
+    shown: str, *, trace: tuple[Step, ...] = (), tag: Source = None,
+) -> Store | None:
+    """Remember that a place was rebuilt from its own previous value."""
+    reached = frame.graphs.closure(value.src)
+    loop = carried_by(frame, place, reached)
+    if loop is None and not (isinstance(place, Path) and place in reached):
+        return None
+    own = own_sources(frame, place)
+    incoming = incoming.but(src=incoming.src - own)
+    key = ("s", at, place, "carry", tag)
+    old = frame.stores.get(key)
+    store = Store(
+        key, "carry", how, place, place_kind, place_text, value, frame.site(at), trace, loop, frame.loop_ids, shown,
+        local=not isinstance(place, Path), grad=state.grad, incoming=incoming,
+    )
+    if old is not None:
+        store.cleared, store.freed, store.ended = old.cleared, old.freed, old.ended
+        if old.incoming is not None:
+            store.incoming = join(old.incoming, incoming)
+    frame.stores[key] = store
+    state.pending |= {key}
+    return store
+
+
+def note_cat(frame: Frame, state: State, place: Source, place_kind: str, place_text: str, value: V, at: int, shown: str) -> None:
+    """Remember that a tensor was grown by cat or stack onto itself."""
+    loop = frame.innermost(())
+    if loop is None and not isinstance(place, Path):
+        return
+    key = ("s", at, place, "cat", None)
+    frame.stores[key] = Store(
+        key, "cat", "cat", place, place_kind, place_text, value, frame.site(at), (), loop, frame.loop_ids, shown,
+        local=not isinstance(place, Path), grad=state.grad, incoming=value, ended=True,
+    )
+
+
+def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
+    """The places are emptied or overwritten: what this iteration stored there is gone on this path."""
+    gone = {key for key in state.pending if frame.stores[key].place in places}
+    if not gone:
+        # emptied before this iteration's store: what earlier iterations kept is dropped here
+        for store in frame.stores.values():
+            if store.place in places and not store.cleared and store.loop is not None and store.loop in frame.loops:
+                store.cleared = "cleared on some paths"
+        return
+    for key in gone:
+        frame.stores[key].cleared = frame.stores[key].cleared or "cleared on some paths"
+    state.pending -= gone
+
+
+def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
+    """Judge the iteration's stores at its end: is the graph freed, is the place still there?"""
+    reachable: frozenset[Source] | None = None
+    for key in state.pending:
+        store = frame.stores[key]
+        if store.loop is not loop:
+            continue
+        if store.local and not isinstance(store.place, tuple | Path):
+            if reachable is None:
+                reachable = _reachable(state)
+            if store.place not in reachable:
+                continue
+        store.ended = True
+        fate = fate_of(frame, state, (store.incoming or store.value).src)
+        if fate:
+            store.freed = fate if store.freed in ("", fate) else "some"
+
+
+def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> str:
+    """Whether a backward has freed these graphs: yes, no, some ("" where there is none)."""
+    tips = [source for source in sources if source in frame.graphs.nodes or isinstance(source, Path)]
+    if not tips:
+        return ""
+    if all(tip in state.freed_must for tip in tips):
+        return "yes"
+    if any(tip in state.freed_may for tip in tips):
+        return "some"
+    return "no"
+
+
+def _reachable(state: State) -> frozenset[Source]:
+    seen: set[Source] = set()
+    todo = [key for value in (*state.env.values(), *state.sym.values()) for key in value.objs]
+    while todo:
+        key = todo.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        obj = state.heap.get(key)
+        if obj is not None:
+            for value in (*obj.fields.values(), obj.elem):
+                todo.extend(value.objs)
+    return frozenset(seen) or EMPTY

@@ -1,0 +1,177 @@
+"""Methods of tensors (and of unknown values, where the name is a tensor's)."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.flow.frame import Frame
+from memlint.flow.heap import deep, elements_of, make
+from memlint.flow.ops import cut, device_named, moved, tensor_op
+from memlint.flow.state import OFF, State
+from memlint.flow.stores import kind_of, note_carry
+from memlint.flow.syntax import dotted, text
+from memlint.flow.values import (
+    ACCELERATOR,
+    ANYWHERE,
+    BATCH,
+    CPU,
+    DATA,
+    DATA_VALUE,
+    NOTHING,
+    SAMPLE,
+    SCALAR,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    Path,
+    Ref,
+    V,
+    join,
+)
+from memlint.ir import nodes as ir
+
+_INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8", "long", "int", "bool", "LongTensor", "IntTensor", "ByteTensor"})
+
+
+def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
+    """``tensor.name(…)``"""
+    table = knowledge.methods()
+    if name in table.data:
+        frame.used |= receiver.src
+        return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
+    if name in table.cut:
+        size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
+        return cut(receiver, size=_smaller(receiver, size))
+    if name in table.move:
+        return _move(receiver, name, expr, args, words)
+    if name in table.alias:
+        return receiver if name not in ("chunk", "split", "unbind") else _pieces(frame, state, expr, receiver)
+    if name in table.inplace or (name.endswith("_") and not name.startswith("_") and not name.endswith("__")):
+        return _in_place(frame, state, expr, receiver, name, args, words)
+    inputs = [receiver, *(deep(frame, state, value) for value in args)]
+    if name in table.reduce:
+        return _reduce(frame, state, expr, receiver, name, args, words, inputs)
+    if name in ("topk", "sort", "kthvalue"):
+        return values_and_indices(frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=receiver.size))
+    if name in table.op:
+        certain = receiver.may_be(TENSORS)
+        return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
+    if receiver.kinds & TREE:
+        # a batch or a model's output: a method gives more of the same
+        return V(receiver.kinds & TENSORS, receiver.src, bare=receiver.bare, size=receiver.size, device=receiver.device)
+    from memlint.flow.call import unknown_call
+
+    return unknown_call(frame, state, expr, receiver, args, words)
+
+
+def _smaller(receiver: V, size: int | None) -> int | None:
+    return None if size is None else min(size, receiver.size)
+
+
+def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> V:
+    """A new device or dtype: the graph stays, but integers have none."""
+    if name in ("cuda", "xpu", "npu", "mps"):
+        return moved(receiver, ACCELERATOR)
+    if name == "cpu":
+        return moved(receiver, CPU)
+    wanted = [*expr.args, *(word.value for word in expr.keywords)]
+    for item in wanted:
+        if dotted(item).rsplit(".", 1)[-1] in _INTEGERS:
+            return cut(receiver)
+    if name != "to":
+        return receiver
+    device = words.get("device") or (args[0] if args else None)
+    if device is None:
+        return receiver
+    where = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA) else 0
+    if device.const is not None:
+        where = device_named(device.const)
+    elif not where and wanted and _names_device(wanted[0]):
+        where = ACCELERATOR
+    return moved(receiver, where or ANYWHERE)
+
+
+def _names_device(expr: ir.Expr) -> bool:
+    name = dotted(expr).rsplit(".", 1)[-1].lower()
+    return name in ("device", "dev", "gpu", "rank", "local_rank", "cuda") or name.endswith("_device")
+
+
+def _pieces(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
+    return make(frame, state, expr.at, "tuple", receiver)
+
+
+def values_and_indices(frame: Frame, state: State, expr: ir.Call, values: V) -> V:
+    """The pair that max(dim), topk and sort return: the values have the graph, the indices have none."""
+    indices = V(TENSOR, size=SAMPLE, device=values.device)
+    return make(frame, state, (expr.at, "pair"), "tuple", NOTHING, {"0": values, "1": indices})
+
+
+def _reduce(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V], inputs: list[V]
+) -> V:
+    over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
+    if name in ("max", "min", "median") and over and args and not args[0].may_be(TENSORS):
+        return values_and_indices(frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size)))
+    size = SCALAR if not over or name == "dist" else receiver.size
+    certain = receiver.may_be(TENSORS)
+    return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)
+
+
+def _in_place(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
+    """``place.mul_(m).add_(value)``: the place takes over the graphs that come in."""
+    func = expr.func
+    assert isinstance(func, ir.Attr)
+    incoming = NOTHING
+    for value in (*args, *words.values()):
+        inner = deep(frame, state, value)
+        if inner.src:
+            incoming = join(incoming, inner)
+    if name in ("zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_") and not incoming.src:
+        return receiver
+    if not incoming.src or state.grad == OFF:
+        return receiver
+    base: ir.Expr = func.value
+    averaged = name in ("lerp_", "mul_")
+    while isinstance(base, ir.Call) and isinstance(base.func, ir.Attr) and base.func.name.endswith("_"):
+        averaged = averaged or base.func.name in ("mul_", "lerp_")
+        base = base.func.value
+    result = receiver.but(src=receiver.src | incoming.src, bare=receiver.bare or not receiver.src)
+    if isinstance(base, ir.Attr) and base.name == "data":
+        return receiver
+    how = "average" if averaged else "add" if name in ("add_", "sub_") else "update"
+    _overwrite(frame, state, expr, base, receiver, result, incoming, how, copied=name == "copy_")
+    return result
+
+
+def _overwrite(
+    frame: Frame, state: State, expr: ir.Call, base: ir.Expr, receiver: V, result: V, incoming: V, how: str, *, copied: bool
+) -> None:
+    """The place that an in-place operation changed now holds ``result``."""
+    shown = text(base)
+    argument = text(expr.args[0]) if expr.args else text(expr)
+    for path in sorted(receiver.syms):
+        state.sym[path] = result.but(syms=frozenset())
+        if not copied:
+            note_carry(frame, state, how, path, "buffer" if _is_buffer(frame, path) else kind_of(path), shown, result.but(src=result.src | {path}), incoming, expr.at, argument)
+        return
+    if isinstance(base, ir.Name) and base.id in state.env:
+        old = state.env[base.id]
+        state.env[base.id] = result
+        if not copied:
+            note_carry(frame, state, how, ("var", base.id), "local", shown, result.but(src=result.src | old.src), incoming, expr.at, argument)
+        return
+    if isinstance(base, ir.Call) and receiver.kinds & UNKNOWN and frame.loops:
+        place = Path(f"x:{shown}")
+        note_carry(frame, state, how, place, "foreign", shown, result.but(src=result.src | {place}), incoming, expr.at, argument)
+
+
+def _is_buffer(frame: Frame, path: Path) -> bool:
+    cls = frame.function.cls
+    return cls is not None and len(path.steps) == 1 and frame.analyser.is_buffer(cls, path.steps[0][1:])
+
+
+def bounded_ref() -> Ref:
+    return Ref("bounded", "", "")
+
+
+__all__ = ["BATCH", "bounded_ref", "call", "elements_of", "values_and_indices"]

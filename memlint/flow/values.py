@@ -1,0 +1,178 @@
+"""Abstract values: what an expression may be, as a flat record whose fields are sets.
+
+A `V` is the join of everything that some path gives. Joining is field by field, so correlations between
+fields are lost and nothing else. Graphs are named by *sources*:
+
+* an ``int`` or a tuple that begins with an ``int`` is a node of this function (see `memlint.flow.graphs`);
+* a `Path` is a symbol: the graph of what the caller passes there, or of what an attribute held before;
+* ``("prev", loop, name)`` is the graph that a loop-carried variable had when the iteration began;
+* ``("elem", object)`` marks what was read out of a container, so that later use of a container is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (1 << i for i in range(11))
+#: kinds that can carry a graph
+TENSORS = TENSOR | TREE
+CPU, ACCELERATOR, ANYWHERE = 1, 2, 4
+SCALAR, SAMPLE, BATCH, ACTIVATION, MODEL, SOME_SIZE = range(6)
+
+Source = Hashable
+Sources = frozenset[Any]
+EMPTY: Sources = frozenset()
+
+
+class Path(NamedTuple):
+    """A symbol: a root (``p:loss`` a parameter, ``c:x`` a free variable, ``g:pkg/mod.py:x`` a global) and steps
+    (``.name``, ``[]``, ``[key]``)."""
+
+    root: str
+    steps: tuple[str, ...] = ()
+
+    def then(self, step: str) -> Path:
+        return Path(self.root, (*self.steps, step))
+
+    @property
+    def text(self) -> str:
+        name = self.root.rsplit(":", 1)[1]
+        return name + "".join("[…]" if step == "[]" else step for step in self.steps)
+
+
+class Ref(NamedTuple):
+    """What a callable value refers to.
+
+    ``kind``: ext (``name`` is the qualified name outside the project), func, class, module (``key`` and ``name``
+    locate it in the project), bound (``self_`` is the receiver), partial (``args`` and ``keywords`` are fixed).
+    """
+
+    kind: str
+    key: str
+    name: str
+    self_: Any = None
+    args: tuple[Any, ...] = ()
+    keywords: tuple[tuple[str, Any], ...] = ()
+
+
+class V:
+    """One abstract value. Immutable by convention; see the module's docstring."""
+
+    __slots__ = ("bare", "const", "device", "kinds", "objs", "refs", "size", "src", "store", "syms")
+
+    def __init__(
+        self,
+        kinds: int,
+        src: Sources = EMPTY,
+        *,
+        bare: bool = False,
+        objs: Sources = EMPTY,
+        refs: Sources = EMPTY,
+        syms: Sources = EMPTY,
+        store: Sources = EMPTY,
+        device: int = ANYWHERE,
+        size: int = SOME_SIZE,
+        const: Any = None,
+    ) -> None:
+        self.kinds = kinds
+        #: graph sources; `bare`: on some path there is no graph though there are sources
+        self.src = src
+        self.bare = bare
+        self.objs = objs
+        self.refs = refs
+        self.syms = syms
+        #: storages: ordinals of the expressions that made them
+        self.store = store
+        self.device = device
+        self.size = size
+        self.const = const
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, V)
+            and self.kinds == other.kinds
+            and self.src == other.src
+            and self.objs == other.objs
+            and self.bare == other.bare
+            and self.refs == other.refs
+            and self.syms == other.syms
+            and self.device == other.device
+            and self.size == other.size
+            and self.store == other.store
+            and self.const == other.const
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.kinds, self.src, self.objs, self.refs, self.syms))
+
+    def __repr__(self) -> str:
+        fields = [f"kinds={self.kinds:b}"]
+        fields += [f"{name}={getattr(self, name)!r}" for name in ("src", "objs", "refs", "syms", "const") if getattr(self, name)]
+        return f"V({', '.join(fields)})"
+
+    def but(self, **changes: Any) -> V:
+        """A copy with some fields changed."""
+        fields = {name: getattr(self, name) for name in V.__slots__}
+        fields.update(changes)
+        return V(fields.pop("kinds"), fields.pop("src"), **fields)
+
+    def is_only(self, kinds: int) -> bool:
+        return bool(self.kinds) and not self.kinds & ~kinds
+
+    def may_be(self, kinds: int) -> bool:
+        return bool(self.kinds & kinds)
+
+
+NOTHING = V(0)
+UNKNOWN_VALUE = V(UNKNOWN)
+NONE_VALUE = V(NONE)
+DATA_VALUE = V(DATA, size=SCALAR)
+
+
+def join(a: V, b: V) -> V:
+    """What holds on either path."""
+    if a is b or b.kinds == 0:
+        return a
+    if a.kinds == 0:
+        return b
+    if a == b:
+        return a
+    src = a.src if a.src == b.src else a.src | b.src
+    bare = a.bare or b.bare or (bool(src) and (not a.src or not b.src))
+    return V(
+        a.kinds | b.kinds,
+        src,
+        bare=bare,
+        objs=a.objs | b.objs,
+        refs=a.refs if a.refs == b.refs else _few(a.refs | b.refs),
+        syms=a.syms if a.syms == b.syms else _few(a.syms | b.syms),
+        store=a.store | b.store,
+        device=a.device | b.device,
+        size=a.size if a.size == b.size else _larger(a, b),
+        const=a.const if a.const == b.const and type(a.const) is type(b.const) else None,
+    )
+
+
+#: a set of alternatives that grows past this says nothing any more
+MAX_ALTERNATIVES = 16
+
+
+def _few(items: Sources) -> Sources:
+    return items if len(items) <= MAX_ALTERNATIVES else EMPTY
+
+
+def _larger(a: V, b: V) -> int:
+    """The size of a join: data and None take no room, so they do not blur the tensor beside them."""
+    if a.is_only(NONE | DATA):
+        return b.size
+    if b.is_only(NONE | DATA):
+        return a.size
+    return max(a.size, b.size)
+
+
+def join_all(values: Any) -> V:
+    result = NOTHING
+    for value in values:
+        result = join(result, value)
+    return result
