@@ -14,7 +14,7 @@ from memlint.frontend.units import UnitText, cut, host_tree, tree_extents
 class Imported(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One imported name: ``import module as asname`` (``name`` is None) or ``from (level dots)module import name``.
 
-    ``at_import``: it is imported when the module is, not in a function. ``unit`` is the index of its unit.
+    ``at_import``: it is imported when the module is, not in a function or class. ``unit`` is the index of its unit.
     """
 
     module: str
@@ -93,7 +93,7 @@ def _index(tree: ast.Module, starts: dict[int, UnitText], count: int) -> ModuleI
         scans[unit.index].run((node,), at_import=False)
     module = scans[0]
     inner: list[ast.AST] = []
-    # Bodies of functions are scanned last: what they import is not imported with the module.
+    # Definitions below other statements are scanned last: they are recorded, and import later.
     module.run(own, at_import=True, inner=inner)
     definitions += [_definition(node, 0) for node in inner if isinstance(node, _DEFINITIONS)]
     module.run(inner, at_import=False)

@@ -23,9 +23,11 @@ _STRING = (
     r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
 )
 _SKIPPED = r"\#[^\n]*|\\\n"
+# Each match starts with a run of characters that do not matter: much faster than trying every token at each.
 _LAYOUT = re.compile(
-    rf"{_SKIPPED}|(?P<string>{_STRING})|(?P<flat>\([^()\[\]{{}}\"'\#\\]*\))|(?P<open>[(\[{{])|(?P<close>[)\]}}])"
-    r"|(?P<newline>\n)",
+    r"""[^"'\#\\()\[\]{}\n]*"""
+    rf"(?:{_SKIPPED}|(?P<string>{_STRING})|(?P<flat>\([^()\[\]{{}}\"'\#\\]*\))|(?P<open>[(\[{{])|(?P<close>[)\]}}])"
+    r"|(?P<newline>\n)|.|\Z)",
     re.DOTALL,
 )
 _TOKEN = re.compile(
@@ -33,6 +35,7 @@ _TOKEN = re.compile(
     r"|(?P<lambda>\blambda\b)|(?P<link>[.]|[-+*/%@&|^~<>=!]+|\b(?:not|if|and|or|in|is|await|yield|from)\b)",
     re.DOTALL,
 )
+_SIGN = re.compile(r"[-+~]")
 _BRACE = re.compile(r"[{}]")
 #: A statement of fewer characters nests less than matters, brackets apart.
 _SHORT = 200
@@ -69,11 +72,11 @@ def depth(text: str) -> tuple[int, int]:
 
 def _braces(text: str, match: re.Match[str]) -> int:
     """How deeply the braces of a string nest; 0 where it is no f-string or t-string."""
-    prefix = text[max(match.start() - 2, 0) : match.start()].lower()
+    prefix = text[max(match.start("string") - 2, 0) : match.start("string")].lower()
     if "f" not in prefix and "t" not in prefix:
         return 0
     level = deepest = 0
-    for brace in _BRACE.findall(match[0]):
+    for brace in _BRACE.findall(match["string"]):
         level += 1 if brace == "{" else -1
         deepest = max(deepest, level)
     return deepest
@@ -106,7 +109,7 @@ def _links(text: str, start: int, end: int) -> int:
             lambdas[-1] -= lambdas[-1] > 0
         else:
             # Signs can stand side by side, each an operator of its own: `--x`, `~~x`.
-            links = len(match[0]) if kind == "link" and not match[0].isalpha() else 1
+            links = 1 + len(_SIGN.findall(match[0][1:])) if kind == "link" else 1
             if kind == "lambda":
                 lambdas[-1] += 1
             elif kind == "string":
