@@ -150,7 +150,7 @@ def _checked(raw: dict[str, Any], file: Path) -> _Table:
     try:
         return msgspec.convert(raw, _Table)
     except msgspec.ValidationError as error:
-        what, _, place = str(error).partition(" - at ")
+        what, _, place = str(error).replace(" | null", "").partition(" - at ")
         key = re.sub(r"^`?key in |`$|^`?\$\.?|[`$]", "", place).removeprefix(".") or "?"
         raise ConfigError(f"{file}: `{key}`: {what[:1].lower()}{what[1:]}") from None
 

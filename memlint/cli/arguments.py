@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -32,7 +33,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if arguments and arguments[0] in COMMANDS:
         command, rest = arguments[0], list(arguments[1:])
     elif not arguments:
-        rest = ["--help"]
+        # a script that lost its paths must not look clean
+        _check_parser().print_help(sys.stderr)
+        raise ConfigError("no paths; `memlint .` lints the working directory")
     parser = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser}[command]()
     parsed, unknown = parser.parse_known_args(rest)
     if unknown:

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from memlint.finding import Failure, Skipped
-from memlint.project.listing import NOTEBOOK, SUFFIXES, Listing, list_files, walk
+from memlint.project.listing import NOTEBOOK, SUFFIXES, Listing, list_files, list_flat, walk
 from memlint.project.patterns import Patterns, first_match
 from memlint.project.project import Project
-from memlint.project.roots import display_path, outside_packages
+from memlint.project.roots import display_path, is_too_wide, outside_packages
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -54,7 +54,9 @@ def discover(
     ``force_exclude``. A path that is not there, or is no Python file, is a failure.
     """
     excludes = tuple(excludes)
-    listing = list_files(root)
+    # a lone script in the home directory has the files beside it as context, not all that lies below
+    lone = is_too_wide(root) and not any(one.path == root for one in named)
+    listing = list_flat(root) if lone else list_files(root)
     found = _Found([], [path for path in listing.python if first_match(excludes, path) is None], [], {}, {})
     given: dict[Path, bytes] = {}
     for one in named:

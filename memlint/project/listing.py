@@ -47,6 +47,11 @@ def list_files(folder: Path) -> Listing:
     return walk(folder) if listed is None else _from_git(folder, listed)
 
 
+def list_flat(folder: Path) -> Listing:
+    """The files in ``folder`` itself."""
+    return _listing((path for path in folder.glob("*.py") if path.is_file()), ())
+
+
 def walk(folder: Path) -> Listing:
     """The files below ``folder``, found without git; no symlink is followed twice or back into the folder."""
     found: list[Path] = []

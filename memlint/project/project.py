@@ -58,7 +58,7 @@ class Project:
 
         ``level`` counts the dots of a relative import; ``module`` may then be empty. A package is its
         ``__init__.py``. An absolute name is looked up as Python would when the file is run from its
-        project: beside a script, then in the import roots, then in the folders above the importer that are no
+        project: beside a script, then (the standard library comes first) in the import roots, then in the folders above the importer that are no
         packages (repositories whose code starts in a subfolder).
         """
         folder = self._paths[importer].parent
@@ -77,11 +77,11 @@ class Project:
     def _absolute(self, module: str, folder: Path) -> str | None:
         if folder not in self._packages and (found := self._at(folder, module)):
             return found
+        if module.partition(".")[0] in sys.stdlib_module_names:
+            return None
         for root in self.import_roots:
             if found := self._at(root, module):
                 return found
-        if module.partition(".")[0] in sys.stdlib_module_names:
-            return None
         above = (parent for parent in folder.parents if parent.is_relative_to(self.root))
         return next(
             (found for parent in above if parent not in self._packages and (found := self._at(parent, module))), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from pathlib import Path
@@ -17,13 +18,12 @@ def find_root(path: Path, cwd: Path) -> Path:
     directory or in ``/`` (dotfiles under git) makes no project of everything below it.
     """
     folder = path if path.is_dir() else path.parent
-    too_wide = _too_wide()
     for candidate in (folder, *folder.parents):
-        if candidate in too_wide and candidate != folder:
+        if is_too_wide(candidate) and candidate != path:
             continue
         if any((candidate / marker).exists() for marker in MARKERS):
             return candidate
-    if cwd not in too_wide and folder.is_relative_to(cwd):
+    if not is_too_wide(cwd) and folder.is_relative_to(cwd):
         return cwd
     return outside_packages(folder)
 
@@ -46,6 +46,12 @@ def display_path(path: Path, cwd: Path) -> str:
     return text
 
 
+def is_too_wide(folder: Path) -> bool:
+    """Whether a folder is no project because of all that lies in it: ``/``, the home directory, /tmp."""
+    return folder in _too_wide()
+
+
+@functools.cache
 def _too_wide() -> frozenset[Path]:
     places = {Path(tempfile.gettempdir()), Path(Path.cwd().anchor)}
     try:

@@ -73,7 +73,11 @@ def decode(raw: bytes) -> str:
 
     Raises SyntaxError for an unknown or contradictory encoding, UnicodeDecodeError for bytes that are not in it.
     """
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+    except SyntaxError:
+        raw.decode("utf-8-sig")  # where nothing is declared, this says which byte is wrong
+        raise
     return raw.decode(encoding)
 
 

@@ -48,9 +48,8 @@ def write(result: Result, lines: Lines, out: TextIO) -> None:
                 target.print(line, soft_wrap=True)
             target.print()
     for failure in result.failures:
-        target.print(
-            _wrapped(Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason), wrap, 2)
-        )
+        said = Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason)
+        target.print(_wrapped(said, wrap, 2), soft_wrap=True)
     target.print(Text(summary(result), "bold"), soft_wrap=True)
 
 

@@ -1,0 +1,130 @@
+"""The walls of the house: who may import whom."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "memlint"
+
+#: what each stop on the way may not know
+FORBIDDEN = {
+    "ir": ("memlint.",),
+    "frontend": ("memlint.flow", "memlint.engine", "memlint.report", "memlint.cli", "memlint.knowledge", "memlint.sdk"),
+    "knowledge": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.frontend"),
+    "flow": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
+    "project": ("memlint.flow", "memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.frontend"),
+    "report": ("memlint.flow", "memlint.engine", "memlint.cli", "memlint.sdk", "memlint.project", "memlint.frontend"),
+    "engine": ("memlint.report", "memlint.cli", "memlint.frontend"),
+}
+MAY_IMPORT_TORCH = ("measure", "verifier", "estimator")
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports, wherever in it; ``from a import b`` gives ``a.b`` as well."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("stop", FORBIDDEN)
+def test_nothing_flows_back(stop: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in (PACKAGE / stop).rglob("*.py")
+        for name in imports(path)
+        if any(name == wall.rstrip(".") or name.startswith(wall.rstrip(".") + ".") for wall in FORBIDDEN[stop])
+        and not name.startswith(f"memlint.{stop}")
+    ]
+    assert wrong == []
+
+
+def test_only_what_measures_imports_torch() -> None:
+    wrong = [
+        str(path)
+        for path in modules()
+        if path.relative_to(PACKAGE).parts[0] not in MAY_IMPORT_TORCH
+        and any(name.partition(".")[0] == "torch" for name in imports(path))
+    ]
+    assert wrong == []
+
+
+def test_nothing_imports_a_rule() -> None:
+    wrong = [str(path) for path in modules() for name in imports(path) if name.startswith(("rules", "memlint.rules"))]
+    assert wrong == []
+
+
+def test_rules_import_the_sdk_alone() -> None:
+    for path in (ROOT / "rules").glob("*/rule.py"):
+        for name in imports(path):
+            known = name == "memlint.sdk" or name.startswith("memlint.sdk.")
+            assert known or name.partition(".")[0] in sys.stdlib_module_names, f"{path}: {name}"
+
+
+def test_only_the_frontend_imports_libcst() -> None:
+    wrong = [
+        str(path)
+        for path in modules()
+        if path.relative_to(PACKAGE).parts[0] not in ("frontend", "fix")
+        and any(name.partition(".")[0] == "libcst" for name in imports(path))
+    ]
+    assert wrong == []
+
+
+def test_slow_parts_of_libcst_are_left_alone() -> None:
+    slow = ("libcst.metadata", "libcst.matchers", "libcst.codemod")
+    assert [str(path) for path in modules() for name in imports(path) if name.startswith(slow)] == []
+
+
+def test_linting_imports_no_torch_and_runs_nothing(tmp_path: Path) -> None:
+    """Modules named torch, conftest, setup and the linted one itself write a file when they are imported."""
+    mark = f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)\n"
+    program = (
+        "import torch\n\n\ndef train(model, loader):\n    total = 0\n    for x in loader:\n        loss = model(x)\n"
+    )
+    program += "        loss.backward()\n        total += loss\n    return total\n"
+    files = {"pyproject.toml": "", "train.py": mark + program}
+    files |= dict.fromkeys(("torch/__init__.py", "setup.py", "conftest.py", "sitecustomize_.py"), mark)
+    for name, text in files.items():
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "project" / name).write_text(text)
+    script = (
+        "import sys, memlint.cli\n"
+        "code = memlint.cli.main(['.', '--output-format', 'concise'])\n"
+        "print('torch' in sys.modules, code, file=sys.stderr)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "project")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path / "project", env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stderr.split()[-2:] == ["False", "1"], done.stderr + done.stdout
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "heavy"), [(["--version"], ("rich", "libcst", "msgspec", "argparse")), (["rule"], ("rich", "torch"))]
+)
+def test_light_commands_import_nothing_heavy(arguments: list[str], heavy: tuple[str, ...]) -> None:
+    script = (
+        f"import sys, memlint.cli; memlint.cli.main({arguments!r})\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

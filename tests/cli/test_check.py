@@ -1,0 +1,257 @@
+"""What ``memlint PATHS`` prints, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlint.cli import main
+
+Toy = Callable[..., Path]
+Capture = pytest.CaptureFixture[str]
+
+
+def codes(capsys: Capture) -> list[str]:
+    return [finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]]
+
+
+def as_json(capsys: Capture) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_findings_exit_with_1_and_check_is_the_default(toy: Toy, capsys: Capture) -> None:
+    toy({"train.py": "leak(1)\n"})
+    assert main(["train.py", "--output-format", "concise"]) == 1
+    implicit = capsys.readouterr().out
+    assert main(["check", "train.py", "--output-format", "concise"]) == 1
+    assert implicit.splitlines()[0] == capsys.readouterr().out.splitlines()[0]
+    assert implicit.splitlines()[0] == "train.py:1:1: warning MEM901[toy-leak] This leaks."
+
+
+def test_clean_code_and_notes_exit_with_0(toy: Toy, capsys: Capture) -> None:
+    toy({"clean.py": "x = 1\n", "note.py": "whisper(1)\n"})
+    assert main(["clean.py"]) == 0
+    assert main(["note.py", "--min-confidence", "low"]) == 0
+    assert "1 note" in capsys.readouterr().out
+
+
+def test_exit_zero_hides_findings_but_no_failure(toy: Toy) -> None:
+    toy({"train.py": "leak(1)\n"})
+    assert main(["--exit-zero", "train.py"]) == 0
+    assert main(["--exit-zero", "train.py", "missing.py"]) == 2
+
+
+@pytest.mark.parametrize("path", ["nonexistent/", "nonexistent.py", "notes.txt", "book.ipynb"])
+def test_a_named_path_that_cannot_be_linted_is_a_failure(toy: Toy, capsys: Capture, path: str) -> None:
+    toy({"train.py": "leak(1)\n", "notes.txt": "hi", "book.ipynb": "{}"})
+    assert main(["train.py", path]) == 2
+    out = capsys.readouterr().out
+    assert f"{path.rstrip('/')}: failed:" in out
+    assert "MEM901" in out, "the other files go on"
+
+
+def test_an_undecodable_file_is_a_failure_and_the_others_go_on(toy: Toy, capsys: Capture) -> None:
+    toy({"a.py": b"x = '\xff'\n", "b.py": "leak(1)\n", "c.py": "# coding: klingon\n"})
+    assert main([".", "--output-format", "json"]) == 2
+    report = as_json(capsys)
+    reasons = {row["path"]: row["reason"] for row in report["failures"]}
+    assert reasons["a.py"].startswith("not valid utf-8 (byte 0xff in line 1)")
+    assert "klingon" in reasons["c.py"]
+    assert [row["path"] for row in report["findings"]] == ["b.py"]
+    assert report["summary"]["files"] == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\xef\xbb\xbfleak('\xc3\xa9')\n",
+        "# -*- coding: latin-1 -*-\nleak('é')\n".encode("latin-1"),
+        b"leak(1)\r\n",
+    ],
+    ids=["bom", "latin-1", "crlf"],
+)
+def test_encodings_and_newlines(toy: Toy, capsys: Capture, text: bytes) -> None:
+    toy({"train.py": text})
+    main(["train.py", "--output-format", "json"])
+    (finding,) = as_json(capsys)["findings"]
+    assert (finding["line"], finding["column"]) == (2 if b"coding" in text else 1, 1)
+
+
+def test_a_file_that_does_not_parse_is_a_finding(toy: Toy, capsys: Capture) -> None:
+    toy({"broken.py": "def (:\n", "train.py": "leak(1)\n"})
+    assert main([".", "--select", "MEM901", "--output-format", "json"]) == 1
+    broken, leak = as_json(capsys)["findings"]
+    assert (broken["code"], broken["severity"], broken["path"], broken["line"]) == ("MEM000", "error", "broken.py", 1)
+    assert leak["path"] == "train.py"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (["--select", "MEM9O1"], "MEM901"),
+        (["--ignore", "toy-leek"], "toy-leak"),
+        (["--output-format", "jsn"], "json"),
+        (["--selct", "MEM901"], "--select"),
+        (["--min-confidence", "hihg"], "high"),
+    ],
+)
+def test_a_typo_exits_with_2_and_names_the_nearest(
+    toy: Toy, capsys: Capture, arguments: list[str], nearest: str
+) -> None:
+    toy({"train.py": "leak(1)\n"})
+    assert main(["train.py", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert f"did you mean `{nearest}`?" in captured.err
+    assert not captured.out
+
+
+def test_selecting_rules(toy: Toy, capsys: Capture) -> None:
+    toy({"train.py": "leak(1)\nburst(2)\nwhisper(3)\n"})
+    for arguments, expected in (
+        ([], ["MEM901", "MEM902"]),
+        (["--select", "MEM902"], ["MEM902"]),
+        (["--select", "MEM9"], ["MEM901", "MEM902"]),
+        (["--select", "MEM9", "--ignore", "toy-burst"], ["MEM901"]),
+        (["--ignore", "MEM9"], []),
+        (["--ignore", "MEM90", "--extend-select", "MEM901"], ["MEM901"]),
+        (["--preview"], ["MEM901", "MEM904", "MEM902"]),
+        (["--min-confidence", "low"], ["MEM901", "MEM902", "MEM903"]),
+    ):
+        main(["train.py", "--output-format", "json", *arguments])
+        assert codes(capsys) == expected, arguments
+
+
+def test_a_preview_rule_that_is_named_without_preview_is_mentioned(toy: Toy, capsys: Capture) -> None:
+    toy({"train.py": "leak(1)\n"})
+    assert main(["train.py", "--extend-select", "MEM904"]) == 1
+    assert "MEM904 [toy-preview] is a preview rule" in capsys.readouterr().err
+    assert main(["train.py", "--select", "MEM904"]) == 2
+    assert "no rule is selected" in capsys.readouterr().err
+
+
+def test_json_has_exactly_the_documented_keys(toy: Toy, capsys: Capture) -> None:
+    toy({"sub/train.py": "x = 1\n\nleak(1)\n"})
+    main(["sub", "--output-format", "json"])
+    report = as_json(capsys)
+    assert list(report) == ["version", "findings", "failures", "summary"]
+    assert report["version"] == 1
+    assert list(report["summary"]) == ["files", "skipped", "errors", "warnings", "notes", "seconds"]
+    (finding,) = report["findings"]
+    assert len(finding.pop("fingerprint")) == 16
+    assert finding == {
+        "code": "MEM901", "name": "toy-leak", "severity": "warning", "confidence": "high",
+        "message": "This leaks. Do not leak.", "path": "sub/train.py", "line": 3, "column": 1, "end_line": 3,
+        "end_column": 8, "cell": None, "growth": {"memory": "host", "kind": "per-iteration"},
+        "trace": [{"path": "sub/train.py", "line": 3, "column": 1, "message": "it begins here"}],
+        "fix": None, "evidence": None, "suppressed": None,
+    }  # fmt: skip
+
+
+def test_paths_are_relative_to_the_working_directory_or_absolute(
+    toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = toy({"sub/train.py": "leak(1)\n", "other/a.py": "x = 1\n"})
+    monkeypatch.chdir(root / "sub")
+    main(["../sub/train.py", "--output-format", "json"])
+    assert as_json(capsys)["findings"][0]["path"] == "train.py"
+    monkeypatch.chdir(root / "other")
+    main(["../sub/train.py", "--output-format", "json"])
+    assert as_json(capsys)["findings"][0]["path"] == (root / "sub/train.py").as_posix()
+
+
+def test_standard_input(toy: Toy, capsys: Capture) -> None:
+    root = toy({"train.py": "x = 1\n"})
+    script = "import memlint.cli, sys; sys.exit(memlint.cli.main())"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "-", "--stdin-filename", "train.py", "--output-format", "json"],
+        input=b"def (:\n", capture_output=True, cwd=root, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["findings"][0]["path"] == "train.py"
+
+
+def test_output_file_is_written_whole(toy: Toy, capsys: Capture) -> None:
+    root = toy({"train.py": "leak(1)\n"})
+    (root / "report.json").write_text("old")
+    assert main(["train.py", "--output-format", "json", "--output-file", "report.json"]) == 1
+    assert json.loads((root / "report.json").read_text())["version"] == 1
+    assert not capsys.readouterr().out
+    assert not list(root.glob(".report.json*"))
+    assert main(["train.py", "--output-file", "no/such/folder"]) == 2
+
+
+def test_statistics_count_by_rule(toy: Toy, capsys: Capture) -> None:
+    toy({"train.py": "burst(1)\nleak(1)\nleak(2)\nleak(3)  # noqa: MEM901\n"})
+    main(["train.py", "--statistics"])
+    assert capsys.readouterr().out.splitlines()[-2:] == ["2  MEM901  toy-leak", "1  MEM902  toy-burst"]
+
+
+def test_nothing_to_lint_is_said(toy: Toy, capsys: Capture) -> None:
+    toy({"data/readme.txt": "hi", "books/a.ipynb": "{}", "build/code.py": "leak(1)\n"})
+    assert main(["data"]) == 0
+    assert "no Python files found" in capsys.readouterr().err
+    assert main(["books"]) == 2
+    assert "1 skipped (a notebook)" in capsys.readouterr().out
+    assert main(["build", "--exclude", "build"]) == 2
+    assert "excluded by `build`" in capsys.readouterr().out
+    assert main(["build"]) == 1, "a folder named build is code like any other"
+
+
+def test_a_named_file_is_skipped_only_by_force_exclude_and_that_is_said(toy: Toy, capsys: Capture) -> None:
+    toy({"gen/code.py": "leak(1)\n"}, 'exclude = ["gen"]')
+    assert main(["gen/code.py"]) == 1
+    capsys.readouterr()
+    assert main(["gen/code.py", "--force-exclude"]) == 0
+    assert "skipped gen/code.py: excluded by `gen`" in capsys.readouterr().err
+
+
+def test_verbose_says_what_was_skipped_and_cut_short(toy: Toy, capsys: Capture) -> None:
+    toy({"train.py": "x = 1\n", "gen/code.py": "leak(1)\n"}, 'exclude = ["gen"]')
+    assert main([".", "--verbose"]) == 0
+    captured = capsys.readouterr()
+    assert "skipped gen/code.py: excluded by `gen`" in captured.err
+    assert "toy remark" in captured.err
+    assert "skipped)" in captured.out
+
+
+def test_a_rule_that_raises_is_an_internal_error_and_the_others_go_on(toy: Toy, capsys: Capture) -> None:
+    bad = (
+        "from memlint.sdk import Meta\n"
+        "META = Meta(code='MEM999', name='toy-bad', summary='Toy.', severity='note')\n"
+        "def check(facts):\n    raise KeyError('oops')\n"
+    )
+    toy({"train.py": "leak(1)\n", "lint_rules/mem999_toy_bad/rule.py": bad})
+    assert main(["train.py", "--exit-zero", "--output-format", "json"]) == 2
+    report = as_json(capsys)
+    assert [row["code"] for row in report["findings"]] == ["MEM901"]
+    (failure,) = report["failures"]
+    assert failure["path"] == "train.py"
+    assert "the rule MEM999: KeyError: 'oops' (rule.py:4)" in failure["reason"]
+
+
+def test_accepted_options(toy: Toy) -> None:
+    toy({"train.py": "leak(1)\n"})
+    assert main(["train.py", "--no-cache", "--no-screen", "--jobs", "2", "--quiet"]) == 1
+    assert main(["train.py", "--isolated"]) == 0, "the toy rules come from the configuration"
+
+
+def test_no_arguments_show_the_help(capsys: Capture) -> None:
+    assert main([]) == 2
+    assert "exit codes" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    assert "exit codes" in capsys.readouterr().out
+
+
+def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m memlint rule --all | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr

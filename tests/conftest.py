@@ -1,0 +1,116 @@
+"""A toy analysis and toy rules, so that the engine and the command line are tested without the real ones.
+
+In a toy project, the statement ``leak(…)`` is an event that rule MEM901 (a warning) reports; ``burst(…)`` makes
+MEM902 (an error) and ``whisper(…)`` MEM903 (a note of low confidence); MEM904 is a preview rule on ``leak(…)``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from memlint.finding import Span
+from memlint.flow.events import Event, Site
+from memlint.frontend.problem import SyntaxProblem
+from memlint.project import Project
+
+_RULE = """
+from memlint.sdk import Event, Growth, Meta, Report, Step
+
+META = Meta(code="{code}", name="{name}", summary="Toy.", severity="{severity}", preview={preview})
+
+
+def check(facts):
+    for event in facts.of(Event):
+        if event.function == "{call}":
+            yield Report(
+                site=event.site,
+                message="This leaks.",
+                advice="Do not leak.",
+                severity="{severity}",
+                confidence="{confidence}",
+                growth=Growth("host", "per-iteration"),
+                trace=(Step(event.site, "it begins here"),),
+            )
+"""
+
+_TOYS = (
+    ("MEM901", "toy-leak", "leak", "warning", "high", False),
+    ("MEM902", "toy-burst", "burst", "error", "high", False),
+    ("MEM903", "toy-whisper", "whisper", "note", "low", False),
+    ("MEM904", "toy-preview", "leak", "warning", "high", True),
+)
+
+
+class ToyAnalysis:
+    """Events at the calls of leak, burst and whisper that are statements."""
+
+    def __init__(self, project: Project) -> None:
+        self.events: dict[str, tuple[Event, ...]] = {}
+        self.failures: list[tuple[str, SyntaxProblem]] = []
+        self.remarks = ("toy remark",)
+        self._nodes: dict[Site, ast.stmt] = {}
+        self._texts: dict[str, str] = {}
+        for path in project.linted:
+            text = self._texts[path] = project.sources[path].text
+            try:
+                self.events[path] = tuple(self._events(path, ast.parse(text)))
+            except SyntaxError as error:
+                self.failures.append((path, SyntaxProblem(error.msg, error.lineno or 1, error.offset or 1)))
+
+    def _events(self, path: str, tree: ast.Module) -> Iterator[Event]:
+        for node in ast.walk(tree):
+            match node:
+                case ast.Expr(value=ast.Call(func=ast.Name(id="leak" | "burst" | "whisper" as name))):
+                    site = Site(path, 0, len(self._nodes))
+                    self._nodes[site] = node
+                    yield Event(site=site, function=name)
+
+    def span(self, site: Site) -> Span:
+        node = self._nodes[site]
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return Span(node.lineno, node.col_offset + 1, node.end_lineno, node.end_col_offset + 1)
+
+    def statement(self, site: Site) -> tuple[Span, str]:
+        source = ast.get_source_segment(self._texts[site.path], self._nodes[site])
+        assert source is not None
+        return self.span(site), source
+
+    def qualified_name(self, site: Site) -> str:
+        return "toy"
+
+
+class _ToyOptions(msgspec.Struct):
+    screen: bool
+    jobs: int
+    enabled: frozenset[str]
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Makes a project of the given files that the toy rules apply to, and goes there. ``config``: more of its table."""
+    monkeypatch.setattr("memlint.flow.analyse", lambda project, options: ToyAnalysis(project), raising=False)
+    monkeypatch.setattr("memlint.flow.AnalysisOptions", _ToyOptions, raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+
+    def make(files: dict[str, str | bytes], config: str = "") -> Path:
+        root = tmp_path.resolve() / "project"
+        rules = {
+            f"lint_rules/{code.lower()}_{name.replace('-', '_')}/rule.py": _RULE.format(
+                code=code, name=name, call=call, severity=severity, confidence=confidence, preview=preview
+            )
+            for code, name, call, severity, confidence, preview in _TOYS
+        }
+        table = f'[tool.memlint]\nrule-paths = ["lint_rules"]\nextend-exclude = ["lint_rules"]\n{config}\n'
+        for path, text in {"pyproject.toml": table, **rules, **files}.items():
+            target = root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(text if isinstance(text, bytes) else text.encode())
+        monkeypatch.chdir(root)
+        return root
+
+    return make

@@ -1,0 +1,89 @@
+"""Order, fingerprints, rule loading and the public function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import memlint
+from memlint.cli import main
+from memlint.engine.rooms import load_rooms, own_rooms
+
+Toy = Callable[..., Path]
+Capture = pytest.CaptureFixture[str]
+
+
+def fingerprints(toy: Toy, files: dict[str, str | bytes]) -> list[str]:
+    toy(files)
+    return [finding.fingerprint for finding in memlint.lint(["."]).findings]
+
+
+def test_fingerprints_survive_moved_lines_and_white_space(toy: Toy) -> None:
+    before = fingerprints(toy, {"a.py": "leak(1)\nleak(2)\nleak(1)\n"})
+    after = fingerprints(toy, {"a.py": "\n\nleak( 1 )\nx = 1\nleak(\n    2)\nleak(1)  # words\n"})
+    assert before == after
+    assert len(set(before)) == 3, "the second leak(1) is another occurrence"
+
+
+def test_fingerprints_do_not_depend_on_the_working_directory(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = toy({"sub/a.py": "leak(1)\n"})
+    (here,) = memlint.lint(["sub"]).findings
+    monkeypatch.chdir(root / "sub")
+    (there,) = memlint.lint(["."]).findings
+    assert here.fingerprint == there.fingerprint
+    assert (here.path, there.path) == ("sub/a.py", "a.py")
+
+
+def test_findings_are_in_order_and_files_count_once(toy: Toy) -> None:
+    toy({"b.py": "leak(1)\nburst(1)\n", "a.py": "burst(1)\nleak(1)\n"})
+    result = memlint.lint(["b.py", ".", "a.py", "./b.py"])
+    assert [(one.path, one.line) for one in result.findings] == [("a.py", 1), ("a.py", 2), ("b.py", 1), ("b.py", 2)]
+    assert result.summary.files == 2
+
+
+def test_projects_have_their_own_configuration(toy: Toy, capsys: Capture) -> None:
+    root = toy({"train.py": "leak(1)\n", "inner/pyproject.toml": "[tool.memlint]\n", "inner/code.py": "leak(1)\n"})
+    main(["train.py", "inner/code.py", "--output-format", "json"])
+    assert [row["path"] for row in json.loads(capsys.readouterr().out)["findings"]] == ["train.py"]
+    assert root.is_dir()
+
+
+def test_lint_raises_for_a_wrong_option(toy: Toy) -> None:
+    from memlint.config import ConfigError
+
+    toy({"a.py": "x = 1\n"})
+    with pytest.raises(ConfigError, match="unknown rule `MEM9O1`"):
+        memlint.lint(["a.py"], select=["MEM9O1"])
+
+
+def test_a_checkout_uses_its_own_rooms() -> None:
+    assert own_rooms() == Path(__file__).resolve().parents[2] / "rules"
+    assert {"MEM000", "MEM001", "MEM002"} <= set(load_rooms())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("raise RuntimeError('no')\n", "RuntimeError: no"),
+        ("x = 1\n", "must define"),
+        (
+            "from memlint.sdk import Meta\n"
+            "META = Meta(code='MEM999', name='a', summary='', severity='note')\n"
+            "def check(facts): ...\n",
+            "its folder's name says MEM998",
+        ),
+        (
+            "from memlint.sdk import Meta\n"
+            "META = Meta(code='MEM998', name='toy-leak', summary='', severity='note')\n"
+            "def check(facts): ...\n",
+            "two rules have the name toy-leak",
+        ),
+    ],
+)
+def test_a_room_that_cannot_be_loaded_is_an_error(toy: Toy, capsys: Capture, text: str, said: str) -> None:
+    toy({"a.py": "x = 1\n", "lint_rules/mem998_bad/rule.py": text})
+    assert main(["a.py"]) == 2
+    assert said in capsys.readouterr().err

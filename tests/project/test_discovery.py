@@ -1,0 +1,189 @@
+"""Which files are linted, which are context, and what is said of the rest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memlint.project import Discovery, Named, Patterns, discover, find_root
+
+
+def make(root: Path, *files: str) -> Path:
+    root = root.resolve()
+    for file in files:
+        target = root / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("x = 1\n")
+    return root
+
+
+def git(root: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", root, *arguments], check=True, capture_output=True)
+
+
+def find(root: Path, *named: str, exclude: tuple[str, ...] = (), force: bool = False) -> Discovery:
+    paths = [Named(root / name if name != "." else root) for name in named]
+    return discover(root, paths, cwd=root, excludes=[Patterns(root, exclude)], force_exclude=force)
+
+
+@pytest.fixture(params=["git", "walk"])
+def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The same tree under git and without it."""
+    root = make(
+        tmp_path / "tree", "a.py", "pkg/__init__.py", "pkg/b.py", "build/c.py", "notes.txt", ".venv/lib/d.py",
+        "env/pyvenv.cfg", "env/lib/e.py", "node_modules/f.py", "out/g.py", "out/keep.py", "pkg/__pycache__/b.py",
+    )  # fmt: skip
+    (root / ".gitignore").write_text("out/*\n!out/keep.py\n")
+    if request.param == "git":
+        git(root, "init", "-q")
+        git(root, "add", "a.py", "pkg/b.py")
+    return root
+
+
+def test_a_folder_is_searched_as_git_sees_it(tree: Path) -> None:
+    found = find(tree, ".")
+    assert found.project.linted == ("a.py", "build/c.py", "out/keep.py", "pkg/__init__.py", "pkg/b.py")
+    reasons = {row.path: row.reason for row in found.skipped}
+    assert reasons[".venv"] == "folders named .venv are not searched"
+    assert reasons["env"] == "a virtual environment"
+    assert not found.failures
+
+
+@pytest.mark.parametrize("named", ["out", "out/g.py", ".venv", ".venv/lib", "env/lib", "node_modules"])
+def test_an_ignored_place_that_is_named_is_linted(tree: Path, named: str) -> None:
+    linted = find(tree, named).project.linted
+    assert linted and all(path.startswith(named) for path in linted)
+
+
+def test_the_context_is_the_whole_project(tree: Path) -> None:
+    project = find(tree, "pkg/b.py").project
+    assert project.linted == ("pkg/b.py",)
+    assert {"a.py", "build/c.py", "pkg/__init__.py"} <= set(project.sources)
+    assert "node_modules/f.py" not in project.sources
+    assert project.sources["pkg/b.py"].linted and not project.sources["a.py"].linted
+
+
+def test_a_deleted_file_is_no_file(tmp_path: Path) -> None:
+    root = make(tmp_path / "repo", "a.py", "b.py")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    (root / "b.py").unlink()
+    assert find(root, ".").project.linted == ("a.py",)
+
+
+def test_a_repository_inside_is_part_of_the_tree(tmp_path: Path) -> None:
+    root = make(tmp_path / "repo", "a.py", "third_party/lib/b.py")
+    git(root, "init", "-q")
+    git(root / "third_party/lib", "init", "-q")
+    assert find(root, ".").project.linted == ("a.py", "third_party/lib/b.py")
+
+
+def test_nothing_of_the_linted_repository_runs(tmp_path: Path) -> None:
+    root = make(tmp_path / "repo", "a.py")
+    git(root, "init", "-q")
+    hook = root / "hook.sh"
+    hook.write_text(f"#!/bin/sh\ntouch {root}/ran\n")
+    hook.chmod(0o755)
+    git(root, "config", "core.fsmonitor", str(hook))
+    assert find(root, ".").project.linted == ("a.py",)
+    assert not (root / "ran").exists()
+
+
+def test_the_environment_of_a_git_hook_does_not_mislead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, other = make(tmp_path / "repo", "a.py"), make(tmp_path / "other", "b.py")
+    git(root, "init", "-q")
+    git(other, "init", "-q")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    assert find(root, ".").project.linted == ("a.py",)
+
+
+@pytest.mark.parametrize("under_git", [True, False])
+def test_symlinks(tmp_path: Path, under_git: bool) -> None:
+    root = make(tmp_path / "tree", "pkg/a.py")
+    outside = make(tmp_path / "outside", "c.py")
+    (root / "pkg/loop").symlink_to(root)
+    (root / "pkg/again.py").symlink_to(root / "pkg/a.py")
+    (root / "pkg/dangling.py").symlink_to(root / "nowhere.py")
+    (root / "c.py").symlink_to(outside / "c.py")
+    if under_git:
+        git(root, "init", "-q")
+    assert find(root, ".").project.linted == ("c.py", "pkg/a.py")
+
+
+def test_a_dangling_symlink_that_is_named_is_a_failure(tmp_path: Path) -> None:
+    root = make(tmp_path / "tree", "a.py")
+    (root / "b.py").symlink_to(root / "nowhere")
+    assert [row.path for row in find(root, "b.py").failures] == ["b.py"]
+
+
+def test_excluded_files(tmp_path: Path) -> None:
+    root = make(tmp_path / "tree", "a.py", "gen/b.py", "c_pb2.py")
+    found = find(root, ".", exclude=("gen/", "*_pb2.py"))
+    assert found.project.linted == ("a.py",)
+    assert set(found.project.sources) == {"a.py"}
+    assert {row.path: row.reason for row in found.skipped} == {
+        "gen/b.py": "excluded by `gen/`",
+        "c_pb2.py": "excluded by `*_pb2.py`",
+    }
+    assert find(root, "gen/b.py", exclude=("gen/",)).project.linted == ("gen/b.py",)
+    forced = find(root, "gen/b.py", exclude=("gen/",), force=True)
+    assert not forced.project.linted
+    assert [row.path for row in forced.said] == ["gen/b.py"]
+
+
+def test_a_missing_file_names_its_neighbour(tmp_path: Path) -> None:
+    (failure,) = find(make(tmp_path / "tree", "train.py"), "trian.py").failures
+    assert failure.reason == "no such file or directory; did you mean train.py?"
+
+
+def test_a_script_without_a_suffix(tmp_path: Path) -> None:
+    root = make(tmp_path / "tree", "train", "data")
+    (root / "train").write_text("#!/usr/bin/env python3\n")
+    found = find(root, "train", "data")
+    assert found.project.linted == ("train",)
+    assert [row.reason for row in found.failures] == ["not a Python file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_file_says_so(tmp_path: Path) -> None:
+    root = make(tmp_path / "tree", "a.py")
+    (root / "a.py").chmod(0)
+    assert find(root, ".").project.sources["a.py"].unreadable == "permission denied"
+
+
+def test_the_context_of_a_named_file_in_an_ignored_tree_is_that_tree(tmp_path: Path) -> None:
+    root = make(tmp_path / "repo", "a.py", "trees/one/x.py", "trees/one/lib/y.py", "trees/two/z.py")
+    (root / ".gitignore").write_text("trees/\n")
+    git(root, "init", "-q")
+    inside = root / "trees/one"
+    project = discover(root, [Named(inside / "x.py")], cwd=inside).project
+    assert {"x.py", "lib/y.py"} <= set(project.sources)
+    assert not any(path.endswith("z.py") for path in project.sources)
+
+
+def test_roots(tmp_path: Path) -> None:
+    root = make(tmp_path / "repo", "pyproject.toml", "src/pkg/a.py", "inner/setup.py", "inner/b.py").resolve()
+    assert find_root(root / "src/pkg/a.py", root / "src") == root
+    assert find_root(root / "inner/b.py", root) == root / "inner"
+    loose = make(tmp_path / "loose", "pkg/__init__.py", "pkg/sub/__init__.py", "pkg/sub/c.py")
+    assert find_root(loose / "pkg/sub/c.py", loose) == loose
+    assert find_root(loose / "pkg/sub/c.py", root) == loose, "the folder around the package"
+
+
+def test_a_dotfile_repository_at_home_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from memlint.project import roots
+
+    home = make(tmp_path / "home", "work/train.py", "other/huge.py", "lone.py", "beside.py")
+    (home / ".git").mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    roots._too_wide.cache_clear()
+    try:
+        assert find_root(home / "work/train.py", Path("/")) == home / "work"
+        assert find_root(home / "lone.py", Path("/")) == home
+        project = discover(home, [Named(home / "lone.py")], cwd=home).project
+        assert set(project.sources) == {"lone.py", "beside.py"}
+    finally:
+        roots._too_wide.cache_clear()

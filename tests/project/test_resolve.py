@@ -1,0 +1,69 @@
+"""Which file a dotted module name means."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from memlint.project import Named, Project, discover
+
+
+def project(tmp_path: Path, *files: str, linted: str = ".") -> Project:
+    root = tmp_path.resolve()
+    for file in ("pyproject.toml", *files):
+        target = root / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("")
+    return discover(root, [Named(root if linted == "." else root / linted)], cwd=root).project
+
+
+@pytest.mark.parametrize(
+    ("module", "importer", "level", "found"),
+    [
+        ("pkg.models.net", "train.py", 0, "pkg/models/net.py"),
+        ("pkg.models", "train.py", 0, "pkg/models/__init__.py"),
+        ("net", "pkg/models/__init__.py", 1, "pkg/models/net.py"),
+        ("", "pkg/models/net.py", 1, "pkg/models/__init__.py"),
+        ("", "pkg/models/net.py", 2, "pkg/__init__.py"),
+        ("utils", "pkg/models/net.py", 2, "pkg/utils.py"),
+        ("lib.core", "train.py", 0, "src/lib/core.py"),
+        ("helper", "scripts/run.py", 0, "scripts/helper.py"),
+        ("logging", "scripts/run.py", 0, "scripts/logging.py"),
+        ("logging", "pkg/models/net.py", 0, None),
+        ("common.tools", "code/models/net.py", 0, "code/common/tools.py"),
+        ("utils", "pkg/models/net.py", 0, None),
+        ("torch", "train.py", 0, None),
+        ("outside", "train.py", 3, None),
+        ("pkg.models.missing", "train.py", 0, None),
+    ],
+)
+def test_resolve(tmp_path: Path, module: str, importer: str, level: int, found: str | None) -> None:
+    one = project(
+        tmp_path, "train.py", "pkg/__init__.py", "pkg/utils.py", "pkg/models/__init__.py", "pkg/models/net.py",
+        "src/lib/__init__.py", "src/lib/core.py", "scripts/run.py", "scripts/helper.py", "scripts/logging.py",
+        "code/common/tools.py", "code/models/__init__.py", "code/models/net.py",
+    )  # fmt: skip
+    assert one.resolve(module, importer, level) == found
+
+
+def test_packages_below_another_folder_start_there(tmp_path: Path) -> None:
+    one = project(tmp_path, "python/pkg/__init__.py", "python/pkg/a.py", "python/pkg/b.py", linted="python/pkg/a.py")
+    assert one.resolve("pkg.b", "python/pkg/a.py", 0) == "python/pkg/b.py"
+    assert one.import_roots[-1] == tmp_path.resolve() / "python"
+
+
+def test_configured_roots(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    project(tmp_path, "a.py", "libs/deep/tool.py")
+    found = discover(root, [Named(root / "a.py")], cwd=root, import_roots=[root / "libs/deep"])
+    assert found.project.resolve("tool", "a.py", 0) == "libs/deep/tool.py"
+
+
+def test_a_project_travels_to_a_worker_process(tmp_path: Path) -> None:
+    one = project(tmp_path, "a.py", "b.py")
+    again = pickle.loads(pickle.dumps(one))
+    assert again.linted == one.linted
+    assert again.sources["a.py"] == one.sources["a.py"]
+    assert again.resolve("b", "a.py", 0) == "b.py"
