@@ -17,26 +17,30 @@ MAX_DEPTH = 500
 MAX_ELIFS = 500
 
 _STRING = (
-    r'"{3}[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"{3}'
-    r"|'{3}[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'{3}"
+    r'"{3}[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"{3}|\Z)'
+    r"|'{3}[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*(?:'{3}|\Z)"
     r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
     r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
 )
+# A quote inside an f-string's braces can look like one that is never closed.
+_BROKEN = r"""["'][^\n]*"""
 _SKIPPED = r"\#[^\n]*|\\\n"
 # Each match starts with a run of characters that do not matter: much faster than trying every token at each.
 _LAYOUT = re.compile(
     r"""[^"'\#\\()\[\]{}\n]*"""
     rf"(?:{_SKIPPED}|(?P<string>{_STRING})|(?P<flat>\([^()\[\]{{}}\"'\#\\]*\))|(?P<open>[(\[{{])|(?P<close>[)\]}}])"
-    r"|(?P<newline>\n)|.|\Z)",
+    rf"|(?P<newline>\n)|(?P<broken>{_BROKEN})|.|\Z)",
     re.DOTALL,
 )
 _TOKEN = re.compile(
-    rf"{_SKIPPED}|(?P<string>{_STRING})|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<comma>,)|(?P<colon>:)"
+    rf"{_SKIPPED}|(?P<string>{_STRING})|(?P<broken>{_BROKEN})|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<comma>,)|(?P<colon>:)"
     r"|(?P<lambda>\blambda\b)|(?P<link>[.]|[-+*/%@&|^~<>=!]+|\b(?:not|if|and|or|in|is|await|yield|from)\b)",
     re.DOTALL,
 )
 _SIGN = re.compile(r"[-+~]")
-_BRACE = re.compile(r"[{}]")
+_OPEN = re.compile(r"[(\[{]")
+#: In an f-string: its braces, and all that may nest between them.
+_PART = re.compile(r"\{\{|\}\}|[^\w,:\"']")
 #: A statement of fewer characters nests less than matters, brackets apart.
 _SHORT = 200
 
@@ -64,21 +68,30 @@ def depth(text: str) -> tuple[int, int]:
         elif kind == "close":
             level = max(level - 1, 0)
         elif kind == "string":
-            brackets = max(brackets, level + _braces(text, match))
+            brackets = max(brackets, level + _formatted(text, match))
+        elif kind == "broken":
+            level += len(_OPEN.findall(match["broken"]))
+            brackets = max(brackets, level)
     if len(text) - start > _SHORT:
         deepest = max(deepest, _links(text, start, len(text)))
     return brackets, deepest
 
 
-def _braces(text: str, match: re.Match[str]) -> int:
-    """How deeply the braces of a string nest; 0 where it is no f-string or t-string."""
+def _formatted(text: str, match: re.Match[str]) -> int:
+    """How deeply the replacement expressions of a string nest; 0 where it is no f-string or t-string."""
     prefix = text[max(match.start("string") - 2, 0) : match.start("string")].lower()
     if "f" not in prefix and "t" not in prefix:
         return 0
-    level = deepest = 0
-    for brace in _BRACE.findall(match["string"]):
-        level += 1 if brace == "{" else -1
-        deepest = max(deepest, level)
+    level = links = deepest = 0
+    for part in _PART.findall(match["string"]):
+        if part[0] == "{" and (level or part == "{"):
+            level += len(part)
+        elif part[0] == "}":
+            level = max(level - len(part), 0)
+        elif level:
+            links += 1
+        deepest = max(deepest, level + links)
+        links = links if level else 0
     return deepest
 
 
@@ -113,7 +126,9 @@ def _links(text: str, start: int, end: int) -> int:
             if kind == "lambda":
                 lambdas[-1] += 1
             elif kind == "string":
-                links += _braces(text, match)
+                links += _formatted(text, match)
+            elif kind == "broken":
+                links += len(_PART.findall(match["broken"]))
             counts[-1] += links
             total += links
         deepest = max(deepest, total)

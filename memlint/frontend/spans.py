@@ -28,9 +28,17 @@ class SpanTable:
     at ``def`` or ``class``.
     """
 
-    def __init__(self, start_line: int, lines: list[int], spans: list[_Tokens], headers: dict[int, _Tokens]) -> None:
+    def __init__(
+        self,
+        start_line: int,
+        lines: list[int],
+        dropped: dict[int, int],
+        spans: list[_Tokens],
+        headers: dict[int, _Tokens],
+    ) -> None:
         self._start_line = start_line
         self._lines = lines
+        self._dropped = dropped
         self._spans = spans
         self._headers = headers
 
@@ -46,14 +54,19 @@ class SpanTable:
         return self._span(*self._headers.get(at, self._spans[at]))
 
     def _span(self, start: int, end: int) -> Span:
-        line, end_line = bisect_right(self._lines, start), bisect_right(self._lines, end)
-        columns = start - self._lines[line - 1] + 1, end - self._lines[end_line - 1] + 1
-        shift = self._start_line - 1
-        return Span(line + shift, columns[0], end_line + shift, columns[1])
+        line, column = self._position(start)
+        end_line, end_column = self._position(end)
+        return Span(line, column, end_line, end_column)
+
+    def _position(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self._lines, offset)
+        return line + self._start_line - 1, offset - self._lines[line - 1] + 1 + self._dropped.get(line, 0)
 
 
 def spans(unit: UnitText) -> SpanTable:
     """Where each record of ``lower(unit)`` is. Parses again. Raises SyntaxProblem as `lower` does."""
+
+    source = normalised(unit.text)
 
     def record(tree: cst.Module) -> SpanTable:
         low = _Recorder()
@@ -69,12 +82,20 @@ def spans(unit: UnitText) -> SpanTable:
             end = code.header_end(node)
             if end is not None:
                 headers[at] = (places[at][0], offsets[end])
-        return SpanTable(unit.start_line, lines, places, headers)
+        return SpanTable(unit.start_line, lines, _dropped(source, text), places, headers)
 
     try:
-        return with_tree(normalised(unit.text), record)
+        return with_tree(source, record)
     except SyntaxProblem as problem:
         raise in_file(problem, unit) from None
+
+
+def _dropped(source: str, code: str) -> dict[int, int]:
+    """Line -> characters at its start that libcst did not write again: those up to a form feed."""
+    if code == source:
+        return {}
+    pairs = zip(source.split("\n"), code.split("\n"), strict=False)
+    return {line: len(was) - len(now) for line, (was, now) in enumerate(pairs, 1) if was != now and was.endswith(now)}
 
 
 class _Recorder(Lowering):

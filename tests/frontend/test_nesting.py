@@ -54,6 +54,12 @@ def test_chains_of_four_hundred_work(name):
     assert len(spans(unit)) == lower(unit).count > 400
 
 
+@pytest.mark.parametrize("name", sorted(set(NESTED) - {"indentation", "elifs", "strings", "f-strings"}))
+@pytest.mark.parametrize("wrap", ['f"{' + "%s" + '}"', """f"{'"'}" + %s""", "x = 'a' 'b\\\n' + %s"])
+def test_deep_expressions_are_found_where_strings_hide_them(name, wrap):
+    assert max(depth(wrap % NESTED[name](5000))) > 500
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NESTED)
 def test_the_process_survives(name):
@@ -79,7 +85,7 @@ def test_the_process_survives(name):
     [
         "x = {" + "'k': torch.nn.functional.x(lambda a, b: 1),\n" * 2000 + "}\n",
         "x = '''" + "{" * 2000 + "'''\n",
-        "x = f'''" + "{a}{{}}" * 2000 + "'''\n",
+        "x = f'''" + "{a}{{ b: c; d.e(f) }}\n" * 2000 + "'''\n",
         "x = (" + "# (\n" * 2000 + "1)\n",
         "x = '('\n" * 2000,
         "x = a.b(c) + d[e]\n" * 2000,
