@@ -57,9 +57,9 @@ class Project:
         """The source that ``module`` means in the file ``importer`` (a key), or None where it is not of this project.
 
         ``level`` counts the dots of a relative import; ``module`` may then be empty. A package is its
-        ``__init__.py``. An absolute name is looked up as Python would when the file is run from its
-        project: beside a script, then (the standard library comes first) in the import roots, then in the folders above the importer that are no
-        packages (repositories whose code starts in a subfolder).
+        ``__init__.py``. An absolute name is looked up as Python would when the file is run from its project: beside a
+        script; then, unless it is one of the standard library's, in the import roots, then in the folders above the
+        importer that are no packages (repositories whose code starts in a subfolder).
         """
         folder = self._paths[importer].parent
         asked = (module, folder, level)
