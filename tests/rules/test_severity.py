@@ -1,0 +1,144 @@
+"""What a finding claims follows from what was measured: severity, memory and words, for each state of the graph."""
+
+from __future__ import annotations
+
+import pages
+import pytest
+from test_rooms import load
+
+from memlint.sdk import Carry, Event, Facts, Loop, ModelCall, Place, Rebind, Report, Retain, Site, Value
+
+ROOM = {room.name[:6].upper(): load(room) for room in pages.ROOMS}
+SITE = Site("train.py", 0, 1)
+LOOP = Loop("for", "loader", "iteration", None, "for x, y in loader", SITE)
+CALLS = Loop("calls", "unknown", "iteration", None, "each call of training_step", SITE)
+EPOCHS = Loop("for", "epochs", "epoch", None, "for epoch in range(epochs)", SITE)
+LOSS = Value("yes", "no", "accelerator", "scalar", "loss", "high", ())
+
+
+def value(**changes: str) -> Value:
+    fields = {name: getattr(LOSS, name) for name in LOSS.__struct_fields__}
+    return Value(**{**fields, **changes})
+
+
+def carry(how="add", loop=LOOP, needed=False, reset="", certainty="high", **changes: str) -> Carry:
+    return Carry(
+        site=SITE, function="train", certainty=certainty, value=value(**changes), place=Place("local", "total"),
+        loop=loop, how=how, needed=needed, reset=reset,
+    )
+
+
+def retain(loop=LOOP, needed=False, reset="", **changes: str) -> Retain:
+    return Retain(
+        site=SITE, function="train", value=value(**changes), place=Place("local", "kept"), loop=loop, how="append",
+        needed=needed, reset=reset,
+    )
+
+
+def call(**changes: object) -> ModelCall:
+    fields: dict[str, object] = {
+        "module": "model", "loop": LOOP, "evaluation": "eval", "wanted": "", "retained": False, "owner": "yes",
+        "guard": "", "consumed": "detached",
+    }
+    return ModelCall(site=SITE, function="evaluate", **{**fields, **changes})
+
+
+def reports(code: str, event: Event) -> list[Report]:
+    return list(ROOM[code].check(Facts((event,))))
+
+
+def claim(code: str, event: Event) -> tuple[str, str, str]:
+    (report,) = reports(code, event)
+    return report.severity, report.growth.memory, report.growth.kind
+
+
+@pytest.mark.parametrize(
+    ("code", "event", "expected"),
+    [
+        ("MEM101", carry(), ("error", "device-graph", "per-iteration")),
+        ("MEM101", carry(freed="some"), ("error", "device-graph", "per-iteration")),
+        ("MEM101", carry(freed="yes"), ("warning", "host", "per-iteration")),
+        ("MEM101", carry(freed="unknown"), ("warning", "host", "per-iteration")),
+        ("MEM101", carry(device="cpu"), ("error", "host", "per-iteration")),
+        ("MEM101", carry(reset="the next log"), ("warning", "device-graph", "per-iteration")),
+        ("MEM101", carry(freed="yes", loop=EPOCHS), ("note", "host", "per-epoch")),
+        ("MEM102", retain(), ("error", "device-graph", "per-iteration")),
+        ("MEM102", retain(freed="yes"), ("warning", "host", "per-iteration")),
+        ("MEM102", retain(freed="yes", size="batch"), ("error", "device-tensor", "per-iteration")),
+        ("MEM102", retain(freed="yes", size="batch", device="cpu"), ("warning", "host", "per-iteration")),
+        ("MEM103", carry("call"), ("error", "device-graph", "per-iteration")),
+        ("MEM103", carry("call", freed="yes"), ("warning", "host", "per-iteration")),
+        ("MEM103", carry("average", freed="yes"), ("warning", "host", "per-iteration")),
+        ("MEM103", carry("add", size="batch"), ("error", "device-graph", "per-iteration")),
+        ("MEM104", retain(attached="no", size="batch"), ("error", "device-tensor", "per-iteration")),
+        ("MEM104", retain(attached="no", size="batch", reset="x"), ("warning", "device-tensor", "per-iteration")),
+        ("MEM201", call(), ("warning", "none", "peak")),
+        ("MEM201", call(retained=True), ("error", "device-graph", "per-iteration")),
+        ("MEM202", call(owner="no", evaluation="", consumed="loss"), ("warning", "none", "peak")),
+        ("MEM202", call(owner="no", evaluation="", consumed="detached"), ("note", "none", "peak")),
+        ("MEM302", carry("cat", attached="no", size="batch"), ("warning", "device-tensor", "peak")),
+        ("MEM302", carry("cat", attached="no", size="sample"), ("note", "device-tensor", "peak")),
+        ("MEM302", carry("cat", size="batch"), ("error", "device-graph", "per-iteration")),
+    ],
+)
+def test_claim(code: str, event: Event, expected: tuple[str, str, str]) -> None:
+    assert claim(code, event) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "event"),
+    [
+        ("MEM101", carry(needed=True)),
+        ("MEM101", carry(attached="unknown")),
+        ("MEM101", carry(attached="no")),
+        ("MEM101", carry(size="batch")),
+        ("MEM102", retain(needed=True)),
+        ("MEM102", retain(attached="unknown")),
+        ("MEM103", carry("call", needed=True)),
+        ("MEM103", carry("call", attached="unknown")),
+        ("MEM103", carry("cat")),
+        ("MEM104", retain(attached="no", size="scalar")),
+        ("MEM104", retain(attached="no", size="batch", device="unknown")),
+        ("MEM104", retain(attached="no", size="batch", loop=EPOCHS)),
+        ("MEM201", call(wanted="autograd.grad on its input")),
+        ("MEM201", call(evaluation="")),
+        ("MEM201", call(guard="torch.no_grad() as a statement")),
+        ("MEM201", call(owner="no")),
+        ("MEM202", call(owner="unknown", evaluation="")),
+        ("MEM202", call(owner="no", wanted="a gradient of its input", evaluation="")),
+    ],
+)
+def test_silent(code: str, event: Event) -> None:
+    assert reports(code, event) == []
+
+
+@pytest.mark.parametrize("code", ["MEM101", "MEM102", "MEM103"])
+def test_a_chain_is_as_strong_as_its_weakest_link(code: str) -> None:
+    event = retain(certainty="medium") if code == "MEM102" else carry("add" if code == "MEM101" else "call")
+    (report,) = reports(code, event)
+    assert report.confidence == ("medium" if code == "MEM102" else "high")
+
+
+def test_a_name_alone_has_low_confidence() -> None:
+    (report,) = reports("MEM201", call(evaluation="name"))
+    assert report.confidence == "low"
+
+
+def test_a_freed_graph_is_not_called_a_device_leak() -> None:
+    (report,) = reports("MEM101", carry(freed="yes"))
+    assert "host memory" in report.message and "device memory" not in report.message
+    (report,) = reports("MEM102", retain(freed="yes"))
+    assert "512 B" in report.message and "host memory" in report.message
+
+
+def test_loops_that_are_calls_are_named_as_such() -> None:
+    (report,) = reports("MEM101", carry(loop=CALLS))
+    assert "with each call of training_step" in report.message
+
+
+def test_small_updates_are_not_worth_a_word() -> None:
+    event = Rebind(
+        site=SITE, function="f", op="x + y", inplace="x += y", target="x", alone="yes", recorded="no", size="scalar",
+        loop=LOOP,
+    )
+    assert reports("MEM301", event) == []
