@@ -29,7 +29,7 @@ _SKIPPED = r"\#[^\n]*|\\\n"
 _LAYOUT = re.compile(
     r"""[^"'\#\\()\[\]{}\n]*"""
     rf"(?:{_SKIPPED}|(?P<string>{_STRING})|(?P<flat>\([^()\[\]{{}}\"'\#\\]*\))|(?P<open>[(\[{{])|(?P<close>[)\]}}])"
-    rf"|(?P<newline>\n)|(?P<broken>{_BROKEN})|.|\Z)",
+    rf"|(?P<newline>\n[\n ]*)|(?P<broken>{_BROKEN})|.|\Z)",
     re.DOTALL,
 )
 _TOKEN = re.compile(
@@ -51,15 +51,15 @@ def depth(text: str) -> tuple[int, int]:
     Lines of ``text`` end in line feeds. Statements of up to 200 characters count as 0 in the second. Indentation
     is not counted: libcst itself refuses more than 100 levels.
     """
-    start = level = brackets = deepest = 0
+    start = strings = level = brackets = deepest = 0
     for match in _LAYOUT.finditer(text):
         kind = match.lastgroup
         if kind == "newline":
             if level == 0:
                 end = match.end()
-                if end - start > _SHORT:
+                if end - start - strings > _SHORT:
                     deepest = max(deepest, _links(text, start, end))
-                start = end
+                start, strings = end, 0
         elif kind == "flat":
             brackets = max(brackets, level + 1)
         elif kind == "open":
@@ -68,11 +68,14 @@ def depth(text: str) -> tuple[int, int]:
         elif kind == "close":
             level = max(level - 1, 0)
         elif kind == "string":
-            brackets = max(brackets, level + _formatted(text, match))
+            nested = _formatted(text, match)
+            brackets = max(brackets, level + nested)
+            if not nested:
+                strings += match.end("string") - match.start("string") - 1
         elif kind == "broken":
             level += len(_OPEN.findall(match["broken"]))
             brackets = max(brackets, level)
-    if len(text) - start > _SHORT:
+    if len(text) - start - strings > _SHORT:
         deepest = max(deepest, _links(text, start, len(text)))
     return brackets, deepest
 

@@ -80,7 +80,8 @@ def cut(text: str, definitions: tuple[Extent, ...]) -> tuple[UnitText, ...]:
             continue
         units.append(UnitText(each.name, len(units) + 1, each.first_line, "".join(lines[first:last])))
         for number in range(first, last):
-            own[number] = "\n" if lines[number] else ""
+            # each with its own newline: \n after a \r would be no line of its own
+            own[number] = lines[number][len(lines[number].rstrip("\r\n")) :]
     return (UnitText("", 0, 1, "".join(own)), *units)
 
 

@@ -27,6 +27,11 @@ def test_newlines_of_every_kind(newline):
     assert [len(lower(unit).body) for unit in split(text)] == [2, 1, 1]
 
 
+def test_blanked_lines_keep_their_newlines():
+    assert split("a\rdef f():\r  b\rc\r")[0].text == "a\r\r\rc\r"
+    assert split("a\r\ndef f(): b\r\nc")[0].text == "a\r\n\r\nc"
+
+
 def test_characters_that_only_str_splitlines_takes_for_newlines():
     text = "x = '\x0b\x1c\x85\u2028'\n\x0c\ndef f():\n  return '\u2029'\n"
     assert [(unit.name, unit.start_line) for unit in split(text)] == [("", 1), ("f", 3)]
