@@ -53,8 +53,8 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
         return (
             "warning",
             "host",
-            "a plain backward() raises in the second iteration, with retain_graph=True the saved activations of all "
-            "iterations stay, and host memory grows by the graph's nodes",
+            "a plain backward() that reaches it raises in the second iteration, retain_graph=True keeps the saved "
+            "activations of all iterations, and host memory grows by the graph's nodes",
         )
     freed = "backward() frees what it saved, but " if value.freed == "yes" else ""
     rare = event.loop.every == "epoch"
