@@ -12,7 +12,7 @@ from memlint.finding import Failure, Skipped
 from memlint.project.listing import NOTEBOOK, SUFFIXES, Listing, list_files, list_flat, walk
 from memlint.project.patterns import Patterns, first_match
 from memlint.project.project import Project
-from memlint.project.roots import display_path, is_too_wide, outside_packages
+from memlint.project.roots import display_path, is_marked, is_too_wide, outside_packages
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -54,9 +54,9 @@ def discover(
     ``force_exclude``. A path that is not there, or is no Python file, is a failure.
     """
     excludes = tuple(excludes)
-    # a lone script in the home directory has the files beside it as context, not all that lies below
-    lone = is_too_wide(root) and not any(one.path == root for one in named)
-    listing = list_flat(root) if lone else list_files(root)
+    # where nothing marks a project (a package in site-packages, a script in /tmp), what lies beside is no context
+    guessed = root not in (cwd, *(one.path for one in named)) and not is_marked(root)
+    listing = Listing((), (), ()) if guessed or (root == cwd and is_too_wide(root)) else list_files(root)
     found = _Found([], [path for path in listing.python if first_match(excludes, path) is None], [], {}, {})
     given: dict[Path, bytes] = {}
     for one in named:
@@ -88,7 +88,9 @@ def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[
     if not below.python:
         # nothing there that git knows: an ignored place, which the user has asked for all the same
         below = walk(folder)
-        found.context += (path for path in below.python if first_match(excludes, path) is None)
+        package = _outermost_package(folder)
+        context = below if package == folder else walk(package)
+        found.context += (path for path in context.python if first_match(excludes, path) is None)
     skipped = dict(below.skipped)
     skipped.update((path, "a notebook") for path in below.notebooks)
     taken = []
@@ -140,31 +142,24 @@ def _context_of_strangers(found: _Found, listing: Listing, cwd: Path) -> list[Pa
     """The context of named files that the project does not list (they are gitignored, or outside of it)."""
     known = {*listing.python, *found.context}
     strangers = sorted({path.parent for path in found.linted if path not in known})
-    listed_folders = {parent for path in listing.python for parent in path.parents}
-    context: list[Path] = []
-    done: set[Path] = set()
-    for folder in strangers:
-        if folder in listed_folders:
-            continue
-        base = outside_packages(folder)
-        # `cd` into an unpacked tree makes that tree the context; else the outermost package, or the file's folder
-        base = (
-            cwd
-            if folder.is_relative_to(cwd) and cwd not in listed_folders
-            else folder
-            if base == folder
-            else _package(folder)
-        )
-        if base not in done:
-            done.add(base)
-            context += walk(base).python
-    return context
+    if not strangers:
+        return []
+    listed = {parent for path in listing.python for parent in path.parents}
+    bases = {_base(folder, listed, cwd) for folder in strangers if folder not in listed}
+    return [path for base in bases for path in (list_flat(base) if is_too_wide(base) else walk(base)).python]
 
 
-def _package(folder: Path) -> Path:
-    """The outermost package around ``folder``."""
+def _base(folder: Path, listed: set[Path], cwd: Path) -> Path:
+    """The folder that is the context of a file in ``folder``, which the project does not list."""
+    if folder.is_relative_to(cwd) and cwd not in listed and not is_too_wide(cwd):
+        return cwd  # an unpacked tree that the user went to
+    return _outermost_package(folder)
+
+
+def _outermost_package(folder: Path) -> Path:
+    """The outermost package around ``folder``, or itself where it is no package."""
     outside = outside_packages(folder)
-    return next(parent for parent in (folder, *folder.parents) if parent.parent == outside)
+    return next((parent for parent in (folder, *folder.parents) if parent.parent == outside != folder), folder)
 
 
 def _rows(rows: Mapping[Path, str], cwd: Path) -> tuple[Skipped, ...]:

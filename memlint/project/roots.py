@@ -21,11 +21,16 @@ def find_root(path: Path, cwd: Path) -> Path:
     for candidate in (folder, *folder.parents):
         if is_too_wide(candidate) and candidate != path:
             continue
-        if any((candidate / marker).exists() for marker in MARKERS):
+        if is_marked(candidate):
             return candidate
     if not is_too_wide(cwd) and folder.is_relative_to(cwd):
         return cwd
     return outside_packages(folder)
+
+
+def is_marked(folder: Path) -> bool:
+    """Whether a folder says itself that it is a project."""
+    return any((folder / marker).exists() for marker in MARKERS)
 
 
 def outside_packages(folder: Path) -> Path:

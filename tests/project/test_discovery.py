@@ -173,6 +173,14 @@ def test_roots(tmp_path: Path) -> None:
     assert find_root(loose / "pkg/sub/c.py", root) == loose, "the folder around the package"
 
 
+def test_a_package_among_others_has_itself_as_context(tmp_path: Path) -> None:
+    place = make(tmp_path / "site-packages", "one/__init__.py", "one/sub/__init__.py", "one/sub/a.py", "two/b.py")
+    for named in (place / "one", place / "one/sub", place / "one/sub/a.py"):
+        root = find_root(named, Path("/"))
+        project = discover(root, [Named(named)], cwd=Path("/")).project
+        assert set(project.sources) == {path.as_posix()[1:] for path in (place / "one").rglob("*.py")}
+
+
 def test_a_dotfile_repository_at_home_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from memlint.project import roots
 
