@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import Node
@@ -363,7 +365,7 @@ class Application:
         place = store.place
         assert isinstance(place, Path)
         reached = self.callee.graphs.closure((store.incoming or store.value).src)
-        passed = any(isinstance(item, Path) and item != place for item in reached)
+        passed = not self._made_inside(store, reached)
         incoming = self.value((store.incoming or store.value).but(objs=EMPTY, syms=EMPTY))
         if not incoming.kinds:
             return
@@ -386,8 +388,29 @@ class Application:
             if not passed:
                 made.site, made.trace, made.text = store.site, (Step(self.frame.site(self.at), f"{text(self.expr.func) if self.expr else 'the call'} runs in each iteration"), *store.trace), store.text
 
+    def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
+        """Whether the graph that is kept is the callee's own work: the finding then belongs at its store."""
+        place = store.place
+        sources = frozenset(item for item in (store.incoming or store.value).src if item != place)
+        if self.callee.graphs.attached(sources, lambda path: None)[0] == "yes":
+            return True
+        return takes_activations(self.frame.analyser, self.callee) and any(isinstance(item, Path) and item != place for item in reached)
+
     def _argument(self, store: Store) -> str:
-        return text(self.expr) if self.expr is not None else store.text
+        """The argument that carries the graph in, as the user wrote it."""
+        if self.expr is None:
+            return store.text
+        reached = self.callee.graphs.closure((store.incoming or store.value).src)
+        roots = {item.root[2:] for item in reached if isinstance(item, Path) and item.root.startswith("p:") and item != store.place}
+        params = [param.name for param in self.callee.function.params]
+        offset = 1 if self.callee.function.takes_self and isinstance(self.expr.func, ir.Attr) else 0
+        for position, name in enumerate(params[offset:]):
+            if name in roots and position < len(self.expr.args):
+                return text(self.expr.args[position])
+        for word in self.expr.keywords:
+            if word.name in roots or (word.name and params and len(roots) == 1 and next(iter(roots)) not in params):
+                return text(word.value)
+        return text(self.expr.keywords[0].value) if len(self.expr.keywords) == 1 and not self.expr.args[offset:] else text(self.expr)
 
     def _places(self, place: Path, store: Store) -> list[tuple[Source, str, str]]:
         """The callee's place in our terms: (identity, kind, text)."""
@@ -397,11 +420,18 @@ class Application:
             keys = [(key, "local") for key in target.objs if key in self.state.heap and not self.state.heap[key].bounded]
             found += [(key, kind, self._shown(place, store)) for key, kind in keys]
             found += [(path, _kind(path), path.text) for path in sorted(target.syms) if not any(ref.kind == "bounded" for ref in target.refs)]
+            if not found and place.steps and place.steps[-1].startswith("["):
+                # a member that the callee makes on demand (setdefault): what grows is the container around it
+                return self._places(Path(place.root, place.steps[:-1]), store)
             return found
         if not place.steps:
             if place.root.startswith("p:"):
                 return []
-            return [(place, store.place_kind, store.place_text)] if place.root.startswith(("g:", "x:")) else []
+            if place.root.startswith("c:"):
+                around = self.callee.function.enclosing
+                if around is not None and around.key == self.frame.function.key:
+                    return [(("var", place.root[2:]), "local", store.place_text)]
+            return [(place, store.place_kind, store.place_text)]
         parent = self.resolve(Path(place.root, place.steps[:-1]))
         step = place.steps[-1]
         found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
@@ -419,6 +449,8 @@ def _mark(place: Source) -> Source:
     if isinstance(place, Path):
         return place
     key, step = place  # type: ignore[misc]
+    if key == "var":
+        return step
     return (key, step.lstrip(".").strip("[]"))
 
 
@@ -426,6 +458,12 @@ def _kind(path: Path) -> str:
     from memlint.flow.stores import kind_of
 
     return kind_of(path)
+
+
+def takes_activations(analyser: Any, callee: Frame) -> bool:
+    """A module's forward is there to get attached values: what it keeps of its inputs, it keeps with their graph."""
+    function = callee.function
+    return function.cls is not None and function.name == "forward" and bool(analyser.program.is_module(function.cls))
 
 
 def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:

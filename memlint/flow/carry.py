@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
-from memlint.flow.state import State
-from memlint.flow.stores import kind_of, note_carry, note_cat, own_sources
+from memlint.flow.state import OFF, State
+from memlint.flow.heap import deep, frame_at
+from memlint.flow.stores import kind_of, note_carry, note_cat, note_store, own_sources
 from memlint.flow.syntax import dotted, mentions, text, walk_expression
-from memlint.flow.values import TENSORS, UNKNOWN, Path, Source, V
+from memlint.flow.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir
 
 _CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"})
@@ -58,7 +59,12 @@ def augmented(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: 
 
 def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
     """``place = expression``, where the expression reads the place (or something that was computed from it)."""
-    if statement.value is None or not value.may_be(TENSORS | UNKNOWN):
+    if statement.value is None:
+        return
+    if value.may_be(CONTAINER) and value.objs and isinstance(target, ir.Name):
+        _rebuilt(frame, state, statement, target, value)
+        return
+    if not value.may_be(TENSORS | UNKNOWN):
         return
     shown = text(target, 200)
     direct = mentions(statement.value, shown)
@@ -77,6 +83,35 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
         return
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
     _note(frame, state, found, how, value, rest, statement.at, text(target), text(statement.value))
+
+
+def _rebuilt(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Name, value: V) -> None:
+    """``xs = xs + [x]`` and ``xs = (*xs, x)``: a container that grows by being rebuilt."""
+    expr = statement.value
+    added: list[ir.Expr] = []
+    if isinstance(expr, ir.Binary) and expr.op == "+" and isinstance(expr.left, ir.Name) and expr.left.id == target.id:
+        added = list(expr.right.elements) if isinstance(expr.right, ir.Display) else []
+    elif isinstance(expr, ir.Display):
+        olds = [item for item in expr.elements if isinstance(item, ir.Starred) and isinstance(item.value, ir.Name) and item.value.id == target.id]
+        added = [item for item in expr.elements if item not in olds] if olds else []
+    for item in added:
+        from memlint.flow.evaluate import evaluate
+
+        inner = deep(frame, state, evaluate(frame, state, item))
+        made = note_store(frame, state, "retain", "append", ("var", target.id), "local", target.id, inner, statement.at, text(item))
+        if made is not None:
+            made.objs = value.objs
+
+
+def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
+    """``self.buffer[i:j] = value``: the buffer takes over the graph that comes in."""
+    if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF:
+        return
+    for path in sorted(base.syms):
+        known = base.may_be(TENSORS) or (frame.function.cls is not None and len(path.steps) == 1 and frame.analyser.is_buffer(frame.function.cls, path.steps[0][1:]))
+        if known and path.steps:
+            state.sym[path] = V(TENSORS & ~TREE, value.src | {path}, bare=True, size=base.size, device=base.device)
+            note_carry(frame, state, "update", path, "buffer", text(target.value), state.sym[path], value, frame_at(frame), text(target.value))
 
 
 def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
@@ -100,6 +135,8 @@ def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) ->
             return "cat", value
         if name in _AVERAGES:
             return "average", value
+        if name in ("add", "sub"):
+            return "add", value
         return "call", value
     return "call", value
 

@@ -16,7 +16,7 @@ _SPREADERS = frozenset({"extend", "extendleft"})
 
 def is_mutator(name: str, args: list[V]) -> bool:
     """Whether a method of this name on an unknown object stores its argument in a container."""
-    return (name in _ADDERS or name in _SPREADERS) and len(args) in (1, 2)
+    return (name in _ADDERS or name in _SPREADERS or (name == "setdefault" and len(args) == 2)) and len(args) in (1, 2)
 
 
 def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
@@ -74,7 +74,8 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             for path in receiver.syms:
                 place_path = path.then("[]")
                 state.sym[place_path] = join(state.sym.get(place_path, NOTHING), args[1])
-        return elements_of(frame, state, receiver) if receiver.objs or receiver.syms else found
+        inside = elements_of(frame, state, receiver) if receiver.objs or receiver.syms else found
+        return inside.but(syms=inside.syms | {path.then("[]") for path in receiver.syms})
     if name == "values":
         return make(frame, state, (expr.at, "values"), "list", elements_of(frame, state, receiver))
     if name == "items":

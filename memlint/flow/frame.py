@@ -34,6 +34,8 @@ class LoopFrame:
     continues: list[State] = field(default_factory=list)
     #: names bound in the body
     bound: frozenset[str] = frozenset()
+    #: names that count the rounds: the target of range, the first target of enumerate
+    counters: frozenset[str] = frozenset()
     body: tuple[ir.Stmt, ...] = ()
 
 
@@ -68,6 +70,8 @@ class Store:
     #: what came in, for a carry
     incoming: V | None = None
     depth: int = 0
+    #: objects that the place is rebuilt into
+    objs: Sources = EMPTY
 
 
 @dataclass
@@ -134,6 +138,8 @@ class Frame:
         self.spent = 0
         self.cut_short = False
         self.handlers: list[list[State]] = []
+        #: the tests of the ifs around the current point
+        self.tests: list[ir.Expr] = []
         self.depth = 0
         self.statement: ir.Stmt | None = None
         self.hook: Hook | None = None

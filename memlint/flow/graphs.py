@@ -48,6 +48,20 @@ class Graphs:
         self.nodes[key] = node
         return key
 
+    def settle(self) -> None:
+        """Draw the conclusion of each backward: where one unknown call is the only thing that can have brought the
+        graph in, that call did (the model, in ``criterion(model(x), y).backward()``)."""
+        for evidence in self.evidence:
+            reached = self.closure(evidence)
+            nodes = {item: node for item in reached if (node := self.nodes.get(item)) is not None}
+            if any(node.definite for node in nodes.values()):
+                continue
+            unknown = {item for item, node in nodes.items() if node.unknown}
+            roots = [item for item in unknown if not (self.closure(nodes[item].parents) & unknown)]
+            if len(roots) == 1:
+                nodes[roots[0]].definite = True
+                nodes[roots[0]].model = True
+
     def closure(self, sources: Iterable[Source]) -> Sources:
         """The sources and all their ancestors."""
         seen: set[Source] = set()

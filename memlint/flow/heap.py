@@ -271,7 +271,7 @@ def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
     found = V(value.kinds & ~CONTAINER, value.src, bare=value.bare, size=value.size, device=value.device, syms=value.syms, store=value.store)
     for key in value.objs:
         obj = state.heap.get(key)
-        if obj is not None and obj.kind != "instance":
+        if obj is not None:
             for part in (*obj.fields.values(), obj.elem):
                 found = join(found, deep(frame, state, part, depth - 1))
     return found

@@ -56,10 +56,12 @@ def run(frame: Frame, state: State, *, backward: bool = False) -> None:
         final = join_states(final, at)
     frame.result = result
     frame.exit = final
+    frame.graphs.settle()
     if final is None:
         return
     if backward:
         frame.backward(final, _loss_of(frame, final, result), 0)
+        frame.graphs.settle()
     end_iteration(frame, final, None)
 
 
@@ -225,7 +227,6 @@ def write_item(frame: Frame, state: State, base: V, index: V, value: V, target: 
     """``base[index] = value``"""
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     inner = deep(frame, state, value)
-    constant = name is not None or isinstance(target.index, ir.Slice)
     for key in base.objs:
         obj = state.heap.get(key)
         if obj is None:
@@ -236,21 +237,24 @@ def write_item(frame: Frame, state: State, base: V, index: V, value: V, target: 
             state.heap[key] = obj.with_field(name, value)
         else:
             state.heap[key] = obj.with_elem(join(obj.elem, value))
-        if not constant and not by_carry and grows(index) and not obj.bounded:
+        if not by_carry and grows(frame, target.index) and not obj.bounded:
             note_store(frame, state, "retain", "key", key, "local", text(target.value), inner, frame_at(frame), text(target))
     for path in base.syms:
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
         state.sym[place] = value if step != "[]" else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
-        if not constant and not by_carry and grows(index) and not base.may_be(TENSORS):
+        if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):
             note_store(frame, state, "retain", "key", path, kind_of(path), text(target.value), inner, frame_at(frame), text(target))
     if base.kinds & TENSORS:
         _write_slice(frame, state, base, value, target)
+    carry.written(frame, state, base, value, target)
 
 
-def grows(index: V) -> bool:
-    """Whether a new key may come with each iteration: a constant key is overwritten, an unknown one is no evidence."""
-    return index.const is None and index.is_only(DATA) and False
+def grows(frame: Frame, index: ir.Expr) -> bool:
+    """Whether a new key comes with each iteration: the index is a loop's own counter. Other keys may come again."""
+    if not isinstance(index, ir.Name):
+        return False
+    return any(index.id in loop.counters for loop in frame.loops if loop.counts)
 
 
 def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
@@ -366,8 +370,10 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     other = state.copy()
     narrow(frame, state, statement.test, True)
     narrow(frame, other, statement.test, False)
+    frame.tests.append(statement.test)
     end = block(frame, state, statement.body) if constant is not False else None
     orelse = block(frame, other, statement.orelse) if constant is not True else None
+    frame.tests.pop()
     return join_states(end, orelse)
 
 

@@ -10,7 +10,9 @@ from memlint.flow.evaluation import model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.program import Function
+from memlint.flow.apply import takes_activations
 from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.stores import FEW
 from memlint.flow.values import ACCELERATOR, CPU, Path, Source, V
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
 
 def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
     loop = _loop_of(analyser, frame, store)
-    if loop is None or not store.ended:
+    if loop is None or not store.ended or store.cleared == FEW:
         return
     if _in_forward(analyser, frame) and store.local:
         return
@@ -96,11 +98,14 @@ def _in_forward(analyser: Analyser, frame: Frame) -> bool:
 
 def _value(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
     own = {store.place} if isinstance(store.place, Path) else set()
+    layered = isinstance(store.place, Path) and takes_activations(analyser, frame)
     sources = frozenset(source for source in value.src if source not in own)
     grad_off = not analyser_grad(analyser, frame, store.grad) & ON
 
     def symbol(path: Path) -> bool | None:
-        return False if path in own else None
+        if path in own:
+            return False
+        return True if layered and path.root.startswith("p:") and path.root != f"p:{_self_name(frame.function)}" else None
 
     attached, by_backward = frame.graphs.attached(sources, symbol)
     if attached == "yes" and _ambient_only(frame, sources) and not analyser_grad(analyser, frame, AMBIENT) & ON:
@@ -170,7 +175,7 @@ def marks_of(frame: Frame, store: Store) -> set[Source]:
     if isinstance(place, Path):
         return {place, place.then("[]")} if store.kind == "retain" else {place}
     if store.kind == "retain":
-        return {("elem", place)}
+        return {("elem", place), *(("elem", key) for key in store.objs)}
     kind, name = place  # type: ignore[misc]
     mark = name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
     return {("prev", loop, mark) for loop in store.loops}
@@ -179,9 +184,13 @@ def marks_of(frame: Frame, store: Store) -> set[Source]:
 def _needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
     """Whether the graph that the place keeps is wanted: it reaches a backward, or leaves to where nobody can follow."""
     marks = marks_of(frame, store)
-    for reached, _, _ in frame.backwards:
-        if marks & reached:
+    inside = store.loop.id if store.loop is not None else None
+    for reached, loops, _ in frame.backwards:
+        # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
+        if marks & reached and (inside not in loops or store.freed == "some"):
             return True
+    if store.freed in ("yes", "some"):
+        return False
     if isinstance(store.place, Path):
         return _needed_elsewhere(analyser, frame, store)
     if marks & frame.escaped:

@@ -29,8 +29,21 @@ def describe(
         over = "epochs"
     elif called.rsplit(".", 1)[-1] in ("range", "trange"):
         over = "range"
+    counters = _counters(iterable, target, called)
     loop = Loop("for", over, "epoch" if over == "epochs" else "iteration", trips, shown, frame.site(at))  # type: ignore[arg-type]
-    return LoopFrame(("loop", at), loop, over != "modules" and not few(source, state, trips) and not literal_display(iterable))
+    made = LoopFrame(("loop", at), loop, over != "modules" and not few(source, state, trips) and not literal_display(iterable))
+    made.counters = counters
+    return made
+
+
+def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]:
+    """The names that take a new number in each round."""
+    name = called.rsplit(".", 1)[-1]
+    if name in ("range", "trange", "count") and isinstance(target, ir.Name):
+        return frozenset((target.id,))
+    if name in ("enumerate",) and isinstance(target, ir.Display) and target.elements and isinstance(target.elements[0], ir.Name):
+        return frozenset((target.elements[0].id,))
+    return frozenset()
 
 
 def few(source: V, state: State, trips: int | None) -> bool:

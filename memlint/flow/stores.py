@@ -6,7 +6,9 @@ from memlint.flow.events import Step
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.state import State
+from memlint.flow.syntax import walk_expression
 from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join
+from memlint.ir import nodes as ir
 
 
 def store_value(frame: Frame, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str) -> None:
@@ -143,7 +145,12 @@ def note_cat(frame: Frame, state: State, place: Source, place_kind: str, place_t
 
 def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     """The places are emptied or overwritten: what this iteration stored there is gone on this path."""
+    few = resets_soon(frame)
     gone = {key for key in state.pending if frame.stores[key].place in places}
+    if few:
+        for store in frame.stores.values():
+            if store.place in places and store.loop is not None and store.loop in frame.loops:
+                store.cleared = FEW
     if not gone:
         # emptied before this iteration's store: what earlier iterations kept is dropped here
         for store in frame.stores.values():
@@ -153,6 +160,24 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     for key in gone:
         frame.stores[key].cleared = frame.stores[key].cleared or "cleared on some paths"
     state.pending -= gone
+
+
+#: a reset after a literal number of iterations that is no growth worth a word
+FEW = "few"
+MAX_PERIOD = 16
+
+
+def resets_soon(frame: Frame) -> bool:
+    """Whether the current point is reached every so many iterations, a literal and small number."""
+    return any(_period(test) <= MAX_PERIOD for test in frame.tests)
+
+
+def _period(test: ir.Expr) -> int:
+    """``k`` of ``i % k == c``, else a large number."""
+    for part in walk_expression(test):
+        if isinstance(part, ir.Binary) and part.op == "%" and isinstance(part.right, ir.Const) and isinstance(part.right.value, int):
+            return part.right.value
+    return 1 << 30
 
 
 def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:

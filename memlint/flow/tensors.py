@@ -19,6 +19,7 @@ from memlint.flow.values import (
     NOTHING,
     SAMPLE,
     SCALAR,
+    SOME_SIZE,
     TENSOR,
     TENSORS,
     TREE,
@@ -112,7 +113,7 @@ def _reduce(
     over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
     if name in ("max", "min", "median") and over and args and not args[0].may_be(TENSORS):
         return values_and_indices(frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size)))
-    size = SCALAR if not over or name == "dist" else receiver.size
+    size = SCALAR if not over or name == "dist" else SAMPLE if receiver.size == SOME_SIZE else receiver.size
     certain = receiver.may_be(TENSORS)
     return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)
 
