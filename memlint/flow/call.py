@@ -26,7 +26,9 @@ from memlint.flow.values import (
     NONE_VALUE,
     NOTHING,
     OPTIMIZER,
+    SCALAR,
     SOME_SIZE,
+    TENSOR,
     TENSORS,
     TREE,
     UNKNOWN,
@@ -150,10 +152,17 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
         parents |= inner.src
         leave(frame, value, inner)
     symbol = next(iter(sorted(callee.syms)), None)
+    guess = is_loss(expr.func) and not isinstance(frame.statement, ir.ExprStmt)
     src = frame.record(
-        state, expr.at, expr.at, text(expr), parents, unknown=True, callee=symbol,
+        state, expr.at, expr.at, text(expr), parents, unknown=not guess, callee=symbol, guess=guess,
     )
-    return V(UNKNOWN, src)
+    return V(TENSOR, src, size=SCALAR) if guess and src else V(UNKNOWN, src)
+
+
+def is_loss(func: ir.Expr) -> bool:
+    """Whether a callee that cannot be resolved is called as losses are: its result has its arguments' graph."""
+    name = dotted(func).rsplit(".", 1)[-1].lower()
+    return "criterion" in name or name in ("loss", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct") or name.endswith(("_loss", "loss_fn"))
 
 
 def leave(frame: Frame, value: V, inner: V) -> None:

@@ -120,8 +120,10 @@ def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) ->
     while isinstance(inner, ir.Call) and isinstance(inner.func, ir.Attr) and not inner.args and not isinstance(inner.func.value, ir.Name):
         inner = inner.func.value
     if isinstance(inner, ir.Binary) and inner.op in ("+", "-"):
-        if any(isinstance(side, ir.Name | ir.Attr | ir.Subscript) and text(side, 200) == shown for side in (inner.left, inner.right)):
-            return "add", value
+        for position, side in enumerate((inner.left, inner.right)):
+            if isinstance(side, ir.Name | ir.Attr | ir.Subscript) and text(side, 200) == shown:
+                pair = frame.operands.get(inner.at)
+                return "add", value if pair is None else pair[1 - position]
         if any(isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)):
             return "average", value
         if _leftmost(inner, shown):

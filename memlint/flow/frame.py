@@ -70,6 +70,8 @@ class Store:
     #: what came in, for a carry
     incoming: V | None = None
     depth: int = 0
+    #: part of its graph is freed on every path, so that no backward can run through it again
+    dead: bool = False
     #: objects that the place is rebuilt into
     objs: Sources = EMPTY
 
@@ -140,6 +142,10 @@ class Frame:
         self.handlers: list[list[State]] = []
         #: the tests of the ifs around the current point
         self.tests: list[ir.Expr] = []
+        #: containers that are made every few rounds, by a literal period
+        self.made_soon: set[Source] = set()
+        #: the operands of binary operations, as last evaluated
+        self.operands: dict[int, tuple[V, V]] = {}
         self.depth = 0
         self.statement: ir.Stmt | None = None
         self.hook: Hook | None = None
@@ -165,13 +171,14 @@ class Frame:
     def record(
         self, state: State, key: Source, at: int, what: str, parents: Sources, *, definite: bool = False,
         unknown: bool = False, callee: Path | None = None, via: tuple[Any, ...] = (), model: bool = False,
+        guess: bool = False,
     ) -> Sources:
         """Record an operation under the state's grad mode; the sources of its result."""
         if state.grad == OFF:
             return EMPTY
         ambient = not state.grad & ON and bool(state.grad & AMBIENT)
         self.graphs.record(
-            key, Node(at, what, definite, unknown, ambient, parents, callee, via, model)
+            key, Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess)
         )
         one = frozenset((key,))
         state.freed_must -= one

@@ -29,6 +29,14 @@ class Node:
     via: tuple[Any, ...] = ()
     #: the grad mode was on for certain on some path
     model: bool = False
+    #: attached if a parent is, as the callee's use suggests, though it cannot be resolved
+    guess: bool = False
+
+
+def _part_of(item: Source, root: Source) -> bool:
+    """Whether a node is a part (an item, an attribute) of another node's result."""
+    head = root if isinstance(root, tuple) else (root,)
+    return isinstance(item, tuple) and len(item) > len(head) and item[: len(head)] == head and isinstance(item[-1], str)
 
 
 @dataclass
@@ -61,6 +69,16 @@ class Graphs:
             if len(roots) == 1:
                 nodes[roots[0]].definite = True
                 nodes[roots[0]].model = True
+                self._settle_parts(roots[0], evidence, nodes)
+
+    def _settle_parts(self, root: Source, evidence: Sources, nodes: dict[Any, Node]) -> None:
+        """Where the loss was computed from the result itself, that is a tensor, and its parts are views of it."""
+        whole = root in evidence or any(root in node.parents and not _part_of(item, root) for item, node in nodes.items())
+        if not whole:
+            return
+        for item, node in self.nodes.items():
+            if _part_of(item, root):
+                node.definite = True
 
     def closure(self, sources: Iterable[Source]) -> Sources:
         """The sources and all their ancestors."""

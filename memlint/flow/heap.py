@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.ops import batch_tree, cut
+from memlint.flow.periods import resets_soon
 from memlint.flow.program import Class, Function
 from memlint.flow.state import Obj, State
 from memlint.flow.syntax import text
@@ -48,6 +49,8 @@ def make(
     """A new container."""
     state.heap[key] = Obj(kind, elem, fields, frame.loop_ids, bounded, text=shown)
     state.fresh |= {key}
+    if resets_soon(frame):
+        frame.made_soon.add(key)
     return V(CONTAINER, objs=frozenset((key,)))
 
 

@@ -238,16 +238,25 @@ def write_item(frame: Frame, state: State, base: V, index: V, value: V, target: 
         else:
             state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not by_carry and grows(frame, target.index) and not obj.bounded:
-            note_store(frame, state, "retain", "key", key, "local", text(target.value), inner, frame_at(frame), text(target))
+            _note_key(frame, state, key, "local", ("elem", key), inner, target)
     for path in base.syms:
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
         state.sym[place] = value if step != "[]" else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
         if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):
-            note_store(frame, state, "retain", "key", path, kind_of(path), text(target.value), inner, frame_at(frame), text(target))
+            _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
     if base.kinds & TENSORS:
         _write_slice(frame, state, base, value, target)
     carry.written(frame, state, base, value, target)
+
+
+def _note_key(frame: Frame, state: State, place: Source, kind: str, mark: Source, value: V, target: ir.Subscript) -> None:
+    """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
+    if mark in frame.graphs.closure(value.src):
+        return
+    statement = frame.statement
+    shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
+    note_store(frame, state, "retain", "key", place, kind, text(target.value), value, frame_at(frame), shown)
 
 
 def grows(frame: Frame, index: ir.Expr) -> bool:
@@ -489,12 +498,12 @@ def _loop(
         frame.loops.append(loop)
         started = enter(inner)
         end = block(frame, started, body)
+        # each path by itself: a round that is skipped neither stores nor frees
+        for one in (end, *loop.continues, *loop.breaks):
+            if one is not None:
+                end_iteration(frame, one, loop)
         for one in loop.continues:
             end = join_states(end, one)
-        if end is not None:
-            end_iteration(frame, end, loop)
-        for one in loop.breaks:
-            end_iteration(frame, one, loop)
         frame.loops.pop()
         again = join_states(head, end)
         assert again is not None

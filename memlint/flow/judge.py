@@ -12,7 +12,7 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.program import Function
 from memlint.flow.apply import takes_activations
 from memlint.flow.state import AMBIENT, OFF, ON
-from memlint.flow.stores import FEW
+from memlint.flow.periods import FEW
 from memlint.flow.values import ACCELERATOR, CPU, Path, Source, V
 
 if TYPE_CHECKING:
@@ -143,7 +143,11 @@ def _device(value: V) -> Device:
 
 
 def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:
-    return "high"
+    """A graph that an unresolved loss is taken to pass on is less certain, unless a backward proves it."""
+    if any(evidence <= sources for evidence in frame.graphs.evidence if evidence):
+        return "high"
+    guessed = any((node := frame.graphs.nodes.get(item)) is not None and node.guess for item in sources)
+    return "medium" if guessed else "high"
 
 
 def _origin(frame: Frame, sources: frozenset[Source]) -> tuple[Step, ...]:
@@ -189,7 +193,7 @@ def _needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
         # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
         if marks & reached and (inside not in loops or store.freed == "some"):
             return True
-    if store.freed in ("yes", "some"):
+    if store.freed in ("yes", "some") or store.dead:
         return False
     if isinstance(store.place, Path):
         return _needed_elsewhere(analyser, frame, store)

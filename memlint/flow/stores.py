@@ -6,9 +6,8 @@ from memlint.flow.events import Step
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.state import State
-from memlint.flow.syntax import walk_expression
+from memlint.flow.periods import FEW, resets_soon
 from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join
-from memlint.ir import nodes as ir
 
 
 def store_value(frame: Frame, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str) -> None:
@@ -73,7 +72,7 @@ def note_store(
         local=local, grad=state.grad,
     )
     if survives:
-        store.cleared = "made anew on some paths"
+        store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
     if old is not None:
         store.cleared = store.cleared or old.cleared
         store.freed, store.ended = old.freed, old.ended
@@ -162,24 +161,6 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     state.pending -= gone
 
 
-#: a reset after a literal number of iterations that is no growth worth a word
-FEW = "few"
-MAX_PERIOD = 16
-
-
-def resets_soon(frame: Frame) -> bool:
-    """Whether the current point is reached every so many iterations, a literal and small number."""
-    return any(_period(test) <= MAX_PERIOD for test in frame.tests)
-
-
-def _period(test: ir.Expr) -> int:
-    """``k`` of ``i % k == c``, else a large number."""
-    for part in walk_expression(test):
-        if isinstance(part, ir.Binary) and part.op == "%" and isinstance(part.right, ir.Const) and isinstance(part.right.value, int):
-            return part.right.value
-    return 1 << 30
-
-
 def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
     """Judge the iteration's stores at its end: is the graph freed, is the place still there?"""
     reachable: frozenset[Source] | None = None
@@ -194,6 +175,9 @@ def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
                 continue
         store.ended = True
         fate = fate_of(frame, state, (store.incoming or store.value).src)
+        reached = frame.graphs.closure((store.incoming or store.value).src)
+        if any(item in state.freed_must for item in reached if item in frame.graphs.nodes):
+            store.dead = True
         if fate:
             store.freed = fate if store.freed in ("", fate) else "some"
 

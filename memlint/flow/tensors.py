@@ -161,9 +161,15 @@ def _overwrite(
         if not copied:
             note_carry(frame, state, how, ("var", base.id), "local", shown, result.but(src=result.src | old.src), incoming, expr.at, argument)
         return
-    if isinstance(base, ir.Call) and receiver.kinds & UNKNOWN and frame.loops:
+    if isinstance(base, ir.Call) and frame.loops and _looks_up(base):
         place = Path(f"x:{shown}")
         note_carry(frame, state, how, place, "foreign", shown, result.but(src=result.src | {place}), incoming, expr.at, argument)
+
+
+def _looks_up(call: ir.Call) -> bool:
+    """``stats.get("loss")``: a method that finds by a literal key what is there already."""
+    literal = all(isinstance(arg, ir.Const) for arg in call.args) and bool(call.args)
+    return literal and isinstance(call.func, ir.Attr) and not knowledge.methods().knows(call.func.name)
 
 
 def _is_buffer(frame: Frame, path: Path) -> bool:
