@@ -24,7 +24,7 @@ def silence(
     ``ran``: the codes that could have been found in this file; a comment for another one is not called
     unused. ``whole``: the file was analysed to its end.
     """
-    comments = read(text)
+    comments = read(text, ours_only=not raws)
     if not comments.suppressions and not comments.malformed:
         return raws
     codes = {one: _codes(one, rooms) for one in comments.suppressions}
