@@ -7,7 +7,7 @@ from typing import Any
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import Node
-from memlint.flow.heap import deep, element, make, read_attribute, read_symbol
+from memlint.flow.heap import deep, elements_of, make, read_attribute, read_symbol
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
 from memlint.flow.stores import fate_of, forget, note_carry, note_store
 from memlint.flow.syntax import text
@@ -60,7 +60,7 @@ class Application:
             if step.startswith("."):
                 value = read_attribute(self.frame, self.before, value, step[1:], None)
             elif step == "[]":
-                value = element(self.frame, self.before, value, self.at)
+                value = elements_of(self.frame, self.before, value)
             else:
                 value = self._member(value, step[1:-1])
         return value

@@ -364,8 +364,7 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
         frame.stores[key].guessed = True
     merged = join_states(state, after)
     assert merged is not None
-    for slot in State.__slots__:
-        setattr(state, slot, getattr(merged, slot))
+    state.take(merged)
     return found
 
 
@@ -448,6 +447,10 @@ def call_function(
     """Call a project function through its summary."""
     from memlint.flow.apply import apply
 
+    if function.cls is not None and is_abstract(function):
+        overriding = frame.analyser.program.overrides(function.cls, function.name)
+        if overriding:
+            return _call_overrides(frame, state, overriding, args, words, at, expr)
     bound = bind(frame, state, function, args, words)
     summary = frame.analyser.summary(function)
     record = CallRecord(function.key, at, state.grad, bound, NOTHING, frame.loop_ids, any(loop.counts for loop in frame.loops), dict(state.modes))
@@ -461,6 +464,34 @@ def call_function(
     result = apply(frame, state, summary, bound, at, expr)
     record.result = result
     return result
+
+
+def is_abstract(function: Function) -> bool:
+    """Whether a method is there to be overridden: its body does nothing, or raises NotImplementedError."""
+    if "abstractmethod" in function.decorator_names:
+        return True
+    body = [item for item in function.body if not (isinstance(item, ir.ExprStmt) and isinstance(item.value, ir.Const))]
+    if len(body) > 1 or not body:
+        return not body
+    only = body[0]
+    if isinstance(only, ir.Raise) and only.exc is not None:
+        raised = only.exc.func if isinstance(only.exc, ir.Call) else only.exc
+        return dotted(raised).endswith("NotImplementedError")
+    return isinstance(only, ir.Jump)
+
+
+def _call_overrides(
+    frame: Frame, state: State, functions: list[Function], args: Args, words: Words, at: int, expr: ir.Call | None
+) -> V:
+    """A call of an abstract method may mean any of its overrides."""
+    found, after = NOTHING, None
+    for function in functions:
+        inner = state.copy()
+        found = join(found, call_function(frame, inner, function, args, words, at, expr))
+        after = join_states(after, inner)
+    if after is not None:
+        state.take(after)
+    return found
 
 
 def bind(frame: Frame, state: State, function: Function, args: Args, words: Words) -> dict[str, V]:

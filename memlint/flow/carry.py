@@ -62,8 +62,9 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     if statement.value is None:
         return
     if value.may_be(CONTAINER) and value.objs and isinstance(target, ir.Name):
-        _rebuilt(frame, state, statement, target, value)
-        return
+        if _rebuilt(frame, state, statement, target, value):
+            return
+        value = deep(frame, state, value)
     if not value.may_be(TENSORS | UNKNOWN):
         return
     shown = text(target, 200)
@@ -85,7 +86,7 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     _note(frame, state, found, how, value, rest, statement.at, text(target), text(statement.value))
 
 
-def _rebuilt(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Name, value: V) -> None:
+def _rebuilt(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Name, value: V) -> bool:
     """``xs = xs + [x]`` and ``xs = (*xs, x)``: a container that grows by being rebuilt."""
     expr = statement.value
     added: list[ir.Expr] = []
@@ -101,6 +102,7 @@ def _rebuilt(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
         made = note_store(frame, state, "retain", "append", ("var", target.id), "local", target.id, inner, statement.at, text(item))
         if made is not None:
             made.objs = value.objs
+    return bool(added)
 
 
 def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:

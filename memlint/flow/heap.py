@@ -269,7 +269,12 @@ def frame_at(frame: Frame) -> int:
 
 def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
     """The join of all tensors in a value: what a place keeps alive that keeps the value."""
-    if depth == 0 or not value.objs:
+    if depth == 0:
+        return value
+    if value.kinds & CONTAINER and value.syms and not value.objs:
+        inner = join_all(read_symbol(frame, state, path.then("[]")) for path in value.syms)
+        return join(value.but(kinds=value.kinds & ~CONTAINER, syms=frozenset()), inner) if value.kinds & ~CONTAINER else inner
+    if not value.objs:
         return value
     found = V(value.kinds & ~CONTAINER, value.src, bare=value.bare, size=value.size, device=value.device, syms=value.syms, store=value.store)
     for key in value.objs:

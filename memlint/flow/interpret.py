@@ -491,6 +491,8 @@ def _loop(
         inner.pending = outer_pending
         for name in loop.bound:
             value = inner.env.get(name)
+            if value is not None and value.objs:
+                _mark_members(inner, value, ("prev", loop.id, name))
             if value is not None and not value.is_only(MODULE | OPTIMIZER | LOADER | CALLABLE | CONTAINER | NONE):
                 inner.env[name] = value.but(src=value.src | {("prev", loop.id, name)})
         mark_previous(inner, loop.id)
@@ -515,12 +517,26 @@ def _loop(
     return join_states(head, end) if maybe_zero else end
 
 
+def _mark_members(state: State, value: V, mark: Source) -> None:
+    """Mark the members of a tuple or list that a name held when the round began (a recurrent state of several tensors)."""
+    for key in value.objs:
+        obj = state.heap.get(key)
+        if obj is None or obj.kind not in ("tuple", "list"):
+            continue
+        fields = {name: item.but(src=item.src | {mark}) if item.kinds & (TENSORS | UNKNOWN | DATA) else item for name, item in obj.fields.items()}
+        elem = obj.elem.but(src=obj.elem.src | {mark}) if obj.elem.kinds & (TENSORS | UNKNOWN) else obj.elem
+        state.heap[key] = Obj(obj.kind, elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
+
+
 def mark_previous(state: State, loop: Source) -> None:
     """Mark what attributes and members hold as the previous iteration's."""
     for path, value in state.sym.items():
         if value.kinds & (TENSORS | UNKNOWN | DATA):
             state.sym[path] = value.but(src=value.src | {("prev", loop, path)})
     for key, obj in state.heap.items():
+        if obj.elem.kinds & (TENSORS | UNKNOWN) and obj.elem.src:
+            obj = obj.with_elem(obj.elem.but(src=obj.elem.src | {("prev", loop, (key, ""))}))
+            state.heap[key] = obj
         if obj.kind in ("instance", "dict") and obj.fields:
             fields = {
                 name: value.but(src=value.src | {("prev", loop, (key, name))}) if value.kinds & (TENSORS | UNKNOWN | DATA) else value

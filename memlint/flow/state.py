@@ -91,6 +91,11 @@ class State:
         new.modes = self.modes.copy()
         return new
 
+    def take(self, other: State) -> None:
+        """Become the other state."""
+        for slot in State.__slots__:
+            setattr(self, slot, getattr(other, slot))
+
     def same(self, other: State) -> bool:
         return (
             self.env == other.env

@@ -111,6 +111,8 @@ def note_carry(
     """Remember that a place was rebuilt from its own previous value."""
     reached = frame.graphs.closure(value.src)
     loop = carried_by(frame, place, reached)
+    if isinstance(place, Path) and place.root.startswith("x:"):
+        loop = frame.innermost(())
     if loop is None and not (isinstance(place, Path) and place in reached):
         return None
     own = own_sources(frame, place)
@@ -173,6 +175,8 @@ def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
                 reachable = _reachable(state)
             if store.place not in reachable:
                 continue
+        if store.kind == "carry" and not _still_there(frame, state, store.place):
+            continue
         store.ended = True
         fate = fate_of(frame, state, (store.incoming or store.value).src)
         reached = frame.graphs.closure((store.incoming or store.value).src)
@@ -180,6 +184,21 @@ def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
             store.dead = True
         if fate:
             store.freed = fate if store.freed in ("", fate) else "some"
+
+
+def _still_there(frame: Frame, state: State, place: Source) -> bool:
+    """Whether the place ends the round with a graph that the next round can build on."""
+    if isinstance(place, Path):
+        value = state.sym.get(place)
+    else:
+        key, step = place  # type: ignore[misc]
+        obj = None if key == "var" else state.heap.get(key)
+        value = state.env.get(step) if key == "var" else None
+        if obj is not None:
+            value = obj.fields.get(step.lstrip(".").strip("[]"), obj.elem)
+    if value is None:
+        return True
+    return any(item in frame.graphs.nodes or isinstance(item, Path) for item in deep(frame, state, value).src)
 
 
 def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> str:
