@@ -49,38 +49,23 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
     equal length the ignored one. Raises ConfigError for a word that means no rule, and for an empty choice.
     """
     where = str(config.file)
-    chosen: set[str] = set(rooms)
-    exact: set[str] = set()
+    chosen, exact = set(rooms), set[str]()
+    layers: list[tuple[Config | Overrides, str, str, str]] = [(overrides, "--select", "--extend-select", "--ignore")]
     if overrides.select is None:
-        chosen = _layer(
-            rooms,
+        layers.insert(0, (config, f"{where}: `select`", f"{where}: `extend-select`", f"{where}: `ignore`"))
+    for layer, select, extend, ignore in layers:
+        chosen = _chosen(
             chosen,
-            None if config.select is None else _meant(rooms, config.select, f"{where}: `select`"),
-            _meant(rooms, config.extend_select, f"{where}: `extend-select`"),
-            _meant(rooms, config.ignore, f"{where}: `ignore`"),
+            None if layer.select is None else _meant(rooms, layer.select, select),
+            _meant(rooms, layer.extend_select, extend),
+            _ignored(rooms, layer.ignore, ignore),
         )
-        exact |= _exact(rooms, (*(config.select or ()), *config.extend_select))
-    cli_select = None if overrides.select is None else _meant(rooms, overrides.select, "--select")
-    chosen = _layer(
-        rooms,
-        chosen,
-        cli_select,
-        _meant(rooms, overrides.extend_select, "--extend-select"),
-        _meant(rooms, overrides.ignore, "--ignore"),
-    )
-    exact |= _exact(rooms, (*(overrides.select or ()), *overrides.extend_select))
-    preview = overrides.preview or config.preview
-    left_out = {code for code in chosen if rooms[code].meta.preview and not preview}
-    enabled = chosen - left_out
-    if not enabled:
-        hint = " (preview rules need --preview)" if left_out else ""
-        raise ConfigError(f"no rule is selected{hint}")
-    notices = tuple(
-        f"{code} [{rooms[code].meta.name}] is a preview rule and does not run without --preview"
-        for code in sorted(left_out & exact)
-    )
+        exact |= _exact(rooms, (*(layer.select or ()), *layer.extend_select))
+    left_out = {code for code in chosen if rooms[code].meta.preview and not (overrides.preview or config.preview)}
+    if chosen == left_out:
+        raise ConfigError("no rule is selected" + (" (preview rules need --preview)" if left_out else ""))
     return Selection(
-        enabled=frozenset(enabled | {ALWAYS}),
+        enabled=frozenset(chosen - left_out | {ALWAYS}),
         severity={
             code: severity
             for word, severity in config.severity.items()
@@ -88,10 +73,13 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
         },
         min_confidence=overrides.min_confidence or config.min_confidence,
         per_file_ignores=tuple(
-            (one, frozenset(_meant(rooms, one.codes, f"{where}: `per-file-ignores`")))
+            (one, frozenset(_ignored(rooms, one.codes, f"{where}: `per-file-ignores`")) - {ALWAYS})
             for one in config.per_file_ignores
         ),
-        notices=notices,
+        notices=tuple(
+            f"{code} [{rooms[code].meta.name}] is a preview rule and does not run without --preview"
+            for code in sorted(left_out & exact)
+        ),
     )
 
 
@@ -122,27 +110,29 @@ def _meant(rooms: Mapping[str, Room], words: Iterable[str], where: str) -> dict[
     lengths: dict[str, int] = {}
     for word in words:
         codes = resolve(rooms, word, where)
-        if where.endswith(("ignore", "ignore`", "ignores`")) and codes == (ALWAYS,):
-            raise ConfigError(f"{where}: {ALWAYS} cannot be ignored; exclude the file instead")
+        length = 0 if word.upper() == "ALL" else len(word) if len(codes) > 1 else len(codes[0])
         for code in codes:
-            length = len(code) if len(codes) == 1 else len(word)
-            lengths[code] = max(lengths.get(code, 0), 0 if word.upper() == "ALL" else length)
+            lengths[code] = max(lengths.get(code, 0), length)
     return lengths
 
 
-def _layer(
-    rooms: Mapping[str, Room],
-    before: set[str],
-    select: dict[str, int] | None,
-    extend: dict[str, int],
-    ignore: dict[str, int],
+def _ignored(rooms: Mapping[str, Room], words: Sequence[str], where: str) -> dict[str, int]:
+    """As `_meant`. Raises ConfigError where a rule is named that always runs."""
+    if ALWAYS in _exact(rooms, words, where):
+        raise ConfigError(f"{where}: {ALWAYS} cannot be ignored; exclude the file instead")
+    return _meant(rooms, words, where)
+
+
+def _chosen(
+    before: Iterable[str], select: Mapping[str, int] | None, extend: Mapping[str, int], ignore: Mapping[str, int]
 ) -> set[str]:
+    """The codes after one layer of choices: the longer word wins, and at equal length the ignored one."""
     base = dict.fromkeys(before, -1) if select is None else select
-    wanted = {code: max(base.get(code, -2), extend.get(code, -2)) for code in rooms}
-    return {code for code, length in wanted.items() if length > -2 and length > ignore.get(code, -2)}
+    wanted = {code: max(base.get(code, -1), extend.get(code, -1)) for code in {*base, *extend}}
+    return {code for code, length in wanted.items() if code not in ignore or length > ignore[code]}
 
 
-def _exact(rooms: Mapping[str, Room], words: Sequence[str]) -> set[str]:
+def _exact(rooms: Mapping[str, Room], words: Sequence[str], where: str = "") -> set[str]:
     """The codes that the user named one by one."""
-    found = (resolve(rooms, word, "") for word in words)
+    found = (resolve(rooms, word, where) for word in words)
     return {codes[0] for codes in found if len(codes) == 1}
