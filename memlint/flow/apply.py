@@ -48,6 +48,7 @@ class Application:
         self._objects: dict[Source, Source] = {}
         assert callee.exit is not None
         self.exit: State = callee.exit
+        self.proved = {item for evidence in callee.graphs.evidence for item in evidence if item in callee.graphs.nodes}
 
     # ---------------------------------------------------------------------------- symbols
 
@@ -64,6 +65,10 @@ class Application:
             else:
                 value = self._member(value, step[1:-1])
         return value
+
+    def graph_of(self, path: Path) -> frozenset[Source]:
+        """The graph sources of all tensors in what a symbol is here."""
+        return deep(self.frame, self.before, self.resolve(path)).src
 
     def _member(self, value: V, name: str) -> V:
         from memlint.flow.heap import read_item
@@ -152,7 +157,7 @@ class Application:
     def source(self, source: Source) -> frozenset[Source]:
         """A callee's graph source, here: at most a few nodes of our own stand for all of the callee's."""
         if isinstance(source, Path):
-            return self.resolve(source).src
+            return self.graph_of(source)
         if source in self._nodes:
             return self._nodes[source]
         graphs = self.callee.graphs
@@ -165,7 +170,7 @@ class Application:
         parents: frozenset[Source] = EMPTY
         for item in graphs.closure((source,)):
             if isinstance(item, Path):
-                parents |= self.resolve(item).src
+                parents |= self.graph_of(item)
                 continue
             node = graphs.nodes.get(item)
             if node is None:
@@ -183,7 +188,7 @@ class Application:
         if own.ambient and self.state.grad == OFF:
             self._nodes[source] = EMPTY
             return EMPTY
-        if frozenset((source,)) in graphs.evidence and definite is None:
+        if definite is None and source in self.proved:
             definite = own
         if definite is None and unknown is None and not parents:
             self._nodes[source] = EMPTY
@@ -230,12 +235,12 @@ class Application:
         for evidence in self.callee.graphs.evidence:
             self._evidence(evidence)
         for reached, _, _ in self.callee.backwards:
-            here = {mark for item in reached if isinstance(item, Path) for mark in self.resolve(item).src}
+            here = {mark for item in reached if isinstance(item, Path) for mark in self.graph_of(item)}
             if here:
                 self.frame.backwards.append((self.frame.graphs.closure(here), self.frame.loop_ids, self.frame.site(self.at)))
         for item in self.callee.escaped:
             if isinstance(item, Path):
-                self.frame.escaped |= self.frame.graphs.closure(self.resolve(item).src)
+                self.frame.escaped |= self.frame.graphs.closure(self.graph_of(item))
         for key, mode in self.exit.modes.items():
             if not isinstance(key, Path):
                 continue
@@ -325,7 +330,7 @@ class Application:
             self.state.sym[sym] = value
 
     def _free(self, path: Path, must: bool) -> None:
-        reached = self.frame.graphs.closure(self.resolve(path).src)
+        reached = self.frame.graphs.closure(self.graph_of(path))
         self.state.freed_may |= reached
         if must:
             self.state.freed_must |= reached

@@ -194,7 +194,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     if name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module") and args and not receiver.kinds & (TENSORS | MODULE):
         return args[0]
     found = NOTHING
-    if receiver.kinds & CONTAINER or (receiver.syms and containers.is_mutator(name, args)):
+    if receiver.kinds & CONTAINER or (receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)):
         found = join(found, containers.call(frame, state, expr, receiver, name, args, words))
     if receiver.kinds & TENSORS:
         found = join(found, tensors.call(frame, state, expr, receiver, name, args, words))

@@ -14,8 +14,10 @@ _ADDERS = {"append": 0, "appendleft": 0, "put": 0, "put_nowait": 0, "push": 0, "
 _SPREADERS = frozenset({"extend", "extendleft"})
 
 
-def is_mutator(name: str, args: list[V]) -> bool:
-    """Whether a method of this name on an unknown object stores its argument in a container."""
+def is_container_method(name: str, args: list[V]) -> bool:
+    """Whether a method of this name on an unknown object is a container's: it stores its argument, or lists members."""
+    if name in ("items", "values", "keys") and not args:
+        return True
     return (name in _ADDERS or name in _SPREADERS or (name == "setdefault" and len(args) == 2)) and len(args) in (1, 2)
 
 

@@ -128,7 +128,7 @@ class Graphs:
             return "no"
         if node.definite:
             return "yes"
-        if frozenset((source,)) in self.evidence:
+        if any(source in evidence for evidence in self.evidence):
             return "yes"
         if node.unknown:
             return "unknown"

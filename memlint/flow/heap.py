@@ -281,7 +281,8 @@ def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
         obj = state.heap.get(key)
         if obj is not None:
             for part in (*obj.fields.values(), obj.elem):
-                found = join(found, deep(frame, state, part, depth - 1))
+                inner = deep(frame, state, part, depth - 1)
+                found = join(found, _marked(inner, key) if obj.kind != "instance" else inner)
     return found
 
 
