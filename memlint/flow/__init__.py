@@ -1,5 +1,19 @@
 """What the code does with memory: one abstract interpreter, summaries of functions, and events for rules."""
 
-from memlint.flow.analyse import Analysis, AnalysisOptions, analyse
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memlint.flow.analysis import Analysis, AnalysisOptions, analyse
 
 __all__ = ["Analysis", "AnalysisOptions", "analyse"]
+
+
+def __getattr__(name: str) -> Any:
+    """The analysis brings libcst with it: rules, which import only events, do not wait for that."""
+    if name not in __all__:
+        raise AttributeError(name)
+    import importlib
+
+    return getattr(importlib.import_module("memlint.flow.analysis"), name)

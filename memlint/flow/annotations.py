@@ -11,7 +11,7 @@ from memlint.flow.values import CONTAINER, DATA, INSTANCE, LOADER, MODULE, NONE,
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analyse import Analyser
+    from memlint.flow.analysis import Analyser
 
 _DATA = frozenset({"int", "float", "str", "bool", "bytes", "complex", "Path", "ndarray", "Namespace"})
 _WRAPPERS = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})

@@ -201,7 +201,10 @@ class Application:
         ambient = (definite or own).ambient and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
         via = ((self.callee.site(shown.at), shown.what), *shown.via)
         self.frame.graphs.record(
-            key, Node(self.at, text(self.expr.func) if self.expr is not None else shown.what, definite is not None, unknown is not None and definite is None, ambient, parents, None, via[:4], model)
+            key, Node(
+                self.at, text(self.expr.func) if self.expr is not None else shown.what, definite is not None,
+                unknown is not None and definite is None, ambient, parents, None, via[:4], model, own.guess, own.leaf,
+            )
         )
         one = frozenset((key,))
         self.state.freed_must -= one

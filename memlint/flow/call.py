@@ -320,7 +320,7 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
     if name in ("to", "cuda", "cpu", "half", "float", "double", "eval", "train", "requires_grad_", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
     if name in ("parameters", "named_parameters"):
-        return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", V(TREE, frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True) if state.grad != OFF else EMPTY, size=4)).objs)
+        return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", V(TREE, frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True) if state.grad != OFF else EMPTY, size=4)).objs)
     if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
         return V(MODULE)
     if name in ("state_dict", "buffers", "named_buffers"):

@@ -25,6 +25,8 @@ def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, str] 
         return path, kind_of(path)
     if isinstance(target, ir.Attr | ir.Subscript):
         base = evaluate(frame, state, target.value)
+        if isinstance(target, ir.Subscript) and not base.may_be(CONTAINER) and not _literal_key(target.index):
+            return None
         step = "." + target.name if isinstance(target, ir.Attr) else _step(frame, state, target)
         for path in sorted(base.syms):
             inner = path.then(step)
@@ -32,6 +34,11 @@ def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, str] 
         for key in base.objs:
             return (key, step), "local"
     return None
+
+
+def _literal_key(index: ir.Expr) -> bool:
+    """``d["loss"]``: what is indexed so is a dict; other subscripts of unknown values may be parts of a tensor."""
+    return isinstance(index, ir.Const) and isinstance(index.value, str)
 
 
 def _foreign(frame: Frame, name: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
-from memlint.flow.heap import elements_of, make, read_item
+from memlint.flow.heap import deep, elements_of, make, read_item
 from memlint.flow.state import State
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text
@@ -28,6 +28,10 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     place = text(func.value)
     if name in _ADDERS and len(args) > _ADDERS[name]:
         position = _ADDERS[name]
+        if name.startswith("put"):
+            # a queue hands over: somebody else takes what is put
+            frame.escaped |= frame.graphs.closure(deep(frame, state, args[position]).src)
+            return NONE_VALUE
         store_value(frame, state, receiver, name, args[position], expr.at, text(expr.args[position]), place)
         return NONE_VALUE
     if name == "add" and len(args) == 1 and not receiver.may_be(TENSORS):

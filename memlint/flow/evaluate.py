@@ -130,9 +130,19 @@ def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
 
 
 def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
+    from memlint.flow.interpret import narrow
+
     evaluate(frame, state, expr.test)
-    left = evaluate(frame, state, expr.body)
-    return join(left, evaluate(frame, state, expr.orelse))
+    yes, no = state.copy(), state.copy()
+    narrow(frame, yes, expr.test, True)
+    narrow(frame, no, expr.test, False)
+    left, right = evaluate(frame, yes, expr.body), evaluate(frame, no, expr.orelse)
+    env = state.env
+    merged = join_states(yes, no)
+    assert merged is not None
+    state.take(merged)
+    state.env = {**merged.env, **{name: value for name, value in env.items() if name in merged.env and not isinstance(expr.body, ir.Walrus)}}
+    return join(left, right)
 
 
 def _display(frame: Frame, state: State, expr: ir.Display) -> V:

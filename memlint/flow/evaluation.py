@@ -14,7 +14,7 @@ from memlint.flow.values import MODULE, Path, Source
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analyse import Analyser
+    from memlint.flow.analysis import Analyser
 
 _NAMES = ("valid", "eval", "test", "predict", "infer", "generate", "sample", "extract", "encode_all", "embed_all", "export", "inference")
 

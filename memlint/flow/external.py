@@ -200,7 +200,7 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
             return inner[0] if inner else UNKNOWN_VALUE
         return args[0] if not name.endswith(("split", "chunk", "unbind")) else make(frame, state, expr.at, "tuple", inner[0])
     if row.graph == "leaf":
-        src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True)
+        src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
         return V(TENSOR, src, size=MODEL, device=_device_word(words))
     if row.returns == "none":
         return NONE_VALUE

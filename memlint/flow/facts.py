@@ -28,7 +28,7 @@ from memlint.flow.values import (
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analyse import Analyser
+    from memlint.flow.analysis import Analyser
 
 #: units of other files that are read to learn how a function is called
 MAX_CALLERS = 12
@@ -44,6 +44,7 @@ class Facts:
         self._attributes: dict[tuple[str, str, str], V] = {}
         self._methods: dict[str, list[tuple[str, str]]] | None = None
         self._callers: dict[str, list[tuple[str, int]]] | None = None
+        self._in_backward: frozenset[str] | None = None
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
 
     def learn(self) -> None:
@@ -54,6 +55,7 @@ class Facts:
                 calls.setdefault(record.callee, []).append((frame, record))
         self._calls = calls
         self._attributes.clear()
+        self._in_backward = None
 
     def calls_of(self, function: Function) -> list[tuple[Frame, CallRecord]]:
         return self._calls.get(function.key, [])
@@ -124,7 +126,7 @@ class Facts:
         return found
 
     def _assigned(self, cls: Class, name: str) -> V:
-        from memlint.flow.analyse import outside
+        from memlint.flow.analysis import outside
 
         found = NOTHING
         if name in cls.attributes:
@@ -190,6 +192,18 @@ class Facts:
                                     names.add(first.value)
             self._buffers[cls.key] = frozenset(names)
         return self._buffers[cls.key]
+
+    def attributes_in_backward(self) -> frozenset[str]:
+        """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""
+        if self._in_backward is None:
+            found: set[str] = set()
+            for frame in self.analyser.frames():
+                for reached, _, _ in frame.backwards:
+                    for item in reached:
+                        if isinstance(item, Path) and "[]" in item.steps:
+                            found.update(step for step in item.steps if step.startswith("."))
+            self._in_backward = frozenset(found)
+        return self._in_backward
 
     # ------------------------------------------------------------------------------------ free variables
 

@@ -20,7 +20,7 @@ from memlint.ir import nodes as ir
 from memlint.knowledge import Hook, module_evidence
 
 if TYPE_CHECKING:
-    from memlint.flow.analyse import Analyser
+    from memlint.flow.analysis import Analyser
 
 
 @dataclass
@@ -59,6 +59,8 @@ class Store:
     loop: LoopFrame | None
     loops: tuple[Source, ...]
     text: str
+    #: the loops around the making of the place
+    made: tuple[Source, ...] = ()
     local: bool = False
     cleared: str = ""
     freed: str = ""
@@ -122,6 +124,8 @@ class Frame:
         self.module = function.module
         self.graphs = Graphs()
         self.loops: list[LoopFrame] = []
+        #: every loop that was entered
+        self.kinds_of_loops: dict[Source, Loop] = {}
         self.stores: dict[Source, Store] = {}
         self.runs: dict[Source, ModelRun] = {}
         self.calls: dict[Source, CallRecord] = {}
@@ -171,14 +175,14 @@ class Frame:
     def record(
         self, state: State, key: Source, at: int, what: str, parents: Sources, *, definite: bool = False,
         unknown: bool = False, callee: Path | None = None, via: tuple[Any, ...] = (), model: bool = False,
-        guess: bool = False,
+        guess: bool = False, leaf: bool = False,
     ) -> Sources:
         """Record an operation under the state's grad mode; the sources of its result."""
         if state.grad == OFF:
             return EMPTY
         ambient = not state.grad & ON and bool(state.grad & AMBIENT)
         self.graphs.record(
-            key, Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess)
+            key, Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess, leaf)
         )
         one = frozenset((key,))
         state.freed_must -= one

@@ -31,6 +31,8 @@ class Node:
     model: bool = False
     #: attached if a parent is, as the callee's use suggests, though it cannot be resolved
     guess: bool = False
+    #: a parameter itself: it is attached, but no operation was recorded that keeping it would keep
+    leaf: bool = False
 
 
 def _part_of(item: Source, root: Source) -> bool:
@@ -106,6 +108,9 @@ class Graphs:
                 return "yes", not self._definite(sources, symbols)
         verdict = "no"
         for source in sources:
+            node = self.nodes.get(source)
+            if node is not None and node.leaf:
+                continue
             one = self._source(source, symbols, set())
             if one == "yes":
                 return "yes", False

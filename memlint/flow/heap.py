@@ -176,6 +176,11 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
 def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
     """``base.name`` as a value; a method gives a bound reference."""
     found = NOTHING
+    if base.kinds & UNKNOWN and not base.refs and not base.objs:
+        if name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda"):
+            return DATA_VALUE
+        if name == "data":
+            return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
     analyser = frame.analyser
     for key in base.objs:
         obj = state.heap.get(key)

@@ -404,6 +404,9 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
             name = dotted(test.func)
             if name.endswith("is_tensor"):
                 _narrow_to(state, test.args[0], TENSOR, truth)
+            elif name == "hasattr" and len(test.args) == 2 and isinstance(test.args[1], ir.Const):
+                if test.args[1].value in ("item", "detach", "backward", "grad_fn", "requires_grad", "cpu", "mean"):
+                    _narrow_to(state, test.args[0], TENSOR, truth)
             elif name == "isinstance" and len(test.args) == 2:
                 wanted = test.args[1]
                 parts = wanted.elements if isinstance(wanted, ir.Display) else (wanted,)
@@ -441,7 +444,8 @@ def _for(frame: Frame, state: State, statement: ir.For) -> State | None:
         assign(frame, inner, statement.target, value, None)
         return inner
 
-    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=True)
+    # a loop over batches or a range runs: what it binds is bound anew in each round of the loops around it
+    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not loop.counts)
     end = block(frame, end, statement.orelse)
     for one in loop.breaks:
         end = join_states(end, one)
@@ -484,6 +488,8 @@ def _loop(
     """Run a loop's body until the state at its head is stable; the state after the loop, breaks left out."""
     head: State = state
     end: State | None = None
+    if loop.counts:
+        frame.kinds_of_loops[loop.id] = loop.loop
     outer_pending = state.pending
     for _ in range(MAX_PASSES):
         inner = head.copy()

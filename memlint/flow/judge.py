@@ -16,7 +16,7 @@ from memlint.flow.periods import FEW
 from memlint.flow.values import ACCELERATOR, CPU, Path, Source, V
 
 if TYPE_CHECKING:
-    from memlint.flow.analyse import Analyser
+    from memlint.flow.analysis import Analyser
 
 _SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown")
 
@@ -34,7 +34,9 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     loop = _loop_of(analyser, frame, store)
     if loop is None or not store.ended or store.cleared == FEW:
         return
-    if _in_forward(analyser, frame) and store.local:
+    if store.local and (_in_module(analyser, frame, store) or _rebuilt_each_batch(frame, store)):
+        return
+    if not store.local and _in_forward(analyser, frame) and not _from_last_call(frame, store):
         return
     place = Place(store.place_kind, store.place_text)  # type: ignore[arg-type]
     incoming = store.incoming or store.value
@@ -86,6 +88,44 @@ def _self_name(function: Function) -> str:
 
 def _at(function: Function) -> int:
     return function.node.at if function.node is not None else 0
+
+
+def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Helpers of a forward are like it: their loops run over layers and steps, unless they train or run over batches."""
+    if _in_forward(analyser, frame):
+        return True
+    function = frame.function
+    if function.cls is None or not analyser.program.is_module(function.cls):
+        return False
+    trains = bool(frame.backwards) or bool(frame.extra.get("evaluations")) or frame.hook is not None
+    return not trains and store.loop is not None and store.loop.loop.over != "loader"
+
+
+def _from_last_call(frame: Frame, store: Store) -> bool:
+    """Whether a forward builds the place on what its last call left there."""
+    return store.kind != "carry" or store.place in frame.graphs.closure(store.value.src)
+
+
+def _rebuilt_each_batch(frame: Frame, store: Store) -> bool:
+    """A place that is made anew for each batch holds the parts of one batch, however its inner loop runs."""
+    if store.loop is None or store.loop.loop.over == "loader" or store.loop.id not in store.loops:
+        return False
+    inner = store.loop.id
+    if any(inner in loops for _, loops, _ in frame.backwards):
+        return False
+    reached = frame.graphs.closure(store.value.src)
+    for item in store.loops[: store.loops.index(inner)]:
+        loop = frame.kinds_of_loops.get(item)
+        if loop is None or loop.kind != "for" or loop.over not in ("loader", "unknown"):
+            continue
+        if item in store.made or (store.kind == "carry" and not any(("prev", item, mark) in reached for mark in _names_of(store))):
+            return True
+    return False
+
+
+def _names_of(store: Store) -> tuple[Source, ...]:
+    """How the marks of earlier rounds name the place."""
+    return tuple(mark[2] for mark in marks_of(None, store) if isinstance(mark, tuple) and mark and mark[0] == "prev")
 
 
 def _in_forward(analyser: Analyser, frame: Frame) -> bool:
@@ -173,7 +213,7 @@ def _run_of(frame: Frame, value: V) -> bool:
 # -------------------------------------------------------------------------------------- later use
 
 
-def marks_of(frame: Frame, store: Store) -> set[Source]:
+def marks_of(frame: Frame | None, store: Store) -> set[Source]:
     """What later use of the place carries."""
     place = store.place
     if isinstance(place, Path):
@@ -232,13 +272,10 @@ def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
     marks = marks_of(frame, store)
     if marks & frame.escaped and store.kind == "retain":
         return True
-    for other in analyser.frames():
-        if other.module is not frame.module and not place.root.startswith("g:"):
-            continue
-        for reached, _, _ in other.backwards:
-            if marks & reached:
-                return True
-    return False
+    name = next((step for step in reversed(place.steps) if step.startswith(".")), None)
+    if name is not None and name in analyser.facts.attributes_in_backward():
+        return True
+    return any(marks & reached for other in analyser.frames() for reached, _, _ in other.backwards)
 
 
 def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[SummedLosses]:

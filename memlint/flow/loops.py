@@ -9,6 +9,8 @@ from memlint.flow.syntax import dotted, text, walk_expression
 from memlint.flow.values import CONTAINER, DATA, LOADER, MODULE, V
 from memlint.ir import nodes as ir
 
+#: a loop of so many rounds by a literal is no growth worth a word
+MAX_PERIOD = 16
 #: passes over a loop's body before its state is taken as stable
 MAX_PASSES = 3
 
@@ -31,7 +33,7 @@ def describe(
         over = "range"
     counters = _counters(iterable, target, called)
     loop = Loop("for", over, "epoch" if over == "epochs" else "iteration", trips, shown, frame.site(at))  # type: ignore[arg-type]
-    made = LoopFrame(("loop", at), loop, over != "modules" and not few(source, state, trips) and not literal_display(iterable))
+    made = LoopFrame(("loop", at), loop, not accumulates(iterable) and over != "modules" and not few(source, state, trips) and not literal_display(iterable))
     made.counters = counters
     return made
 
@@ -48,7 +50,12 @@ def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]
 
 def few(source: V, state: State, trips: int | None) -> bool:
     """A handful of rounds known from a literal is no growth."""
-    return trips is not None and trips <= 4
+    return trips is not None and trips <= MAX_PERIOD
+
+
+def accumulates(iterable: ir.Expr) -> bool:
+    """``range(accumulation_steps)``: the few micro-batches of one step."""
+    return isinstance(iterable, ir.Call) and any("accum" in text(arg).lower() for arg in iterable.args)
 
 
 def literal_display(iterable: ir.Expr) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
+from memlint.flow.loops import MAX_PERIOD
 from memlint.flow.syntax import walk_expression
 from memlint.ir import nodes as ir
 
 #: a reset after a literal number of iterations that is no growth worth a word
 FEW = "few"
-MAX_PERIOD = 16
 
 
 def resets_soon(frame: Frame) -> bool:

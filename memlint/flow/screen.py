@@ -17,27 +17,38 @@ TORCH_FAMILY = frozenset({
 
 def relevant_modules(program: Program, keys: list[str]) -> frozenset[str]:
     """Those of ``keys`` that know the torch family, or import (at any distance) a module of the project that does."""
-    known: dict[str, bool] = {}
-
-    def knows(key: str, trail: frozenset[str]) -> bool:
-        if key in known:
-            return known[key]
-        if key in trail:
-            return False
+    importers: dict[str, set[str]] = {}
+    knowing: list[str] = []
+    todo, seen = list(keys), set(keys)
+    while todo:
+        key = todo.pop()
         index = program.module(key).index
-        found = not index.complete or any(item.level == 0 and item.module.split(".", 1)[0] in TORCH_FAMILY for item in index.imports)
-        if not found:
-            inner = trail | {key}
-            for item in index.imports:
-                targets = {program.resolve(item.module, key, item.level)}
-                if item.name is not None and item.name != "*":
-                    dotted = f"{item.module}.{item.name}" if item.module else item.name
-                    targets.add(program.resolve(dotted, key, item.level))
-                if any(target is not None and target != key and knows(target, inner) for target in targets):
-                    found = True
-                    break
-        if found or not trail:
-            known[key] = found
-        return found
+        if not index.complete or any(item.level == 0 and item.module.split(".", 1)[0] in TORCH_FAMILY for item in index.imports):
+            knowing.append(key)
+            continue
+        for target in _imported(program, key):
+            importers.setdefault(target, set()).add(key)
+            if target not in seen:
+                seen.add(target)
+                todo.append(target)
+    relevant = set(knowing)
+    while knowing:
+        for importer in importers.get(knowing.pop(), ()):
+            if importer not in relevant:
+                relevant.add(importer)
+                knowing.append(importer)
+    return frozenset(relevant & set(keys))
 
-    return frozenset(key for key in keys if knows(key, frozenset()))
+
+def _imported(program: Program, key: str) -> set[str]:
+    """The project's modules that a module imports."""
+    found: set[str] = set()
+    for item in program.module(key).index.imports:
+        names = [item.module]
+        if item.name is not None and item.name != "*":
+            names.append(f"{item.module}.{item.name}" if item.module else item.name)
+        for name in names:
+            target = program.resolve(name, key, item.level)
+            if target is not None and target != key:
+                found.add(target)
+    return found

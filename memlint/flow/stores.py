@@ -69,7 +69,7 @@ def note_store(
     old = frame.stores.get(key)
     store = Store(
         key, kind, how, place, place_kind, place_text, value, frame.site(at), trace, around, frame.loop_ids, shown,
-        local=local, grad=state.grad,
+        local=local, grad=state.grad, made=made,
     )
     if survives:
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
@@ -93,6 +93,10 @@ def _mark_name(place: Source) -> Source:
         return place
     kind, name = place  # type: ignore[misc]
     return name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
+
+
+def _object_of(place: Source) -> Source:
+    return place[0] if isinstance(place, tuple) and not isinstance(place, Path) else place
 
 
 def carried_by(frame: Frame, place: Source, reached: frozenset[Source]) -> LoopFrame | None:
@@ -121,7 +125,7 @@ def note_carry(
     old = frame.stores.get(key)
     store = Store(
         key, "carry", how, place, place_kind, place_text, value, frame.site(at), trace, loop, frame.loop_ids, shown,
-        local=not isinstance(place, Path), grad=state.grad, incoming=incoming,
+        local=not isinstance(place, Path), grad=state.grad, incoming=incoming, made=outlived(frame, state, _object_of(place))[0],
     )
     if old is not None:
         store.cleared, store.freed, store.ended = old.cleared, old.freed, old.ended
@@ -159,7 +163,9 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
                 store.cleared = "cleared on some paths"
         return
     for key in gone:
-        frame.stores[key].cleared = frame.stores[key].cleared or "cleared on some paths"
+        store = frame.stores[key]
+        if store.loop is None or store.loop in frame.loops:
+            store.cleared = store.cleared or "cleared on some paths"
     state.pending -= gone
 
 
