@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from memlint.flow import growing
 from memlint.flow.frame import Frame
 from memlint.flow.state import OFF, State
 from memlint.flow.heap import deep, frame_at
-from memlint.flow.stores import kind_of, note_carry, note_cat, note_store, own_sources
+from memlint.flow.stores import kind_of, note_carry, note_store, own_sources
 from memlint.flow.syntax import dotted, mentions, text, walk_expression
 from memlint.flow.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir
@@ -66,7 +67,7 @@ def augmented(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: 
 
 def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
     """``place = expression``, where the expression reads the place (or something that was computed from it)."""
-    if statement.value is None:
+    if statement.value is None or growing.noticed(frame, state, statement, target):
         return
     if value.may_be(CONTAINER) and value.objs and isinstance(target, ir.Name):
         if _rebuilt(frame, state, statement, target, value):
@@ -85,7 +86,6 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
         return
     how, incoming = classify(frame, state, statement.value, shown, value)
     if how == "cat":
-        _note_cat(frame, state, found, value, statement.at, text(target), text(statement.value))
         return
     if not value.src or not own & reached:
         return
@@ -165,7 +165,3 @@ def _note(
     frame: Frame, state: State, found: tuple[Source, str], how: str, value: V, incoming: V, at: int, place: str, shown: str
 ) -> None:
     note_carry(frame, state, how, found[0], found[1], place, value, incoming, at, shown)
-
-
-def _note_cat(frame: Frame, state: State, found: tuple[Source, str], value: V, at: int, place: str, shown: str) -> None:
-    note_cat(frame, state, found[0], found[1], place, value, at, shown)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
+from memlint.flow import growing
 from memlint.flow.evaluation import model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
@@ -27,7 +28,10 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
         return
     yield from model_calls(analyser, frame)
     for store in frame.stores.values():
-        yield from _judge_store(analyser, frame, store)
+        if store.kind == "cat":
+            yield from growing.judged(analyser, frame, store, _value, _needed)
+        else:
+            yield from _judge_store(analyser, frame, store)
 
 
 def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
@@ -40,12 +44,6 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     place = Place(store.place_kind, store.place_text)  # type: ignore[arg-type]
     incoming = store.incoming or store.value
-    if store.kind == "cat":
-        yield Carry(
-            site=store.site, function=frame.function.qual, value=_value(analyser, frame, store, incoming), place=place, loop=loop,
-            how="cat", needed=_needed(analyser, frame, store), reset=store.cleared,
-        )
-        return
     value = _value(analyser, frame, store, incoming)
     if value.attached == "unknown":
         return

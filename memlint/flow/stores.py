@@ -136,18 +136,6 @@ def note_carry(
     return store
 
 
-def note_cat(frame: Frame, state: State, place: Source, place_kind: str, place_text: str, value: V, at: int, shown: str) -> None:
-    """Remember that a tensor was grown by cat or stack onto itself."""
-    loop = frame.innermost(())
-    if loop is None and not isinstance(place, Path):
-        return
-    key = ("s", at, place, "cat", None)
-    frame.stores[key] = Store(
-        key, "cat", "cat", place, place_kind, place_text, value, frame.site(at), (), loop, frame.loop_ids, shown,
-        local=not isinstance(place, Path), grad=state.grad, incoming=value, ended=True,
-    )
-
-
 def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     """The places are emptied or overwritten: what this iteration stored there is gone on this path."""
     few = resets_soon(frame)

@@ -1,0 +1,252 @@
+"""Tensors that are grown by concatenating onto themselves: ``x = torch.cat([x, part])``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from memlint.flow.events import Carry, Loop, Place, Value
+from memlint.flow.frame import Frame, LoopFrame, Store
+from memlint.flow.heap import deep
+from memlint.flow.program import Class, Function
+from memlint.flow.repeats import layer_code, repeated
+from memlint.flow.state import State
+from memlint.flow.stores import carried_by
+from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
+from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analysis import Analyser
+
+_CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack", "column_stack"})
+#: methods that give the same tensor, elsewhere or without its graph
+_PASSED = frozenset({"cpu", "cuda", "to", "detach", "clone", "contiguous", "float", "half", "double", "long", "type"})
+#: calls that make a tensor with nothing of the old one in it
+_FRESH = frozenset({"empty", "zeros", "tensor", "Tensor", "FloatTensor", "LongTensor", "new_empty", "new_zeros", "new_tensor", "full", "ones"})
+
+
+def noticed(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:
+    """Whether ``target = …`` concatenates; a growth of the target is remembered for judgement."""
+    if statement.value is None:
+        return False
+    found = False
+    for call in _results(statement.value):
+        parts = _parts(frame, state, call)
+        if parts is None:
+            continue
+        found = True
+        _note(frame, state, statement, target, parts)
+    return found
+
+
+def _results(expr: ir.Expr) -> Iterator[ir.Call]:
+    """The calls whose result the expression may be, through conditions and moves."""
+    if isinstance(expr, ir.IfExp):
+        yield from _results(expr.body)
+        yield from _results(expr.orelse)
+    elif isinstance(expr, ir.Call):
+        if isinstance(expr.func, ir.Attr) and expr.func.name in _PASSED and isinstance(expr.func.value, ir.Call):
+            yield from _results(expr.func.value)
+        else:
+            yield expr
+
+
+def _parts(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
+    """What a call concatenates: the members of a display; () where they cannot be told, None for other calls."""
+    name = call.func.name if isinstance(call.func, ir.Attr) else call.func.id if isinstance(call.func, ir.Name) else ""
+    if name in _CATS and _of_torch(frame, state, call.func, name):
+        given = call.args[0] if call.args else next((word.value for word in call.keywords if word.name == "tensors"), None)
+        return given.elements if isinstance(given, ir.Display) else ()
+    if name and call.args:
+        return _through_helper(frame, state, call)
+    return None
+
+
+def _of_torch(frame: Frame, state: State, func: ir.Expr, name: str) -> bool:
+    from memlint.flow.evaluate import evaluate
+
+    return any(ref.kind == "ext" and ref.name == f"torch.{name}" for ref in evaluate(frame, state, func).refs)
+
+
+def _through_helper(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
+    """``append(rows, part)``, where the function returns ``torch.cat([a, b])`` of its parameters."""
+    from memlint.flow.evaluate import evaluate
+
+    if not isinstance(call.func, ir.Name | ir.Attr) or len(call.args) < 2:
+        return None
+    for ref in evaluate(frame, state, call.func).refs:
+        function = frame.analyser.function(ref) if ref.kind == "func" and ref.self_ is None else None
+        if function is None or len(function.body) > 3 or function is frame.function:
+            continue
+        last = function.body[-1] if function.body else None
+        if not isinstance(last, ir.Return) or not isinstance(last.value, ir.Call):
+            continue
+        inner = last.value
+        if not isinstance(inner.func, ir.Attr | ir.Name) or not inner.args or not isinstance(inner.args[0], ir.Display):
+            continue
+        kind, what = frame.analyser.program.find_expression(function.module, inner.func)
+        if kind != "ext" or what not in {f"torch.{name}" for name in _CATS}:
+            continue
+        names = [param.name for param in function.params]
+        given = [names.index(item.id) for item in inner.args[0].elements if isinstance(item, ir.Name) and item.id in names]
+        if all(position < len(call.args) for position in given):
+            return tuple(call.args[position] for position in given)
+    return None
+
+
+def _note(
+    frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
+) -> None:
+    from memlint.flow.carry import place_of
+    from memlint.flow.evaluate import evaluate
+
+    if isinstance(target, ir.Subscript):
+        return
+    place = text(target, 200)
+    olds = [part for part in parts if _is_old(part, place)]
+    if not olds or len(parts) < 2:
+        return
+    found = place_of(frame, state, target)
+    if found is None:
+        return
+    old = evaluate(frame, state, target)
+    carried, loop = _carried(frame, found[0], old)
+    if not carried:
+        return
+    incoming = NOTHING
+    for part in parts:
+        if part not in olds:
+            inner = part.value if isinstance(part, ir.Starred) else part
+            incoming = join(incoming, deep(frame, state, evaluate(frame, state, inner)))
+    if not incoming.may_be(TENSORS | UNKNOWN) or incoming.is_only(DATA | NONE):
+        return
+    key = ("s", statement.at, found[0], "cat", None)
+    before = frame.stores.get(key)
+    if before is not None and before.incoming is not None:
+        incoming = join(before.incoming, incoming)
+    shown = ", ".join(text(part, 40) for part in parts if part not in olds)
+    frame.stores[key] = Store(
+        key, "cat", "cat", found[0], found[1], text(target), incoming, frame.site(statement.at), (), loop,
+        frame.loop_ids, shown, local=not isinstance(found[0], Path), grad=state.grad, incoming=incoming, ended=True,
+    )
+
+
+def _is_old(part: ir.Expr, place: str) -> bool:
+    """The place itself, or a selection of its rows by an index tensor."""
+    while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in _PASSED:
+        part = part.func.value
+    if isinstance(part, ir.Subscript) and isinstance(part.index, ir.Name):
+        part = part.value
+    return isinstance(part, ir.Name | ir.Attr) and text(part, 200) == place
+
+
+def _carried(frame: Frame, place: Source, old: V) -> tuple[bool, LoopFrame | None]:
+    """(whether the old value is the previous round's, the loop of those rounds, None for the function's calls)"""
+    loop = carried_by(frame, place, old.src)
+    if loop is not None:
+        return True, loop
+    if isinstance(place, Path) and place in old.src:
+        return True, frame.innermost(())
+    return False, None
+
+
+# -------------------------------------------------------------------------------------- judgement
+
+
+def judged(
+    analyser: Analyser, frame: Frame, store: Store, value_of: Callable[[Analyser, Frame, Store, V], Value],
+    needed: Callable[[Analyser, Frame, Store], bool],
+) -> Iterator[Carry]:
+    """The event of one growing tensor, unless something bounds it."""
+    if store.local and layer_code(analyser, frame.function):
+        return
+    if _bounded(frame, store):
+        return
+    loop = store.loop.loop if store.loop is not None else None
+    if loop is None:
+        loop = _calls(analyser, frame, store)
+    if loop is None:
+        return
+    yield Carry(
+        site=store.site, function=frame.function.qual,
+        value=value_of(analyser, frame, store, store.incoming or store.value),
+        place=Place(store.place_kind, store.place_text), loop=loop, how="cat",  # type: ignore[arg-type]
+        needed=needed(analyser, frame, store), reset=store.cleared,
+    )
+
+
+def _calls(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
+    """Growth with each call of the function: a loop around its known callers."""
+    place = store.place
+    if not isinstance(place, Path) or frame.function.name == "__init__":
+        return None
+    if place.root.startswith("p:") and not place.steps:
+        return None
+    return repeated(analyser, frame.function)
+
+
+def _bounded(frame: Frame, store: Store) -> bool:
+    """Whether the place is cut back or started anew where it grows."""
+    place = store.place_text
+    bodies: list[tuple[ir.Stmt, ...]] = []
+    if store.loop is not None and store.local:
+        bodies.append(store.loop.body)
+    else:
+        bodies += [method.body for method in _around(frame.function)]
+    return any(_cut_back(statement, place, store.local) for body in bodies for statement in walk_statements(body))
+
+
+def _around(function: Function) -> list[Function]:
+    cls: Class | None = function.cls
+    if cls is None:
+        return [function]
+    return [method for method in cls.methods.values() if method.name != "__init__"]
+
+
+def _cut_back(statement: ir.Stmt, place: str, local: bool) -> bool:
+    if not isinstance(statement, ir.Assign):
+        return False
+    targets: list[ir.Expr] = []
+    values: list[ir.Expr] = []
+    for target in statement.targets:
+        if isinstance(target, ir.Display) and isinstance(statement.value, ir.Display):
+            targets += target.elements
+            values += statement.value.elements
+        elif isinstance(target, ir.Display):
+            targets += target.elements
+            values += [statement.value] * len(target.elements)
+        else:
+            targets.append(target)
+            values.append(statement.value)
+    for target, value in zip(targets, values, strict=False):
+        if not isinstance(target, ir.Name | ir.Attr) or text(target, 200) != place:
+            continue
+        if any(isinstance(part, ir.Subscript) and mentions(part.value, place) and _slices(part.index) for part in walk_expression(value)):
+            return True
+        if local and not mentions(value, place) and _fresh(value):
+            return True
+    return False
+
+
+def _slices(index: ir.Expr) -> bool:
+    parts = index.elements if isinstance(index, ir.Display) else (index,)
+    return any(isinstance(part, ir.Slice) and (part.lower is not None or part.upper is not None) for part in parts)
+
+
+def _fresh(value: ir.Expr) -> bool:
+    """None, an empty display or a new tensor: a start, not what came in."""
+    if isinstance(value, ir.Const):
+        return True
+    if isinstance(value, ir.Display):
+        return not value.elements
+    if not isinstance(value, ir.Call):
+        return False
+    func = value.func
+    while isinstance(func, ir.Attr) and func.name in _PASSED and isinstance(func.value, ir.Call):
+        func = func.value.func
+    name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+    return name in _FRESH
+
+
+__all__ = ["judged", "noticed"]
