@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.flow import inert
 from memlint.flow.frame import Frame
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import deep, element, elements_of, make, read_attribute
@@ -196,6 +197,8 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
     if row.graph == "grad":
         return _autograd_grad(frame, state, inner, words, expr)
     if row.graph == "alias":
+        if "volatile" in words:
+            inert.volatile(frame, state, expr, words["volatile"])
         if not args:
             return inner[0] if inner else UNKNOWN_VALUE
         return args[0] if not name.endswith(("split", "chunk", "unbind")) else make(frame, state, expr.at, "tuple", inner[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from memlint.flow import carry
+from memlint.flow import carry, inert
 from memlint.flow.evaluate import evaluate, loop_of
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.guards import entered_grad
@@ -277,7 +277,7 @@ def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subsc
 
 
 def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State:
-    evaluate(frame, state, statement.value)
+    inert.dropped(frame, state, statement, evaluate(frame, state, statement.value))
     return state
 
 
@@ -562,6 +562,7 @@ def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
     for item in statement.items:
         grad, value = entered_grad(frame, state, item.context)
         if grad is not None:
+            inert.entered(frame, statement, state.grad, grad)
             state.grad = grad
             changed = True
         if item.target is not None:

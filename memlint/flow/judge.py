@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
-from memlint.flow import growing
+from memlint.flow import growing, inert
 from memlint.flow.evaluation import model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
@@ -26,7 +26,7 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     """The events of one function."""
     if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
         return
-    yield from model_calls(analyser, frame)
+    yield from inert.guards(analyser, frame, list(model_calls(analyser, frame)))
     for store in frame.stores.values():
         if store.kind == "cat":
             yield from growing.judged(analyser, frame, store, _value, _needed)

@@ -1,0 +1,134 @@
+"""Guards that guard nothing: built and dropped, ignored since PyTorch 0.4, or ended before the model runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from memlint import knowledge
+from memlint.flow.events import Guard, ModelCall
+from memlint.flow.frame import Frame
+from memlint.flow.state import OFF, State
+from memlint.flow.syntax import bodies, expressions, text, walk_expression, walk_statements
+from memlint.flow.values import V
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analysis import Analyser
+
+#: calls that prepare a batch or a model, and run neither
+_PREPARES = frozenset({
+    "to", "cuda", "cpu", "eval", "train", "float", "long", "half", "double", "int", "bool", "type", "Variable", "tensor",
+    "as_tensor", "from_numpy", "zeros", "ones", "next", "iter", "len", "print", "size", "view", "reshape", "unsqueeze",
+    "squeeze", "permute", "transpose", "contiguous", "get", "items", "keys", "format", "dict", "list", "tuple",
+})
+
+
+def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> None:
+    """``torch.no_grad()`` or ``torch.no_grad`` as a statement of its own."""
+    if not value.refs or state.grad == OFF:
+        return
+    expr = statement.value
+    if isinstance(expr, ir.Call):
+        if not any(ref.kind == "guard" for ref in value.refs):
+            return
+        from memlint.flow.evaluate import evaluate
+
+        value = evaluate(frame, state, expr.func)
+    elif not isinstance(expr, ir.Name | ir.Attr):
+        return
+    for ref in value.refs:
+        row = knowledge.function(ref.name) if ref.kind == "ext" else None
+        if row is not None and row.context == "off":
+            frame.extra.setdefault("inert", {})[statement.at] = ("bare", text(expr))
+            return
+
+
+def volatile(frame: Frame, state: State, expr: ir.Call, flag: V) -> None:
+    """``Variable(x, volatile=True)``"""
+    if flag.const is True and state.grad != OFF:
+        frame.extra.setdefault("inert", {})[expr.at] = ("volatile", "volatile=True")
+
+
+def entered(frame: Frame, statement: ir.With, before: int, inside: int) -> None:
+    """A with block turns grad mode off: remembered, in case that it ends before the model runs."""
+    if inside == OFF and before != OFF:
+        frame.extra.setdefault("blocks", {})[statement.at] = statement
+
+
+def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
+    """The guards without effect, and the model calls, each told which guard was meant for it."""
+    inert: dict[int, tuple[str, str]] = frame.extra.get("inert", {})
+    for at, (kind, shown) in sorted(inert.items()):
+        yield Guard(
+            site=frame.site(at), function=frame.function.qual, kind=kind, text=shown,  # type: ignore[arg-type]
+        )
+    blocks: dict[int, ir.With] = frame.extra.get("blocks", {})
+    told: set[int] = set()
+    for call in calls:
+        if any(at < call.site.at for at in inert):
+            yield msgspec.structs.replace(call, guard="a guard that has no effect")
+            continue
+        early = _ended_before(frame, blocks, call.site.at) if blocks and call.evaluation else None
+        if early is None:
+            yield call
+            continue
+        if early.at not in told:
+            told.add(early.at)
+            shown = f"with {text(early.items[0].context)}"
+            yield Guard(site=frame.site(early.at), function=frame.function.qual, kind="early", text=shown)
+        yield msgspec.structs.replace(call, guard="a guard that ends before it")
+
+
+def _ended_before(frame: Frame, blocks: dict[int, ir.With], at: int) -> ir.With | None:
+    """The last block before a model call that holds nothing but preparation, in the same block of statements."""
+    candidates = [block for block in blocks.values() if block.at < at and _only_prepares(block)]
+    for block in sorted(candidates, key=lambda block: -block.at):
+        rest = _after(frame.function.body, block)
+        if rest and rest[0].at <= at and at <= _last(rest[-1]):
+            return block
+    return None
+
+
+def _only_prepares(block: ir.With) -> bool:
+    calls = 0
+    for statement in walk_statements(block.body):
+        if not isinstance(statement, ir.Assign | ir.AnnAssign | ir.ExprStmt | ir.AugAssign):
+            return False
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if not isinstance(part, ir.Call):
+                    continue
+                calls += 1
+                func = part.func
+                name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+                if name not in _PREPARES:
+                    return False
+    return calls > 0
+
+
+def _after(body: tuple[ir.Stmt, ...], wanted: ir.Stmt) -> tuple[ir.Stmt, ...]:
+    """The statements that follow ``wanted`` in its own block."""
+    for position, statement in enumerate(body):
+        if statement is wanted:
+            return body[position + 1 :]
+        for inner in bodies(statement):
+            found = _after(inner, wanted)
+            if found:
+                return found
+    return ()
+
+
+def _last(statement: ir.Stmt) -> int:
+    """The highest ordinal in a statement."""
+    last = statement.at
+    for inner in walk_statements((statement,)):
+        for expr in expressions(inner):
+            for part in walk_expression(expr):
+                last = max(last, part.at)
+    return last
+
+
+__all__ = ["dropped", "entered", "guards", "volatile"]
