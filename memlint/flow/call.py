@@ -417,6 +417,7 @@ def run_module(frame: Frame, state: State, expr: ir.Call, module: V, args: Args,
     src = frame.record(state, key, expr.at, shown, parents, definite=True, model=True)
     result = V(TREE, src, size=SOME_SIZE, device=device or 4, store=frozenset((key,)))
     if src:
+        frame.graphs.nodes[key].opaque = True
         note_run(frame, state, expr, module, result, key, args, resolved=False)
     return result
 

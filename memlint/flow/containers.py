@@ -10,7 +10,7 @@ from memlint.flow.syntax import text
 from memlint.flow.values import CONTAINER, DATA_VALUE, NONE_VALUE, NOTHING, TENSORS, UNKNOWN_VALUE, V, join
 from memlint.ir import nodes as ir
 
-_ADDERS = {"append": 0, "appendleft": 0, "put": 0, "put_nowait": 0, "push": 0, "insert": 1}
+_ADDERS = {"append": 0, "appendleft": 0, "put": 0, "put_nowait": 0, "insert": 1}
 _SPREADERS = frozenset({"extend", "extendleft"})
 
 

@@ -142,7 +142,20 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
     assert merged is not None
     state.take(merged)
     state.env = {**merged.env, **{name: value for name, value in env.items() if name in merged.env and not isinstance(expr.body, ir.Walrus)}}
+    if not_a_tensor(expr):
+        right = V(right.kinds & ~TENSORS or DATA, size=SCALAR)
     return join(left, right)
+
+
+def not_a_tensor(expr: ir.IfExp) -> bool:
+    """``x.item() if hasattr(x, "item") else x``: what is left for the else is no tensor."""
+    test = expr.test
+    if not isinstance(test, ir.Call) or not test.args or text(test.args[0], 200) != text(expr.orelse, 200):
+        return False
+    name = text(test.func)
+    if name == "isinstance" and len(test.args) == 2:
+        return text(test.args[1]).endswith("Tensor")
+    return name.endswith("is_tensor") or (name == "hasattr" and isinstance(test.args[1], ir.Const) and test.args[1].value in ("item", "detach"))
 
 
 def _display(frame: Frame, state: State, expr: ir.Display) -> V:

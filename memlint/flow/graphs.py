@@ -33,6 +33,8 @@ class Node:
     guess: bool = False
     #: a parameter itself: it is attached, but no operation was recorded that keeping it would keep
     leaf: bool = False
+    #: the result of a model that cannot be followed: what its parts are is not known
+    opaque: bool = False
 
 
 def _part_of(item: Source, root: Source) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
+from memlint.flow.graphs import Node
 from memlint.flow.ops import batch_tree, cut
 from memlint.flow.periods import resets_soon
 from memlint.flow.program import Class, Function
@@ -93,6 +94,7 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
     if value.kinds & LOADER:
         found = join(found, batch_tree())
     if value.kinds & TENSORS:
+        value = part_of_output(frame, value, step)
         found = join(found, V(value.kinds & TENSORS, value.src, bare=value.bare, size=value.size, device=value.device, store=value.store))
     if value.kinds & MODULE:
         found = join(found, V(MODULE))
@@ -131,12 +133,27 @@ def derive(frame: Frame, value: V, step: str) -> V:
             sources.add(source)
             continue
         if key not in frame.graphs.nodes:
-            from memlint.flow.graphs import Node
-
             callee = node.callee
             frame.graphs.record(key, Node(node.at, node.what, unknown=True, ambient=node.ambient, parents=frozenset((source,)), callee=callee))
         sources.add(key)
     return V(UNKNOWN, frozenset(sources), size=SOME_SIZE, device=value.device)
+
+
+def part_of_output(frame: Frame, value: V, step: str) -> V:
+    """A part of what a model returned that cannot be followed: the first is its output, another may be anything."""
+    if not value.kinds & TREE or step in ("[]", "[0]"):
+        return value
+    sources: set[Source] = set()
+    for source in value.src:
+        node = frame.graphs.nodes.get(source)
+        if node is None or not node.opaque:
+            sources.add(source)
+            continue
+        key = (source, step) if isinstance(source, int) else (*source, step)
+        if key not in frame.graphs.nodes:
+            frame.graphs.record(key, Node(node.at, node.what, unknown=True, ambient=node.ambient, parents=frozenset((source,))))
+        sources.add(key)
+    return value.but(src=frozenset(sources))
 
 
 def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript) -> V:
@@ -158,6 +175,7 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         else:
             found = join(found, _marked(members(obj), key))
     if base.kinds & TENSORS:
+        base = part_of_output(frame, base, f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]")
         found = join(found, V(base.kinds & TENSORS, base.src, bare=base.bare, size=base.size, device=base.device, store=base.store))
     if base.kinds & MODULE:
         found = join(found, V(MODULE))
@@ -176,11 +194,11 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
 def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
     """``base.name`` as a value; a method gives a bound reference."""
     found = NOTHING
+    if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.refs:
+        return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
     if base.kinds & UNKNOWN and not base.refs and not base.objs:
         if name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda"):
             return DATA_VALUE
-        if name == "data":
-            return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
     analyser = frame.analyser
     for key in base.objs:
         obj = state.heap.get(key)

@@ -9,7 +9,7 @@ from memlint.flow import carry, inert
 from memlint.flow.evaluate import evaluate, loop_of
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.guards import entered_grad
-from memlint.flow.heap import deep, element, elements_of, frame_at
+from memlint.flow.heap import deep, element, elements_of, frame_at, part_of_output
 from memlint.flow.loops import MAX_PASSES
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State, join_states
 from memlint.flow.stores import end_iteration, forget, kind_of, note_store, store_value
@@ -197,7 +197,8 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
 
     found = NOTHING
     if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):
-        found = element(frame, state, value.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
+        plain = part_of_output(frame, value, f"[{position}]")
+        found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
     for path in value.syms:
         found = join(found, read_symbol(frame, state, path.then(f"[{position}]")))
     if value.kinds & UNKNOWN and not value.syms:
@@ -286,6 +287,10 @@ def _return(frame: Frame, state: State, statement: ir.Return) -> None:
     inner = deep(frame, state, value)
     frame.extra.setdefault("returned", set()).update(frame.graphs.closure(inner.src))
     frame.extra["returned"].update(("elem", key) for key in value.objs)
+    if any(ref.kind == "func" for ref in value.refs):
+        # a closure takes along what it reads
+        for held in state.env.values():
+            frame.extra["returned"].update(("elem", key) for key in held.objs)
     frame.returns.append((value, state))
 
 

@@ -146,18 +146,30 @@ def _value(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         return True if layered and path.root.startswith("p:") and path.root != f"p:{_self_name(frame.function)}" else None
 
     attached, by_backward = frame.graphs.attached(sources, symbol)
+    certainty = _certainty(frame, sources)
     if attached == "yes" and _ambient_only(frame, sources) and not analyser_grad(analyser, frame, AMBIENT) & ON:
         attached = "no"
     if attached == "yes" and grad_off and store.kind == "carry":
         attached = "no"
+    if attached == "unknown" and store.kind == "carry" and store.how == "call" and _state_of_model(frame, sources):
+        attached, certainty = "yes", "medium"
     fact: Fact = "some" if attached == "yes" and value.bare else attached  # type: ignore[assignment]
     if attached == "no" and value.kinds & 1024:
         fact = "unknown"
     freed: Fact = store.freed or "no"  # type: ignore[assignment]
     return Value(
         attached=fact, freed=freed, device=_device(value), size=_SIZES[value.size], text=store.text,
-        certainty=_certainty(frame, sources), origin=_origin(frame, sources), by_backward=by_backward,
+        certainty=certainty, origin=_origin(frame, sources), by_backward=by_backward,
     )
+
+
+def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
+    """A part of a model's output that goes back into the model is its recurrent state, and has the model's graph."""
+    for source in sources:
+        node = frame.graphs.nodes.get(source)
+        if node is not None and node.unknown and any((parent := frame.graphs.nodes.get(item)) is not None and parent.definite and parent.model for item in node.parents):
+            return True
+    return False
 
 
 def analyser_grad(analyser: Analyser, frame: Frame, grad: int) -> int:
@@ -225,13 +237,15 @@ def marks_of(frame: Frame | None, store: Store) -> set[Source]:
 
 def _needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
     """Whether the graph that the place keeps is wanted: it reaches a backward, or leaves to where nobody can follow."""
+    if frame.extra.get("gradients") and store.freed != "yes":
+        return True
     marks = marks_of(frame, store)
     inside = store.loop.id if store.loop is not None else None
     for reached, loops, _ in frame.backwards:
         # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
         if marks & reached and (inside not in loops or store.freed == "some"):
             return True
-    if store.freed in ("yes", "some") or store.dead:
+    if store.freed in ("yes", "some") or store.dead or _run_of(frame, store.incoming or store.value):
         return False
     if isinstance(store.place, Path):
         return _needed_elsewhere(analyser, frame, store)

@@ -6,7 +6,7 @@ from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, text, walk_expression
-from memlint.flow.values import CONTAINER, DATA, LOADER, MODULE, V
+from memlint.flow.values import LOADER, MODULE, V
 from memlint.ir import nodes as ir
 
 #: a loop of so many rounds by a literal is no growth worth a word
@@ -20,7 +20,7 @@ def describe(
 ) -> LoopFrame:
     """What a for loop is."""
     over = "unknown"
-    trips = literal_trips(iterable, source)
+    trips = literal_trips(frame, state, iterable)
     names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
     called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
     if source.kinds & LOADER:
@@ -67,13 +67,13 @@ def literal_display(iterable: ir.Expr) -> bool:
     return False
 
 
-def literal_trips(iterable: ir.Expr, source: V) -> int | None:
+def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
     """How often the loop runs, where a literal tells."""
     if isinstance(iterable, ir.Display) and not any(isinstance(item, ir.Starred) for item in iterable.elements):
         return len(iterable.elements)
     if not isinstance(iterable, ir.Call) or dotted(iterable.func).rsplit(".", 1)[-1] not in ("range", "trange"):
         return None
-    bounds = [arg.value if isinstance(arg, ir.Const) and isinstance(arg.value, int) else None for arg in iterable.args]
+    bounds = [_literal(state, arg) for arg in iterable.args]
     if not bounds or None in bounds:
         return None
     numbers = [int(bound) for bound in bounds if bound is not None]
@@ -83,6 +83,9 @@ def literal_trips(iterable: ir.Expr, source: V) -> int | None:
         return None
 
 
-def layer_loop(frame: Frame, source: V, iterable: ir.Expr) -> bool:
-    """Whether a loop in a forward runs over layers, heads or time steps: no iterations of training."""
-    return bool(source.kinds & (MODULE | CONTAINER | DATA)) or text(iterable) == ""
+def _literal(state: State, arg: ir.Expr) -> int | None:
+    """A number that is written here, or that a local variable was given."""
+    value = arg.value if isinstance(arg, ir.Const) else None
+    if isinstance(arg, ir.Name) and arg.id in state.env:
+        value = state.env[arg.id].const
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
