@@ -46,6 +46,8 @@ class Application:
         self.key = (at, callee.function.module.key, callee.function.qual)
         self._nodes: dict[Source, frozenset[Source]] = {}
         self._objects: dict[Source, Source] = {}
+        self._resolved: dict[Path, V] = {}
+        self._graphs: dict[Path, frozenset[Source]] = {}
         assert callee.exit is not None
         self.exit: State = callee.exit
         self.proved = {item for evidence in callee.graphs.evidence for item in evidence if item in callee.graphs.nodes}
@@ -54,21 +56,30 @@ class Application:
 
     def resolve(self, path: Path) -> V:
         """What a callee's symbol is here, before the call."""
-        value = self._root(path.root)
-        for step in path.steps:
-            if not value.kinds:
-                return UNKNOWN_VALUE
-            if step.startswith("."):
-                value = read_attribute(self.frame, self.before, value, step[1:], None)
-            elif step == "[]":
-                value = elements_of(self.frame, self.before, value)
-            else:
-                value = self._member(value, step[1:-1])
-        return value
+        known = self._resolved.get(path)
+        if known is None:
+            known = self._resolved[path] = self._resolve(path)
+        return known
+
+    def _resolve(self, path: Path) -> V:
+        if not path.steps:
+            return self._root(path.root)
+        value = self.resolve(Path(path.root, path.steps[:-1]))
+        if not value.kinds:
+            return UNKNOWN_VALUE
+        step = path.steps[-1]
+        if step.startswith("."):
+            return read_attribute(self.frame, self.before, value, step[1:], None)
+        if step == "[]":
+            return elements_of(self.frame, self.before, value)
+        return self._member(value, step[1:-1])
 
     def graph_of(self, path: Path) -> frozenset[Source]:
         """The graph sources of all tensors in what a symbol is here."""
-        return deep(self.frame, self.before, self.resolve(path)).src
+        known = self._graphs.get(path)
+        if known is None:
+            known = self._graphs[path] = deep(self.frame, self.before, self.resolve(path)).src
+        return known
 
     def _member(self, value: V, name: str) -> V:
         from memlint.flow.heap import read_item
@@ -168,7 +179,7 @@ class Application:
         unknown: Node | None = None
         model = False
         parents: frozenset[Source] = EMPTY
-        for item in graphs.closure((source,)):
+        for item in graphs.ancestry(source):
             if isinstance(item, Path):
                 parents |= self.graph_of(item)
                 continue
@@ -203,7 +214,7 @@ class Application:
         self.frame.graphs.record(
             key, Node(
                 self.at, text(self.expr.func) if self.expr is not None else shown.what, definite is not None,
-                unknown is not None and definite is None, ambient, parents, None, via[:4], model, own.guess, own.leaf,
+                unknown is not None and definite is None, ambient, parents, None, via[:4], model, own.guess, own.leaf, loops=self.frame.loop_ids,
             )
         )
         one = frozenset((key,))

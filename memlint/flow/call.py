@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memlint import knowledge
-from memlint.flow import containers, external, tensors
+from memlint.flow import batches, containers, external, tensors
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, make, read_attribute
@@ -387,6 +387,7 @@ def accepts(function: Function, count: int, words: set[str]) -> bool:
 
 def run_module(frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str = "forward") -> V:
     """A model runs. Its forward is followed where the class is known; else it gives attached tensors."""
+    batches.model_called(frame, expr)
     shown = text(expr.func)
     program = frame.analyser.program
     for ref in module.refs:

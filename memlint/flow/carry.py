@@ -62,7 +62,7 @@ def augmented(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: 
     if found is None or not own_sources(frame, found[0]) & frame.graphs.closure(value.src | old.src):
         return
     how = "add" if statement.op in ("+", "-") else "update"
-    _note(frame, state, found, how, value, new, statement.at, text(statement.target), text(statement.value))
+    _note(frame, state, found, how, value, new, statement.at, text(statement.target), text(statement.value), _index(statement.target))
 
 
 def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
@@ -90,7 +90,7 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     if not value.src or not own & reached:
         return
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
-    _note(frame, state, found, how, value, rest, statement.at, text(target), text(statement.value))
+    _note(frame, state, found, how, value, rest, statement.at, text(target), text(statement.value), _index(target))
 
 
 def _rebuilt(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Name, value: V) -> bool:
@@ -162,6 +162,12 @@ def _leftmost(expr: ir.Binary, shown: str) -> bool:
 
 
 def _note(
-    frame: Frame, state: State, found: tuple[Source, str], how: str, value: V, incoming: V, at: int, place: str, shown: str
+    frame: Frame, state: State, found: tuple[Source, str], how: str, value: V, incoming: V, at: int, place: str, shown: str,
+    index: str,
 ) -> None:
-    note_carry(frame, state, how, found[0], found[1], place, value, incoming, at, shown)
+    note_carry(frame, state, how, found[0], found[1], place, value, incoming, at, shown, index=index)
+
+
+def _index(target: ir.Expr) -> str:
+    """The name that picks the member in ``place[name]``."""
+    return target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import inert
+from memlint.flow import batches, inert
 from memlint.flow.frame import Frame
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import deep, element, elements_of, make, read_attribute
@@ -212,6 +212,8 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
             frame.used |= value.src
         return V(DATA, size=SCALAR, device=_literal_device(name, args))
     if row.returns == "loader":
+        if name.startswith("torch."):
+            batches.loader_made(frame, expr)
         return V(LOADER)
     if row.returns == "optimizer":
         return V(OPTIMIZER)

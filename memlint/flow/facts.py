@@ -193,6 +193,25 @@ class Facts:
             self._buffers[cls.key] = frozenset(names)
         return self._buffers[cls.key]
 
+    def is_reset(self, function: Function, name: str) -> bool:
+        """Whether other code sets this attribute anew: another module does, or a method of the class that somebody calls."""
+        cls = function.cls
+        if cls is None:
+            return False
+        calls: set[str] = set()
+        for key in self.analyser.program.project.sources:
+            index = self.analyser.program.module(key).index
+            for number, unit in enumerate(index.units):
+                if name in unit.stores and (key, number) != (cls.module.key, cls.unit):
+                    return True
+                calls |= unit.calls
+        order, _ = self.analyser.program.ancestors(cls)
+        return any(
+            method.name not in ("__init__", function.name) and method.name in calls and self._assigns(method, name)
+            for item in order
+            for method in item.methods.values()
+        )
+
     def attributes_in_backward(self) -> frozenset[str]:
         """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""
         if self._in_backward is None:

@@ -36,6 +36,8 @@ class LoopFrame:
     bound: frozenset[str] = frozenset()
     #: names that count the rounds: the target of range, the first target of enumerate
     counters: frozenset[str] = frozenset()
+    #: all names that the loop's header binds
+    targets: frozenset[str] = frozenset()
     body: tuple[ir.Stmt, ...] = ()
 
 
@@ -182,7 +184,7 @@ class Frame:
             return EMPTY
         ambient = not state.grad & ON and bool(state.grad & AMBIENT)
         self.graphs.record(
-            key, Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess, leaf)
+            key, Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess, leaf, loops=self.loop_ids)
         )
         one = frozenset((key,))
         state.freed_must -= one

@@ -35,6 +35,8 @@ class Node:
     leaf: bool = False
     #: the result of a model that cannot be followed: what its parts are is not known
     opaque: bool = False
+    #: the loops around its recording
+    loops: tuple[Any, ...] = ()
 
 
 def _part_of(item: Source, root: Source) -> bool:
@@ -50,6 +52,7 @@ class Graphs:
     nodes: dict[Source, Node] = field(default_factory=dict)
     #: sources of values that received a backward: each set holds an attached one
     evidence: set[Sources] = field(default_factory=set)
+    _ancestry: dict[Source, Sources] = field(default_factory=dict)
 
     def record(self, key: Source, node: Node) -> Source:
         old = self.nodes.get(key)
@@ -97,6 +100,13 @@ class Graphs:
             if node is not None:
                 todo.extend(node.parents)
         return frozenset(seen)
+
+    def ancestry(self, source: Source) -> Sources:
+        """The closure of one source, in a graph that is finished."""
+        known = self._ancestry.get(source)
+        if known is None:
+            known = self._ancestry[source] = self.closure((source,))
+        return known
 
     def attached(self, sources: Sources, symbols: Any = None) -> tuple[str, bool]:
         """Whether a value with these sources carries a graph: (yes | no | unknown, known by backward alone).

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
-from memlint.flow import growing, inert
+from memlint.flow import batches, growing, inert
 from memlint.flow.evaluation import model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
@@ -26,6 +26,7 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     """The events of one function."""
     if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
         return
+    yield from batches.events(analyser, frame)
     yield from inert.guards(analyser, frame, list(model_calls(analyser, frame)))
     for store in frame.stores.values():
         if store.kind == "cat":
@@ -40,7 +41,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     if store.local and (_in_module(analyser, frame, store) or _rebuilt_each_batch(frame, store)):
         return
-    if not store.local and _in_forward(analyser, frame) and not _from_last_call(frame, store):
+    if not store.local and _in_module(analyser, frame, store) and not _from_last_call(analyser, frame, store):
         return
     place = Place(store.place_kind, store.place_text)  # type: ignore[arg-type]
     incoming = store.incoming or store.value
@@ -49,7 +50,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     needed = _needed(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
-    if needed and store.kind == "carry" and store.how == "add" and value.attached in ("yes", "some") and store.loop is not None:
+    if needed and (store.how == "add" or (store.kind == "retain" and value.size == "scalar")) and value.attached in ("yes", "some") and store.loop is not None:
         yield from _summed(frame, store, place, loop)
     retained_run = _run_of(frame, incoming)
     if store.kind == "retain":
@@ -99,9 +100,17 @@ def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
     return not trains and store.loop is not None and store.loop.loop.over != "loader"
 
 
-def _from_last_call(frame: Frame, store: Store) -> bool:
-    """Whether a forward builds the place on what its last call left there."""
-    return store.kind != "carry" or store.place in frame.graphs.closure(store.value.src)
+def _from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a forward builds the place on what its last call left there, and nobody sets it between two calls."""
+    if store.kind != "carry":
+        return True
+    place = store.place
+    if not isinstance(place, Path) or place not in frame.graphs.closure(store.value.src):
+        return False
+    if store.how != "call":
+        return True
+    attributes = [step for step in place.steps if step.startswith(".")]
+    return len(attributes) == 1 and not analyser.facts.is_reset(frame.function, attributes[0][1:])
 
 
 def _rebuilt_each_batch(frame: Frame, store: Store) -> bool:
@@ -227,7 +236,8 @@ def marks_of(frame: Frame | None, store: Store) -> set[Source]:
     """What later use of the place carries."""
     place = store.place
     if isinstance(place, Path):
-        return {place, place.then("[]")} if store.kind == "retain" else {place}
+        own = {place, place.then("[]")} if store.kind == "retain" else {place}
+        return own | {("prev", loop, item) for loop in store.loops for item in tuple(own)}
     if store.kind == "retain":
         return {("elem", place), *(("elem", key) for key in store.objs)}
     kind, name = place  # type: ignore[misc]
@@ -293,10 +303,12 @@ def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
 def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[SummedLosses]:
     """One backward after a loop that summed the losses of its batches."""
     assert store.loop is not None
-    if loop.over not in ("loader", "range") or loop.kind != "for":
+    if loop.kind != "for" or loop.over in ("modules", "epochs"):
         return
-    models = [run for run in frame.runs.values() if store.loop.id in run.loops]
-    if not models:
+    if any(other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in frame.stores.values()):
+        return  # time steps of a recurrence, not batches of their own
+    reached_nodes = (frame.graphs.nodes.get(item) for item in frame.graphs.closure((store.incoming or store.value).src))
+    if not any(node is not None and node.model and store.loop.id in node.loops for node in reached_nodes):
         return
     marks = marks_of(frame, store)
     for reached, loops, site in frame.backwards:

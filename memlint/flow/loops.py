@@ -35,6 +35,7 @@ def describe(
     loop = Loop("for", over, "epoch" if over == "epochs" else "iteration", trips, shown, frame.site(at))  # type: ignore[arg-type]
     made = LoopFrame(("loop", at), loop, not accumulates(iterable) and over != "modules" and not few(source, state, trips) and not literal_display(iterable))
     made.counters = counters
+    made.targets = frozenset(names)
     return made
 
 

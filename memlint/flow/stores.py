@@ -99,22 +99,25 @@ def _object_of(place: Source) -> Source:
     return place[0] if isinstance(place, tuple) and not isinstance(place, Path) else place
 
 
-def carried_by(frame: Frame, place: Source, reached: frozenset[Source]) -> LoopFrame | None:
-    """The innermost iteration loop whose previous round's value of the place is in ``reached``."""
+def carried_by(frame: Frame, place: Source, reached: frozenset[Source], index: str = "") -> LoopFrame | None:
+    """The innermost iteration loop whose previous round's value of the place is in ``reached``.
+
+    ``index``: the name that picks the member; a loop that binds it visits another member in each round.
+    """
     name = _mark_name(place)
     for loop in reversed(frame.loops):
-        if ("prev", loop.id, name) in reached and loop.counts:
+        if ("prev", loop.id, name) in reached and loop.counts and index not in loop.targets:
             return loop
     return None
 
 
 def note_carry(
     frame: Frame, state: State, how: str, place: Source, place_kind: str, place_text: str, value: V, incoming: V, at: int,
-    shown: str, *, trace: tuple[Step, ...] = (), tag: Source = None,
+    shown: str, *, trace: tuple[Step, ...] = (), tag: Source = None, index: str = "",
 ) -> Store | None:
     """Remember that a place was rebuilt from its own previous value."""
     reached = frame.graphs.closure(value.src)
-    loop = carried_by(frame, place, reached)
+    loop = carried_by(frame, place, reached, index)
     if isinstance(place, Path) and place.root.startswith("x:"):
         loop = frame.innermost(())
     if loop is None and not (isinstance(place, Path) and place in reached):

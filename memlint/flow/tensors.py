@@ -6,7 +6,7 @@ from memlint import knowledge
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, elements_of, make
 from memlint.flow.ops import cut, device_named, moved, tensor_op
-from memlint.flow.state import OFF, State
+from memlint.flow.state import OFF, Obj, State
 from memlint.flow.stores import kind_of, note_carry
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
@@ -40,6 +40,8 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name in table.data:
         frame.used |= receiver.src
         return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
+    if name == "detach_":
+        cut_everywhere(state, receiver)
     if name in table.cut:
         size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
         return cut(receiver, size=_smaller(receiver, size))
@@ -63,6 +65,25 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     from memlint.flow.call import unknown_call
 
     return unknown_call(frame, state, expr, receiver, args, words)
+
+
+def cut_everywhere(state: State, value: V) -> None:
+    """``detach_()`` cuts the tensor itself, under whatever names and in whatever containers it is."""
+    gone = frozenset(source for source in value.src if not (isinstance(source, tuple) and source and source[0] in ("prev", "elem")))
+    if not gone:
+        return
+
+    def without(item: V) -> V:
+        return item.but(src=frozenset()) if item.src & gone else item
+
+    state.env = {name: without(item) for name, item in state.env.items()}
+    state.sym = {path: without(item) for path, item in state.sym.items()}
+    for path in value.syms:
+        state.sym[path] = value.but(src=frozenset())
+    for key, obj in state.heap.items():
+        if obj.elem.src & gone or any(item.src & gone for item in obj.fields.values()):
+            fields = {name: without(item) for name, item in obj.fields.items()}
+            state.heap[key] = Obj(obj.kind, without(obj.elem), fields, obj.loops, obj.bounded, obj.cls, obj.text)
 
 
 def _smaller(receiver: V, size: int | None) -> int | None:

@@ -1,0 +1,326 @@
+"""Batches that are the data set: ``batch_size=len(dataset)``, or a whole data set's tensor handed to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.flow.events import OversizedBatch
+from memlint.flow.frame import Frame
+from memlint.flow.program import Module
+from memlint.flow.syntax import dotted, expressions, mentions, text, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analysis import Analyser
+
+#: methods and functions whose result has the rows of what they are given
+_SAME_ROWS = frozenset({
+    "to", "cuda", "cpu", "float", "double", "half", "long", "unsqueeze", "view", "reshape", "permute", "transpose",
+    "contiguous", "type", "clone", "detach", "squeeze", "flatten", "numpy", "astype",
+})
+_WRAPS = frozenset({"Variable", "Tensor", "FloatTensor", "tensor", "as_tensor", "from_numpy", "array", "asarray", "stack"})
+#: attributes of torchvision's data sets that hold all samples
+_ALL_SAMPLES = frozenset({"data", "train_data", "test_data", "tensors", "x", "X", "features", "images"})
+_SHUFFLES = frozenset({"randperm", "permutation", "choice", "randint"})
+_MAX_STEPS = 12
+
+
+def loader_made(frame: Frame, expr: ir.Call) -> None:
+    """A DataLoader is made."""
+    frame.extra.setdefault("loaders", {})[expr.at] = expr
+
+
+def model_called(frame: Frame, expr: ir.Call) -> None:
+    """A model runs on something."""
+    if expr.args:
+        frame.extra.setdefault("models", {})[expr.at] = expr
+
+
+def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
+    """The oversized batches of one function."""
+    loaders: dict[int, ir.Call] = frame.extra.get("loaders", {})
+    models: dict[int, ir.Call] = frame.extra.get("models", {})
+    if not loaders and not models:
+        return
+    names = Names(analyser, frame)
+    for at, expr in sorted(loaders.items()):
+        size = _argument(expr, 1, "batch_size")
+        if size is not None and _length_of_data(names, expr, size):
+            yield OversizedBatch(site=frame.site(at), function=frame.function.qual, kind="loader", text=_loader_text(expr, size), bytes=None)
+    for at, expr in sorted(models.items()):
+        if _takes_a_graph(expr):
+            continue
+        for arg in expr.args[:2]:
+            certainty = _whole(names, arg)
+            if certainty:
+                yield OversizedBatch(
+                    site=frame.site(at), function=frame.function.qual, kind="whole", text=text(expr), bytes=None,
+                    certainty=certainty,  # type: ignore[arg-type]
+                )
+                break
+
+
+def _loader_text(expr: ir.Call, size: ir.Expr) -> str:
+    data = _argument(expr, 0, "dataset")
+    return f"{text(expr.func)}({text(data, 30)}, batch_size={text(size, 30)})"
+
+
+def _argument(call: ir.Call, position: int, name: str) -> ir.Expr | None:
+    for word in call.keywords:
+        if word.name == name:
+            return word.value
+    if len(call.args) > position and not any(isinstance(arg, ir.Starred) for arg in call.args):
+        return call.args[position]
+    return None
+
+
+class Names:
+    """What a function's names are bound to, where a single statement binds them."""
+
+    def __init__(self, analyser: Analyser, frame: Frame) -> None:
+        self.analyser = analyser
+        self.frame = frame
+        self.module: Module = frame.module
+        self._own: dict[str, list[tuple[ir.Expr, bool]]] | None = None
+        self._outer: dict[str, list[tuple[ir.Expr, bool]]] | None = None
+        self._fed: frozenset[str] | None = None
+
+    def value(self, name: str) -> tuple[ir.Expr, bool] | None:
+        """(the one expression that a name is bound to, updates of itself left out; whether it is unpacked)"""
+        function = self.frame.function
+        if name in function.locals:
+            if self._own is None:
+                self._own = _bindings(function.body)
+                for param in function.params:
+                    self._own.pop(param.name, None)
+            found = self._own.get(name, [])
+        elif function.node is not None:
+            if self._outer is None:
+                self._outer = _bindings(self.module.statements)
+            found = self._outer.get(name, [])
+        else:
+            return None
+        others = [(value, unpacked) for value, unpacked in found if not (_base_name(value) == name)]
+        return others[0] if len(others) == 1 else None
+
+    def made_by(self, expr: ir.Expr) -> str:
+        """The qualified external name, or the project class with a mark, whose call a name is bound to."""
+        for _ in range(4):
+            if not isinstance(expr, ir.Name):
+                break
+            bound = self.value(expr.id)
+            if bound is None or bound[1]:
+                return ""
+            expr = bound[0]
+        if not isinstance(expr, ir.Call):
+            return ""
+        kind, what = self.analyser.program.find_expression(self.module, expr.func)
+        if kind == "ext":
+            return str(what)
+        if kind == "class" and what is not None:
+            _, outside = self.analyser.program.ancestors(what)
+            return next((name for name in sorted(outside) if name.rsplit(".", 1)[-1].endswith("Dataset")), "")
+        return ""
+
+    def is_data_set(self, expr: ir.Expr) -> bool:
+        """Made by a data set's class, or given to a DataLoader."""
+        name = self.made_by(expr)
+        if name.startswith(("torchvision.datasets.", "torch.utils.data.")) and not name.endswith(("DataLoader", "Sampler")):
+            return True
+        if name.rsplit(".", 1)[-1] == "Dataset" and name.startswith("torch."):
+            return True
+        return isinstance(expr, ir.Name) and expr.id in self.fed
+
+    @property
+    def fed(self) -> frozenset[str]:
+        """Names that a DataLoader is made of."""
+        if self._fed is None:
+            loaders: dict[int, ir.Call] = self.frame.extra.get("loaders", {})
+            given = (_argument(expr, 0, "dataset") for expr in loaders.values())
+            self._fed = frozenset(item.id for item in given if isinstance(item, ir.Name))
+        return self._fed
+
+
+def _bindings(body: tuple[ir.Stmt, ...]) -> dict[str, list[tuple[ir.Expr, bool]]]:
+    found: dict[str, list[tuple[ir.Expr, bool]]] = {}
+
+    def bind(target: ir.Expr, value: ir.Expr, unpacked: bool) -> None:
+        if isinstance(target, ir.Name):
+            found.setdefault(target.id, []).append((value, unpacked))
+        elif isinstance(target, ir.Display):
+            parts = value.elements if isinstance(value, ir.Display) and len(value.elements) == len(target.elements) else None
+            for position, item in enumerate(target.elements):
+                bind(item, parts[position] if parts else value, unpacked or parts is None)
+
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.Assign):
+            for target in statement.targets:
+                bind(target, statement.value, False)
+        elif isinstance(statement, ir.AnnAssign) and statement.value is not None:
+            bind(statement.target, statement.value, False)
+        elif isinstance(statement, ir.For):
+            opaque = ir.Const(statement.at, "Ellipsis", None)
+            bind(statement.target, opaque, True)
+        elif isinstance(statement, ir.With):
+            for item in statement.items:
+                if item.target is not None:
+                    bind(item.target, ir.Const(statement.at, "Ellipsis", None), True)
+    return found
+
+
+def _peel(expr: ir.Expr) -> ir.Expr | None:
+    """One step towards the tensor whose rows the expression has; None where there is no further step."""
+    if isinstance(expr, ir.Call):
+        func = expr.func
+        name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+        if isinstance(func, ir.Attr) and name in _SAME_ROWS:
+            return func.value
+        if name in _WRAPS and expr.args and not isinstance(expr.args[0], ir.Display):
+            return expr.args[0]
+        return None
+    if isinstance(expr, ir.Binary) and expr.op in ("+", "-", "*", "/") and isinstance(expr.right, ir.Const):
+        return expr.left
+    return None
+
+
+def _base_name(expr: ir.Expr) -> str:
+    step: ir.Expr | None = expr
+    while step is not None:
+        expr = step
+        step = _peel(expr)
+    return expr.id if isinstance(expr, ir.Name) else ""
+
+
+# -------------------------------------------------------------------------------------- loaders
+
+
+def _length_of_data(names: Names, call: ir.Call, size: ir.Expr) -> bool:
+    """Whether the batch size is the number of samples that the loader goes through."""
+    if isinstance(size, ir.Name):
+        bound = names.value(size.id)
+        if bound is None or bound[1]:
+            return False
+        size = bound[0]
+    measured = _measured(size)
+    data = _argument(call, 0, "dataset")
+    if measured is None or data is None:
+        return False
+    shown = text(measured, 200)
+    if shown == text(data, 200) or shown.startswith(text(data, 200) + "."):
+        return True
+    sampler = _argument(call, 99, "sampler")
+    for given in (data, sampler):
+        if given is not None and _made_of(names, given, shown):
+            return True
+    return False
+
+
+def _measured(size: ir.Expr) -> ir.Expr | None:
+    """x of ``len(x)``, ``x.shape[0]``, ``x.size(0)``."""
+    if isinstance(size, ir.Call):
+        if isinstance(size.func, ir.Name) and size.func.id == "len" and len(size.args) == 1:
+            return size.args[0]
+        if isinstance(size.func, ir.Attr) and size.func.name == "size" and len(size.args) == 1 and _zero(size.args[0]):
+            return size.func.value
+    if isinstance(size, ir.Subscript) and isinstance(size.value, ir.Attr) and size.value.name == "shape" and _zero(size.index):
+        return size.value.value
+    return None
+
+
+def _zero(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Const) and expr.value == 0 and expr.kind == "int"
+
+
+def _made_of(names: Names, expr: ir.Expr, shown: str) -> bool:
+    """Whether the data set is built of, or split off, what was measured."""
+    for _ in range(4):
+        if isinstance(expr, ir.Call) and mentions(expr, shown):
+            return True
+        if not isinstance(expr, ir.Name):
+            return False
+        bound = names.value(expr.id)
+        if bound is None:
+            return False
+        expr = bound[0]
+    return False
+
+
+# -------------------------------------------------------------------------------------- whole data sets
+
+
+def _takes_a_graph(call: ir.Call) -> bool:
+    """A graph network sees all nodes at once: that is its sample."""
+    for arg in (*call.args, *(word.value for word in call.keywords)):
+        name = dotted(arg).rsplit(".", 1)[-1].lower()
+        if name.startswith(("adj", "edge", "graph", "lap")) or name in ("g", "a", "data"):
+            return True
+    return False
+
+
+def _whole(names: Names, arg: ir.Expr) -> str:
+    """How well it is known that the argument holds a whole data set: high, medium, or "" for not at all."""
+    expr = arg
+    unpacked = False
+    for _ in range(_MAX_STEPS):
+        direct = _all_of_a_set(names, expr)
+        if direct:
+            return direct
+        if isinstance(expr, ir.Name):
+            if not unpacked and _sliced_in_batches(names, expr.id):
+                return "medium"
+            bound = names.value(expr.id)
+            if bound is None:
+                return ""
+            expr, unpacked = bound
+            if unpacked and not isinstance(expr, ir.Subscript):
+                return ""
+            continue
+        step = _peel(expr)
+        if step is None:
+            return ""
+        expr = step
+    return ""
+
+
+def _all_of_a_set(names: Names, expr: ir.Expr) -> str:
+    if isinstance(expr, ir.Subscript) and isinstance(expr.value, ir.Attr) and expr.value.name == "tensors":
+        expr = expr.value
+    if isinstance(expr, ir.Attr) and expr.name in _ALL_SAMPLES and names.is_data_set(expr.value):
+        return "high"
+    if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Slice) and expr.index.lower is None and expr.index.upper is None:
+        return "high" if names.is_data_set(expr.value) else ""
+    if isinstance(expr, ir.Comprehension) and len(expr.fors) == 1 and not expr.fors[0].ifs:
+        return "high" if names.is_data_set(expr.fors[0].iter) else ""
+    return ""
+
+
+def _sliced_in_batches(names: Names, name: str) -> bool:
+    """Whether a loop of the function goes through the same tensor batch by batch."""
+    starts: set[str] = set()
+    shuffled: set[str] = set()
+    cuts: list[ir.Subscript] = []
+    for statement in walk_statements(names.frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.For) and isinstance(statement.target, ir.Name) and isinstance(statement.iter, ir.Call):
+            called = dotted(statement.iter.func).rsplit(".", 1)[-1]
+            if called in ("range", "trange") and len(statement.iter.args) == 3:
+                starts.add(statement.target.id)
+        if isinstance(statement, ir.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ir.Name):
+            made_of = {part.id for part in walk_expression(statement.value) if isinstance(part, ir.Name)}
+            calls = {dotted(part.func).rsplit(".", 1)[-1] for part in walk_expression(statement.value) if isinstance(part, ir.Call)}
+            if calls & _SHUFFLES or made_of & shuffled and isinstance(statement.value, ir.Subscript):
+                shuffled.add(statement.targets[0].id)
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Subscript) and isinstance(part.value, ir.Name) and part.value.id == name:
+                    cuts.append(part)
+    for cut in cuts:
+        index = cut.index.elements[0] if isinstance(cut.index, ir.Display) and cut.index.elements else cut.index
+        if isinstance(index, ir.Slice) and isinstance(index.lower, ir.Name) and index.lower.id in starts:
+            return True
+        if isinstance(index, ir.Name) and index.id in shuffled:
+            return True
+    return False
+
+
+__all__ = ["events", "loader_made", "model_called"]
