@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memlint import knowledge
-from memlint.flow import batches, containers, external, tensors
+from memlint.flow import batches, containers, external, hotloops, tensors
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, make, read_attribute
@@ -169,6 +169,7 @@ def leave(frame: Frame, value: V, inner: V) -> None:
     """A value goes to code that cannot be followed."""
     frame.escaped |= frame.graphs.closure(inner.src)
     frame.escaped |= {("elem", key) for key in value.objs}
+    hotloops.lend(frame, inner)
 
 
 # -------------------------------------------------------------------------------------- methods

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.flow import growing
+from memlint.flow import growing, hotloops
 from memlint.flow.frame import Frame
 from memlint.flow.state import OFF, State
 from memlint.flow.heap import deep, frame_at
@@ -69,6 +69,7 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     """``place = expression``, where the expression reads the place (or something that was computed from it)."""
     if statement.value is None or growing.noticed(frame, state, statement, target):
         return
+    hotloops.rebound(frame, state, statement, target, value)
     if value.may_be(CONTAINER) and value.objs and isinstance(target, ir.Name):
         if _rebuilt(frame, state, statement, target, value):
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import batches, inert
+from memlint.flow import allocation, batches, inert
 from memlint.flow.frame import Frame
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import deep, element, elements_of, make, read_attribute
@@ -221,6 +221,8 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
         refs = frozenset((Ref("extinstance", "", name),)) if name.startswith("torch.nn.") or row.returns != "module" else EMPTY
         return V(MODULE if row.returns == "module" else CALLABLE, refs=refs)
     if row.graph == "none":
+        if row.allocates:
+            allocation.made(frame, state, name, expr, args, words)
         size = {"sample": SAMPLE, "scalar": SCALAR}.get(row.size, SOME_SIZE)
         if name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor") and args and args[0].is_only(DATA):
             size = SCALAR

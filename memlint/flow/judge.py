@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
-from memlint.flow import batches, growing, inert
+from memlint.flow import allocation, batches, growing, hotloops, inert
 from memlint.flow.evaluation import model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
@@ -27,6 +27,8 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
         return
     yield from batches.events(analyser, frame)
+    yield from allocation.events(analyser, frame)
+    yield from hotloops.events(analyser, frame)
     yield from inert.guards(analyser, frame, list(model_calls(analyser, frame)))
     for store in frame.stores.values():
         if store.kind == "cat":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.flow import allocation
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, elements_of, make
 from memlint.flow.ops import cut, device_named, moved, tensor_op
@@ -46,7 +47,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
         return cut(receiver, size=_smaller(receiver, size))
     if name in table.move:
-        return _move(receiver, name, expr, args, words)
+        result = _move(receiver, name, expr, args, words)
+        allocation.moved(frame, expr, result)
+        return result
     if name in table.alias:
         return receiver if name not in ("chunk", "split", "unbind") else _pieces(frame, state, expr, receiver)
     if name in table.inplace or (name.endswith("_") and not name.startswith("_") and not name.endswith("__")):

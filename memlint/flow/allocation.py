@@ -1,0 +1,312 @@
+"""Tensors that factories make: on the host and then moved, or the same one again in every round of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memlint.flow.events import Allocate, Loop, OversizedBatch
+from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.hotloops import function_target
+from memlint.flow.repeats import repeated
+from memlint.flow.state import State
+from memlint.flow.syntax import children, dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.values import ACCELERATOR, V
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analysis import Analyser
+
+_SHAPED = frozenset({"zeros", "ones", "empty", "rand", "randn"})
+_CONSTANT = frozenset({"zeros", "ones", "full", "arange", "eye", "linspace", "logspace", "hann_window", "hamming_window"})
+_FACTORIES = _SHAPED | _CONSTANT | {"randint", "randperm"}
+_FLOATING = _SHAPED | {"linspace", "logspace", "eye", "hann_window", "hamming_window", "normal"}
+_LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"})
+#: methods between a factory and the move that change neither place nor contents for good
+_BETWEEN = frozenset({
+    "float", "double", "half", "long", "int", "bool", "type", "unsqueeze", "view", "reshape", "expand", "fill_", "zero_",
+    "normal_", "uniform_", "requires_grad_", "repeat", "t", "transpose", "flatten",
+})
+_BYTES = {"float64": 8, "double": 8, "int64": 8, "long": 8, "float16": 2, "half": 2, "bfloat16": 2, "int16": 2, "uint8": 1, "int8": 1, "bool": 1}
+#: literal shapes of so few elements are not worth a word
+FEW_TO_MOVE, FEW_TO_MAKE = 1024, 64
+#: loops that a literal bounds to so many rounds are not hot
+FEW_ROUNDS = 32
+_MUTATORS = frozenset({"append", "appendleft", "add", "put", "insert", "extend", "setdefault", "update"})
+
+
+@dataclass
+class Made:
+    """A factory's call. ``count``: its number of elements where literals tell, else -1."""
+
+    expr: ir.Call
+    factory: str
+    loop: LoopFrame | None
+    count: int
+    width: int
+    on_host: bool
+    moved: str = ""
+
+
+def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> None:
+    """A factory of torch is called."""
+    factory = name.removeprefix("torch.")
+    count = _count(state, factory, args, words)
+    dtype = next((dotted(word.value).rsplit(".", 1)[-1] for word in expr.keywords if word.name == "dtype"), "")
+    floating = factory in _FLOATING | _LIKE and (not dtype or dtype.startswith(("float", "half", "double", "bfloat")))
+    integers = factory in ("arange", "randint", "randperm", "tensor", "as_tensor", "full", "LongTensor", "IntTensor", "ByteTensor")
+    if floating or integers or factory in _FLOATING:
+        frame.extra.setdefault("made", {})[expr.at] = (factory, floating, count)
+    if factory not in _FACTORIES:
+        return
+    host = not any(word.name in ("device", "generator", "pin_memory", "out") or word.name is None for word in expr.keywords)
+    width = _BYTES.get(dtype, 8 if factory in ("randint", "randperm") and not dtype else 4)
+    all_made = frame.extra.setdefault("factories", {})
+    before = all_made.get(expr.at)
+    all_made[expr.at] = Made(expr, factory, frame.innermost(()), count, width, host, before.moved if before else "")
+
+
+def moved(frame: Frame, expr: ir.Call, result: V) -> None:
+    """``torch.zeros(…).to(device)``: the receiver is a factory's call itself."""
+    known: dict[int, Made] | None = frame.extra.get("factories")
+    if not known or result.device != ACCELERATOR or not isinstance(expr.func, ir.Attr):
+        return
+    if expr.func.name not in ("to", "cuda", "xpu", "npu", "mps"):
+        return
+    root: ir.Expr = expr.func.value
+    while isinstance(root, ir.Call) and root.at not in known:
+        func = root.func
+        if isinstance(func, ir.Attr) and func.name in _BETWEEN:
+            root = func.value
+        elif dotted(func).rsplit(".", 1)[-1] == "Variable" and root.args:
+            root = root.args[0]
+        else:
+            return
+    if isinstance(root, ir.Call) and known[root.at].on_host:
+        args = ", ".join([*(text(arg, 20) for arg in expr.args), *(f"{word.name}={text(word.value, 20)}" for word in expr.keywords)])
+        known[root.at].moved = f".{expr.func.name}({args})"
+
+
+def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> int:
+    """The number of elements, where all dimensions are known numbers; else -1."""
+    if factory in _SHAPED:
+        given = args or ([words["size"]] if "size" in words else [])
+        if len(given) == 1 and given[0].objs:
+            return _product(_members(state, given[0]))
+        return _product(given)
+    if factory == "full" and args:
+        return _product(_members(state, args[0]) if args[0].objs else [args[0]])
+    if factory in ("arange", "randperm", "hann_window", "hamming_window") and len(args) == 1:
+        return _product(args)
+    if factory == "eye" and args:
+        return _product([args[0], args[1] if len(args) > 1 else args[0]])
+    if factory in ("linspace", "logspace"):
+        return _product([args[2]] if len(args) > 2 else [words["steps"]] if "steps" in words else [])
+    return -1
+
+
+def _members(state: State, value: V) -> list[V]:
+    for key in value.objs:
+        obj = state.heap.get(key)
+        if obj is not None and obj.fields and not obj.elem.kinds:
+            return list(obj.fields.values())
+    return []
+
+
+def _product(sizes: list[V]) -> int:
+    if not sizes:
+        return -1
+    total = 1
+    for size in sizes:
+        if not isinstance(size.const, int) or isinstance(size.const, bool):
+            return -1
+        total *= size.const
+    return total
+
+
+# -------------------------------------------------------------------------------------- judgement
+
+
+def events(analyser: Analyser, frame: Frame) -> Iterator[Allocate | OversizedBatch]:
+    """The allocations of one function that a rule may speak of."""
+    known: dict[int, Made] = frame.extra.get("factories", {})
+    for at, one in sorted(known.items()):
+        if one.count * one.width > 2**28:
+            yield OversizedBatch(
+                site=frame.site(at), function=frame.function.qual, kind="literal", text=text(one.expr), bytes=one.count * one.width
+            )
+        if one.moved:
+            loop = _hot(analyser, frame, one)
+            if loop is not None and not 0 <= one.count <= FEW_TO_MOVE:
+                yield _event(frame, one, loop, constant=False, mutated=False, kept=False)
+        elif one.loop is not None and one.factory in _CONSTANT and not 0 <= one.count <= FEW_TO_MAKE and _is_hot(one.loop.loop):
+            if _invariant(frame, one):
+                mutated, kept = _used(frame, one)
+                yield _event(frame, one, one.loop.loop, constant=True, mutated=mutated, kept=kept)
+
+
+def _event(frame: Frame, one: Made, loop: Loop, *, constant: bool, mutated: bool, kept: bool) -> Allocate:
+    return Allocate(
+        site=frame.site(one.expr.at), function=frame.function.qual, factory=text(one.expr.func), constant="yes" if constant else "no",
+        moved=one.moved, mutated="yes" if mutated else "no", kept="yes" if kept else "no", size="unknown", loop=loop,
+    )
+
+
+def _hot(analyser: Analyser, frame: Frame, one: Made) -> Loop | None:
+    if one.loop is not None:
+        return one.loop.loop if _is_hot(one.loop.loop) else None
+    return repeated(analyser, frame.function)
+
+
+def _is_hot(loop: Loop) -> bool:
+    return loop.every == "iteration" and (loop.trips is None or loop.trips > FEW_ROUNDS)
+
+
+def _statement(body: tuple[ir.Stmt, ...], at: int) -> tuple[ir.Stmt | None, dict[int, ir.Expr]]:
+    """(the statement that holds the expression, parents of the parts of its expressions by ordinal)"""
+    for statement in walk_statements(body, into_definitions=False):
+        for expr in expressions(statement):
+            parents: dict[int, ir.Expr] = {}
+            found = False
+            for part in walk_expression(expr):
+                found = found or part.at == at
+                for child in children(part):
+                    parents[child.at] = part
+            if found:
+                return statement, parents
+    return None, {}
+
+
+def _invariant(frame: Frame, one: Made) -> bool:
+    """Whether the arguments are the same in every round."""
+    assert one.loop is not None
+    bound = set(one.loop.bound)
+    written: set[str] = set()
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.For) and ("loop", statement.at) in frame_loops(one):
+            bound |= {part.id for part in walk_expression(statement.target) if isinstance(part, ir.Name)}
+    for statement in walk_statements(one.loop.body, into_definitions=False):
+        if isinstance(statement, ir.For):
+            bound |= {part.id for part in walk_expression(statement.target) if isinstance(part, ir.Name)}
+        if isinstance(statement, ir.Assign | ir.AugAssign):
+            targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+            written |= {dotted(target) for target in targets if isinstance(target, ir.Attr)}
+    for expr in (*one.expr.args, *(word.value for word in one.expr.keywords)):
+        for part in walk_expression(expr):
+            if isinstance(part, ir.Name) and part.id in bound:
+                return False
+            if isinstance(part, ir.Attr) and dotted(part) in written:
+                return False
+            if isinstance(part, ir.Call) and dotted(part.func) not in ("len", "int", "torch.device", "max", "min", "tuple", "list"):
+                return False
+    return not any(word.name in ("requires_grad", "out") or word.name is None for word in one.expr.keywords)
+
+
+def frame_loops(one: Made) -> tuple[object, ...]:
+    """The loop whose rounds the call is in."""
+    return (one.loop.id,) if one.loop is not None else ()
+
+
+def _used(frame: Frame, one: Made) -> tuple[bool, bool]:
+    """(whether the tensor is written to, whether it may be kept) in the loop; unknown uses count as keeping."""
+    assert one.loop is not None
+    statement, parents = _statement(one.loop.body, one.expr.at)
+    if statement is None:
+        return False, True
+    top: ir.Expr = one.expr
+    while (parent := parents.get(top.at)) is not None:
+        if isinstance(parent, ir.Attr | ir.Subscript):
+            top = parent
+            continue
+        if isinstance(parent, ir.Call) and parent.func is top and isinstance(top, ir.Attr):
+            if top.name.endswith("_") or top.name in ("numpy", "data", "tolist", "requires_grad_"):
+                return True, True
+            top = parent
+            continue
+        break
+    if parent is not None:
+        return False, not _only_reads(frame, parents, parent, top)
+    if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ir.Name):
+        return False, True
+    return _uses_of(frame, one, statement.targets[0].id)
+
+
+def _uses_of(frame: Frame, one: Made, name: str) -> tuple[bool, bool]:
+    assert one.loop is not None
+    times = 0
+    for statement in walk_statements(one.loop.body):
+        if isinstance(statement, ir.AugAssign) and _root(statement.target) == name:
+            return True, False
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            return False, True
+        if isinstance(statement, ir.Assign):
+            for target in statement.targets:
+                for part in target.elements if isinstance(target, ir.Display) else (target,):
+                    if isinstance(part, ir.Name) and part.id == name:
+                        times += 1
+                    elif _root(part) == name:
+                        return True, False
+        if isinstance(statement, ir.For) and any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(statement.target)):
+            return False, True
+        for expr in expressions(statement):
+            parents: dict[int, ir.Expr] = {}
+            for part in walk_expression(expr):
+                for child in children(part):
+                    parents[child.at] = part
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Name) and part.id == name:
+                    mutated, kept = _one_use(frame, statement, parents, part)
+                    if mutated or kept:
+                        return mutated, kept
+    return False, times != 1
+
+
+def _root(expr: ir.Expr) -> str:
+    while isinstance(expr, ir.Attr | ir.Subscript):
+        expr = expr.value
+    return expr.id if isinstance(expr, ir.Name) else ""
+
+
+def _one_use(frame: Frame, statement: ir.Stmt, parents: dict[int, ir.Expr], use: ir.Expr) -> tuple[bool, bool]:
+    top: ir.Expr = use
+    while (parent := parents.get(top.at)) is not None:
+        if isinstance(parent, ir.Attr):
+            if parent.name.endswith("_") and not parent.name.endswith("__") or parent.name in ("data", "grad"):
+                return True, False
+            top = parent
+            continue
+        if isinstance(parent, ir.Subscript) and parent.value is top:
+            top = parent
+            continue
+        if isinstance(parent, ir.Call) and parent.func is top:
+            top = parent
+            continue
+        break
+    if parent is not None:
+        return False, not _only_reads(frame, parents, parent, top)
+    if isinstance(statement, ir.Assign) and any(target is use for target in statement.targets):
+        return False, False
+    # the name itself (or a view of it) goes to another name, or to the caller
+    return False, isinstance(statement, ir.Assign | ir.AnnAssign | ir.Return) and not isinstance(top, ir.Call)
+
+
+def _only_reads(frame: Frame, parents: dict[int, ir.Expr], parent: ir.Expr, child: ir.Expr) -> bool:
+    """Whether the expression around a use computes something new of it."""
+    if isinstance(parent, ir.Binary | ir.Compare | ir.Unary | ir.Slice):
+        return True
+    if isinstance(parent, ir.Subscript):
+        return parent.index is child
+    if isinstance(parent, ir.Display):
+        outer = parents.get(parent.at)
+        return isinstance(outer, ir.Call) and outer.func is not parent and function_target(frame.function, outer.func)[1].startswith("torch.")
+    if not isinstance(parent, ir.Call):
+        return False
+    name = parent.func.name if isinstance(parent.func, ir.Attr) else parent.func.id if isinstance(parent.func, ir.Name) else ""
+    if name in _MUTATORS or name.endswith("_") or name[:1].isupper() or name in ("Variable", "zip", "list", "tuple", "dict"):
+        return False
+    kind, _ = frame.analyser.program.find_expression(frame.module, parent.func)
+    return kind not in ("function", "class")
+
+
+__all__ = ["events", "made", "moved"]
