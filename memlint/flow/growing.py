@@ -194,7 +194,10 @@ def _bounded(frame: Frame, store: Store) -> bool:
         bodies.append(store.loop.body)
     else:
         bodies += [method.body for method in _around(frame.function)]
-    return any(_cut_back(statement, place, store.local) for body in bodies for statement in walk_statements(body))
+    return any(
+        statement.at != store.site.at and _cut_back(statement, place, store.local)
+        for body in bodies for statement in walk_statements(body)
+    )
 
 
 def _around(function: Function) -> list[Function]:
@@ -222,11 +225,30 @@ def _cut_back(statement: ir.Stmt, place: str, local: bool) -> bool:
     for target, value in zip(targets, values, strict=False):
         if not isinstance(target, ir.Name | ir.Attr) or text(target, 200) != place:
             continue
-        if any(isinstance(part, ir.Subscript) and mentions(part.value, place) and _slices(part.index) for part in walk_expression(value)):
+        if mentions(value, place) and not (_keeps_all(value, place) if local else _uncut(value, place)):
             return True
         if local and not mentions(value, place) and _fresh(value):
             return True
     return False
+
+
+def _keeps_all(value: ir.Expr, place: str) -> bool:
+    """The place itself, moved or joined with something: not a part of it, nor what a layer makes of it."""
+    if isinstance(value, ir.IfExp):
+        return _keeps_all(value.body, place) or _keeps_all(value.orelse, place)
+    if not isinstance(value, ir.Call):
+        return _is_old(value, place)
+    func = value.func
+    if isinstance(func, ir.Attr) and func.name in _PASSED:
+        return _keeps_all(func.value, place)
+    name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+    given = value.args[0] if name in _CATS and value.args else None
+    return isinstance(given, ir.Display) and any(_is_old(part, place) for part in given.elements)
+
+
+def _uncut(value: ir.Expr, place: str) -> bool:
+    parts = (part for part in walk_expression(value) if isinstance(part, ir.Subscript) and mentions(part.value, place))
+    return not any(_slices(part.index) for part in parts)
 
 
 def _slices(index: ir.Expr) -> bool:

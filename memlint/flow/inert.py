@@ -62,6 +62,8 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
     """The guards without effect, and the model calls, each told which guard was meant for it."""
     inert: dict[int, tuple[str, str]] = frame.extra.get("inert", {})
     for at, (kind, shown) in sorted(inert.items()):
+        if kind == "volatile" and not _meant_for_a_model(frame, at):
+            continue
         yield Guard(
             site=frame.site(at), function=frame.function.qual, kind=kind, text=shown,  # type: ignore[arg-type]
         )
@@ -80,6 +82,23 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
             shown = f"with {text(early.items[0].context)}"
             yield Guard(site=frame.site(early.at), function=frame.function.qual, kind="early", text=shown)
         yield msgspec.structs.replace(call, guard="a guard that ends before it")
+
+
+def _meant_for_a_model(frame: Frame, at: int) -> bool:
+    """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not."""
+    if frame.function.name == "__init__":
+        return False
+    if not frame.backwards:
+        return True
+    names: set[str] = set()
+    for statement in walk_statements(frame.function.body):
+        if isinstance(statement, ir.Assign) and any(part.at == at for part in walk_expression(statement.value)):
+            names |= {part.id for target in statement.targets for part in walk_expression(target) if isinstance(part, ir.Name)}
+    models: dict[int, ir.Call] = frame.extra.get("models", {})
+    return any(
+        part.at == at or isinstance(part, ir.Name) and part.id in names
+        for call in models.values() for arg in call.args for part in walk_expression(arg)
+    )
 
 
 def _ended_before(frame: Frame, blocks: dict[int, ir.With], at: int) -> ir.With | None:

@@ -50,7 +50,8 @@ def _severity(event: Carry, graph: bool) -> Severity:
     if graph:
         return "error"
     small = event.value.size not in LARGE
-    return "note" if small or event.loop.trips is not None else "warning"
+    few = event.loop.trips is not None or event.loop.over == "range"
+    return "note" if small or few else "warning"
 
 
 def _advice(event: Carry, graph: bool) -> str:
