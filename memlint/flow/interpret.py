@@ -433,7 +433,7 @@ def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
     elif truth:
         state.env[expr.id] = V(kind, size=SCALAR, device=ANYWHERE)
     elif kind == TENSOR:
-        state.env[expr.id] = value.but(kinds=value.kinds & ~TENSORS or UNKNOWN, src=frozenset())
+        state.env[expr.id] = value.but(kinds=value.kinds & ~TENSORS or UNKNOWN, src=frozenset(), syms=frozenset())
     else:
         state.env[expr.id] = value.but(kinds=value.kinds & ~kind or UNKNOWN)
 
