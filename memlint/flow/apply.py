@@ -13,9 +13,11 @@ from memlint.flow.stores import fate_of, forget, note_carry, note_store
 from memlint.flow.syntax import text
 from memlint.flow.values import (
     CONTAINER,
+    DATA,
     DATA_VALUE,
     EMPTY,
     INSTANCE,
+    NONE,
     NONE_VALUE,
     NOTHING,
     UNKNOWN,
@@ -495,7 +497,16 @@ def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: in
         result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
     work.effects()
     work.stores()
-    return result
+    return _as_annotated(frame, callee, result)
+
+
+def _as_annotated(frame: Frame, callee: Frame, result: V) -> V:
+    """A function that is annotated to return a number returns no tensor."""
+    node = callee.function.node
+    if not isinstance(node, ir.FunctionDef) or node.returns is None or not result.src:
+        return result
+    known = frame.analyser.annotated(callee.function.module, node.returns)
+    return known if known is not None and known.is_only(DATA | NONE) else result
 
 
 __all__ = ["INSTANCE", "apply", "deep", "fate_of"]

@@ -19,6 +19,8 @@ def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, str] 
     """The place that a target names: (its identity, its kind); None where it cannot be told."""
     from memlint.flow.evaluate import evaluate
 
+    if isinstance(target, ir.Name) and target.id == "_":
+        return None
     if isinstance(target, ir.Name):
         if target.id in frame.function.locals:
             return ("var", target.id), "local"

@@ -41,14 +41,14 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     loop = _loop_of(analyser, frame, store)
     if loop is None or not store.ended or store.cleared == FEW:
         return
-    if store.local and (_in_module(analyser, frame, store) or _rebuilt_each_batch(frame, store)):
+    if store.local and (_in_module(analyser, frame, store) or (store.how != "call" and _rebuilt_each_batch(frame, store))):
         return
     if not store.local and _in_module(analyser, frame, store) and not _from_last_call(analyser, frame, store):
         return
     place = Place(store.place_kind, store.place_text)  # type: ignore[arg-type]
     incoming = store.incoming or store.value
     value = _value(analyser, frame, store, incoming)
-    if value.attached == "unknown":
+    if value.attached == "unknown" or (value.attached != "no" and not _adds_a_graph(frame, store, incoming)):
         return
     needed = _needed(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
@@ -65,6 +65,16 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         site=store.site, function=frame.function.qual, certainty=certainty, trace=store.trace, value=value, place=place,
         loop=loop, how=store.how, needed=needed, reset=store.cleared, in_model_loop=retained_run,  # type: ignore[arg-type]
     )
+
+
+def _adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
+    """Whether each round brings a graph of its own: a model (or a parameter) takes part inside the loop."""
+    if store.loop is None:
+        return True
+    reached = frame.graphs.closure(incoming.src)
+    if any(isinstance(item, Path) and item != store.place for item in reached) and not any(item in frame.graphs.nodes and frame.graphs.nodes[item].definite for item in reached):
+        return True
+    return any((node := frame.graphs.nodes.get(item)) is not None and node.definite and store.loop.id in node.loops for item in reached)
 
 
 def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
@@ -99,6 +109,8 @@ def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if function.cls is None or not analyser.program.is_module(function.cls):
         return False
     trains = bool(frame.backwards) or bool(frame.extra.get("evaluations")) or frame.hook is not None
+    if not any(item in frame.graphs.nodes for item in frame.extra.get("returned", ())):
+        return False  # it gives away numbers only (sampling, decoding): nobody outside can want the graph
     return not trains and store.loop is not None and store.loop.loop.over != "loader"
 
 
