@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.events import Allocate, Loop, OversizedBatch
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.hotloops import function_target
-from memlint.flow.repeats import repeated
+from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import State
 from memlint.flow.syntax import children, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import ACCELERATOR, V
@@ -109,7 +109,7 @@ def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> in
 def _members(state: State, value: V) -> list[V]:
     for key in value.objs:
         obj = state.heap.get(key)
-        if obj is not None and obj.fields and not obj.elem.kinds:
+        if obj is not None and obj.kind in ("tuple", "list") and obj.fields:
             return list(obj.fields.values())
     return []
 
@@ -141,7 +141,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Allocate | OversizedBat
             if loop is not None and not 0 <= one.count <= FEW_TO_MOVE:
                 yield _event(frame, one, loop, constant=False, mutated=False, kept=False)
         elif one.loop is not None and one.factory in _CONSTANT and not 0 <= one.count <= FEW_TO_MAKE and _is_hot(one.loop.loop):
-            if _invariant(frame, one):
+            if not layer_code(analyser, frame.function) and _invariant(frame, one):
                 mutated, kept = _used(frame, one)
                 yield _event(frame, one, one.loop.loop, constant=True, mutated=mutated, kept=kept)
 

@@ -12,7 +12,7 @@ from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import children, dotted, expressions, mentions, text, walk_expression, walk_statements
-from memlint.flow.values import SCALAR, TENSOR, TENSORS, TREE, UNKNOWN, Path, Sources, V, join
+from memlint.flow.values import ELSEWHERE, TENSOR, TENSORS, TREE, UNKNOWN, Path, Sources, V, join
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ _TENSOR_METHODS = frozenset({
 _NUMBERS = frozenset({
     "dt", "lr", "eps", "epsilon", "alpha", "beta", "gamma", "decay", "momentum", "step", "steps", "size", "scale", "rate", "factor",
 })
-#: a literal shape of at most so many elements is small
-SMALL = 4096
+#: a literal shape of at most so many elements is small, one of at least so many is large
+SMALL, LARGE = 4096, 2**22
 
 
 @dataclass
@@ -60,6 +60,9 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
     """Remember ``target = expression of target`` for judgement."""
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or statement.targets[0] is not target:
         return
+    lent: Sources = frame.extra.get("lent", frozenset())
+    if lent and statement.value.at in value.store:
+        frame.extra["lent"] = lent - {statement.value.at}  # made this moment, so nobody else has it
     if not isinstance(target, ir.Name | ir.Attr) or not isinstance(statement.value, ir.Binary | ir.Call):
         return
     member = isinstance(target, ir.Attr)
@@ -145,7 +148,7 @@ def _alone(frame: Frame, state: State, target: ir.Expr, old: V) -> bool:
     """Whether nothing but the target is known to hold the old value's storage."""
     if isinstance(target, ir.Attr):
         return True  # judged over the class
-    if not old.store or old.syms or old.objs:
+    if not old.store or old.syms or old.objs or ELSEWHERE in old.store:
         return False
     if old.store & frame.extra.get("lent", frozenset()):
         return False
@@ -180,12 +183,11 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
         recorded = _recorded(analyser, frame, one)
         if recorded != "no":
             continue
-        size = _SIZES[max(one.old.size, SCALAR)] if one.old.size == one.value.size else _SIZES[5]
         yield Rebind(
             site=frame.site(at), function=frame.function.qual,
             certainty="high" if one.old.is_only(TENSORS) and one.grad == OFF else "medium",
             op=f"{text(one.target)} = {text(one.statement.value)}", inplace=one.spine, target=text(one.target),
-            alone=_stands_alone(analyser, frame, one), recorded=recorded, size=size, loop=loop,
+            alone=_stands_alone(analyser, frame, one), recorded=recorded, size=_size(frame, one), loop=loop,
         )
 
 
@@ -323,6 +325,15 @@ def _small(frame: Frame, one: Candidate) -> bool:
     return bool(known) and all(0 <= count <= SMALL for count in known)
 
 
+def _size(frame: Frame, one: Candidate) -> Size:
+    """Large only where a literal shape or a model's parameters say so."""
+    made: dict[object, tuple[str, bool, int]] = frame.extra.get("made", {})
+    if any(made[item][2] >= LARGE for item in one.old.store if item in made):
+        return "activation"
+    known = _SIZES[one.old.size] if one.old.size == one.value.size else "unknown"
+    return "batch" if known == "activation" else known
+
+
 def _recorded(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
     """Whether autograd records the update: never where grad mode is off or no operand carries a graph."""
     if one.grad == OFF:
@@ -354,9 +365,6 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
     if not one.alone:
         return "unknown"
     if isinstance(one.target, ir.Name):
-        lent = frame.extra.get("lent", frozenset())
-        if one.old.store & lent:
-            return "unknown"
         if any(value.store & one.old.store for value, _ in frame.yields):
             return "unknown"
         return "yes"

@@ -147,7 +147,7 @@ def join(a: V, b: V) -> V:
         objs=a.objs | b.objs,
         refs=a.refs if a.refs == b.refs else _few(a.refs | b.refs),
         syms=a.syms if a.syms == b.syms else _few(a.syms | b.syms),
-        store=a.store | b.store,
+        store=_storages(a, b),
         device=a.device | b.device,
         size=a.size if a.size == b.size else _larger(a, b),
         const=a.const if a.const == b.const and type(a.const) is type(b.const) else None,
@@ -160,6 +160,19 @@ MAX_ALTERNATIVES = 16
 
 def _few(items: Sources) -> Sources:
     return items if len(items) <= MAX_ALTERNATIVES else EMPTY
+
+
+#: the mark of a storage that was made where nobody saw it
+ELSEWHERE = ("elsewhere",)
+
+
+def _storages(a: V, b: V) -> Sources:
+    """The storages of a join; one of unknown origin on either side is remembered as such."""
+    if a.store == b.store:
+        return a.store
+    store = a.store | b.store
+    unseen = (side for side in (a, b) if not side.store and side.kinds & (TENSORS | UNKNOWN))
+    return store | {ELSEWHERE} if next(unseen, None) is not None else store
 
 
 def _larger(a: V, b: V) -> int:
