@@ -60,9 +60,8 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
     """Remember ``target = expression of target`` for judgement."""
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or statement.targets[0] is not target:
         return
-    lent: Sources = frame.extra.get("lent", frozenset())
-    if lent and statement.value.at in value.store:
-        frame.extra["lent"] = lent - {statement.value.at}  # made this moment, so nobody else has it
+    if isinstance(target, ir.Name) and target.id in frame.extra.get("updated", ()):
+        _renew(frame, state, statement.value.at, value)
     if not isinstance(target, ir.Name | ir.Attr) or not isinstance(statement.value, ir.Binary | ir.Call):
         return
     member = isinstance(target, ir.Attr)
@@ -73,6 +72,8 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
         return
     from memlint.flow.evaluate import evaluate
 
+    if isinstance(target, ir.Name):
+        frame.extra.setdefault("updated", set()).add(target.id)
     old = evaluate(frame, state, target)
     alone = _alone(frame, state, target, old)
     before: Candidate | None = frame.extra.setdefault("rebound", {}).get(statement.at)
@@ -153,15 +154,36 @@ def _alone(frame: Frame, state: State, target: ir.Expr, old: V) -> bool:
     if old.store & frame.extra.get("lent", frozenset()):
         return False
     assert isinstance(target, ir.Name)
-    for name, value in state.env.items():
-        if name != target.id and value.store & old.store:
+    stale: dict[int, dict[int, V]] = frame.extra.get("stale", {})
+    for name, value in _held(state):
+        if name == target.id:
+            continue
+        shared = value.store & old.store
+        if shared and not all(id(value) in stale.get(item, ()) for item in shared):
             return False
-    for held in state.sym.values():
-        if held.store & old.store:
-            return False
-    return not any(
-        part.store & old.store for obj in state.heap.values() for part in (obj.elem, *obj.fields.values())
-    )
+    return True
+
+
+def _held(state: State) -> Iterator[tuple[str, V]]:
+    """All values that the state holds; the names of variables."""
+    yield from state.env.items()
+    for value in state.sym.values():
+        yield "", value
+    for obj in state.heap.values():
+        if obj.elem.store:
+            yield "", obj.elem
+        for value in obj.fields.values():
+            yield "", value
+
+
+def _renew(frame: Frame, state: State, at: int, value: V) -> None:
+    """A tensor was made this moment: whoever holds one of the same place holds an earlier round's."""
+    if at not in value.store:
+        return
+    lent: Sources = frame.extra.get("lent", frozenset())
+    frame.extra["lent"] = lent - {at}
+    earlier = {id(held): held for _, held in _held(state) if at in held.store}
+    frame.extra.setdefault("stale", {})[at] = earlier
 
 
 def lend(frame: Frame, value: V) -> None:
