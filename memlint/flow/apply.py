@@ -12,14 +12,18 @@ from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
 from memlint.flow.stores import fate_of, forget, note_carry, note_store
 from memlint.flow.syntax import text
 from memlint.flow.values import (
+    ACCELERATOR,
+    ANYWHERE,
     CONTAINER,
     DATA,
     DATA_VALUE,
     EMPTY,
     INSTANCE,
+    MODULE,
     NONE,
     NONE_VALUE,
     NOTHING,
+    TENSORS,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
@@ -50,6 +54,7 @@ class Application:
         self._objects: dict[Source, Source] = {}
         self._resolved: dict[Path, V] = {}
         self._graphs: dict[Path, frozenset[Source]] = {}
+        self._device: int | None = None
         assert callee.exit is not None
         self.exit: State = callee.exit
         self.proved = {item for evidence in callee.graphs.evidence for item in evidence if item in callee.graphs.nodes}
@@ -124,6 +129,9 @@ class Application:
         result = NOTHING
         for path in value.syms:
             result = join(result, self.resolve(path))
+        if value.device != ANYWHERE and value.syms and result.kinds:
+            # the callee moved what it was given
+            result = result.but(device=value.device & ~ANYWHERE | (result.device if value.device & ANYWHERE else 0))
         own = value.src - value.syms
         kinds = value.kinds & ~UNKNOWN if value.syms else value.kinds
         if kinds & CONTAINER and value.syms and not value.objs:
@@ -138,10 +146,20 @@ class Application:
             refs = value.refs
             rest = V(
                 kinds or (UNKNOWN if own else 0), src, bare=value.bare, objs=objs, refs=refs, store=frozenset((self.key,)) if value.store else EMPTY,
-                device=value.device, size=value.size, const=value.const,
+                device=self._placed(value), size=value.size, const=value.const,
             )
             result = join(result, rest) if rest.kinds else result
         return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
+
+    def _placed(self, value: V) -> int:
+        """The device of a callee's value: what it computed is where its arguments are, if it says nothing else."""
+        if value.device != ANYWHERE or not value.kinds & TENSORS:
+            return value.device
+        if self._device is None:
+            from memlint.flow.placement import device_of
+
+            self._device = device_of(self.frame, self.before, [given for given in self.bound.values() if given.kinds & (TENSORS | MODULE | CONTAINER)])
+        return self._device if self._device == ACCELERATOR else ANYWHERE
 
     def object(self, key: Source, depth: int) -> Source:
         """A callee's object, here."""
@@ -234,8 +252,6 @@ class Application:
         return bool(value.kinds) and not value.kinds & UNKNOWN
 
     def _is_model(self, path: Path) -> bool:
-        from memlint.flow.values import MODULE
-
         return bool(self.resolve(path).kinds & MODULE)
 
     # ---------------------------------------------------------------------------- effects

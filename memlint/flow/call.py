@@ -9,11 +9,13 @@ from memlint.flow import batches, containers, external, hotloops, tensors
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, make, read_attribute
-from memlint.flow.ops import tensor_op
+from memlint.flow.ops import names_number, tensor_op
+from memlint.flow.placement import as_output, device_of, moved_module
 from memlint.flow.program import Class, Function
 from memlint.flow.state import OFF, Obj, State, join_states
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
+    ACCELERATOR,
     CALLABLE,
     CONTAINER,
     DATA,
@@ -26,6 +28,7 @@ from memlint.flow.values import (
     NONE_VALUE,
     NOTHING,
     OPTIMIZER,
+    OUTPUT,
     SCALAR,
     SOME_SIZE,
     TENSOR,
@@ -190,8 +193,9 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
             return UNKNOWN_VALUE if name == "step" else NONE_VALUE
     if name in ("eval", "train") and receiver.kinds & (MODULE | UNKNOWN):
         set_mode(frame, state, expr.func, receiver, name, args, words)
-    if name == "prepare" and args and receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds):
-        return args[0] if len(args) == 1 else make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(args)})
+    if name in ("prepare", "setup_dataloaders") and args and receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds):
+        ready = [value.but(device=ACCELERATOR) if value.kinds & (MODULE | LOADER | UNKNOWN) else value for value in args]
+        return ready[0] if len(ready) == 1 else make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
     if name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module") and args and not receiver.kinds & (TENSORS | MODULE):
         return args[0]
     found = NOTHING
@@ -318,7 +322,9 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
         frame.extra.setdefault("buffers", set()).add(args[0].const)
         write_attribute(frame, state, receiver, args[0].const, args[1])
         return NONE_VALUE
-    if name in ("to", "cuda", "cpu", "half", "float", "double", "eval", "train", "requires_grad_", "apply", "share_memory", "bfloat16", "compile"):
+    if name in ("to", "cuda", "cpu"):
+        return moved_module(state, expr, receiver, args, words)
+    if name in ("half", "float", "double", "eval", "train", "requires_grad_", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
     if name in ("parameters", "named_parameters"):
         return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", V(TREE, frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True) if state.grad != OFF else EMPTY, size=4)).objs)
@@ -408,16 +414,14 @@ def run_module(frame: Frame, state: State, expr: ir.Call, module: V, args: Args,
             tips = [tip for tip in inner.src if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
             if tips:
                 note_run(frame, state, expr, module, inner, tips[0], args)
-            return known
+            return as_output(state, known, device_of(frame, state, [module, *args, *words.values()]), shown)
     parents = EMPTY
-    device = 0
     for value in (*args, *words.values()):
-        inner = deep(frame, state, value)
-        parents |= inner.src
-        device |= inner.device & 3
+        parents |= deep(frame, state, value).src
     key = (expr.at, "run")
     src = frame.record(state, key, expr.at, shown, parents, definite=True, model=True)
-    result = V(TREE, src, size=SOME_SIZE, device=device or 4, store=frozenset((key,)))
+    device = device_of(frame, state, [module, *args, *words.values()])
+    result = V(TREE, src, size=SOME_SIZE if names_number(shown) else OUTPUT, device=device, store=frozenset((key,)))
     if src:
         frame.graphs.nodes[key].opaque = True
         note_run(frame, state, expr, module, result, key, args, resolved=False)

@@ -7,7 +7,7 @@ from memlint.flow import allocation, batches, inert
 from memlint.flow.frame import Frame
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import deep, element, elements_of, make, read_attribute
-from memlint.flow.ops import cut, device_named, tensor_op
+from memlint.flow.ops import cut, device_named, reduced, tensor_op
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
@@ -226,7 +226,9 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
         size = {"sample": SAMPLE, "scalar": SCALAR}.get(row.size, SOME_SIZE)
         if name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor") and args and args[0].is_only(DATA):
             size = SCALAR
-        device = _device_word(words)
+        device = args[0].device if name.endswith("_like") and args and "device" not in words else _device_word(words)
+        if name.startswith("torch.cuda."):
+            device = ACCELERATOR
         return V(TENSOR if row.returns == "tensor" else TREE, size=size, device=device, store=frozenset((expr.at,)))
     return _operation(frame, state, row, inner, args, words, expr)
 
@@ -250,7 +252,10 @@ def _operation(
         if reduce is not None and reduce.const is False:
             size = SAMPLE
     elif row.size == "reduction":
-        size = SCALAR if len(args) == 1 and "dim" not in words and "axis" not in words else None
+        whole = len(args) == 1 and "dim" not in words and "axis" not in words
+        size = SCALAR if whole else reduced(max((value.size for value in inner if value.kinds & TENSORS), default=SOME_SIZE))
+    elif row.size == "sample":
+        size = SAMPLE
     result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=size, certain=True)
     if row.returns == "tree":
         return result.but(kinds=TREE)
@@ -281,15 +286,14 @@ def call_instance(frame: Frame, state: State, name: str, args: list[V], words: d
     if kind == "plainmodule":
         return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
     from memlint.flow.call import note_run
+    from memlint.flow.placement import device_of
 
     parents = frozenset(source for value in inner for source in value.src)
     key = (expr.at, "run")
     src = frame.record(state, key, expr.at, text(expr.func), parents, definite=True, model=True)
-    device = 0
-    for value in inner:
-        device |= value.device & 3
+    device = device_of(frame, state, inner)
     kinds = TREE if name.rsplit(".", 1)[-1] in ("LSTM", "GRU", "RNN", "LSTMCell") or not name.startswith("torch.nn.") else TENSOR
-    result = V(kinds, src, size=ACTIVATION, device=device or 4, store=frozenset((key,)))
+    result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)))
     if src:
         note_run(frame, state, expr, V(MODULE, refs=frozenset((Ref("extinstance", "", name),))), result, key, args)
     return result

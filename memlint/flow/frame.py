@@ -227,10 +227,20 @@ def module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                         continue
                     if name == "eval" and part.args:
                         continue
-                    place = dotted(part.func.value)
+                    place = dotted(_receiver(part.func.value))
                     if place:
                         found.add(place)
     return frozenset(found)
+
+
+def _receiver(expr: ir.Expr) -> ir.Expr:
+    """``model`` of ``model.cuda().eval()``: these methods return the module itself."""
+    while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _RETURN_SELF:
+        expr = expr.func.value
+    return expr
+
+
+_RETURN_SELF = frozenset({"to", "cuda", "cpu", "half", "float", "double", "bfloat16", "eval", "train", "requires_grad_"})
 
 
 def _train_flag(call: ir.Call) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
-from memlint.flow.ops import batch_tree, cut
+from memlint.flow.ops import batch_tree, cut, names_labels, names_number
 from memlint.flow.periods import resets_soon
 from memlint.flow.program import Class, Function
 from memlint.flow.state import Obj, State
 from memlint.flow.syntax import text
 from memlint.flow.values import (
+    ANYWHERE,
+    BATCH,
     CALLABLE,
     CONTAINER,
     DATA,
@@ -21,6 +23,7 @@ from memlint.flow.values import (
     NONE,
     NOTHING,
     OPTIMIZER,
+    OUTPUT,
     SCALAR,
     SOME_SIZE,
     TENSOR,
@@ -92,7 +95,7 @@ def _marked(value: V, key: Source) -> V:
 
 def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
     if value.kinds & LOADER:
-        found = join(found, batch_tree())
+        found = join(found, batch_tree(value.device))
     if value.kinds & TENSORS:
         value = part_of_output(frame, value, step)
         found = join(found, V(value.kinds & TENSORS, value.src, bare=value.bare, size=value.size, device=value.device, store=value.store))
@@ -101,7 +104,8 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
     if value.kinds & DATA:
         found = join(found, DATA_VALUE)
     for path in value.syms:
-        found = join(found, read_symbol(frame, state, path.then(step)))
+        if _symbol_counts(state, value, path.then(step)):
+            found = join(found, placed(read_symbol(frame, state, path.then(step)), value.device))
     if value.kinds & UNKNOWN and not value.syms:
         found = join(found, derive(frame, value, step))
     if found.kinds == 0 and not value.objs:
@@ -185,10 +189,35 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         found = join(found, DATA_VALUE)
     step = f"[{name}]" if isinstance(index.const, str) else "[]"
     for path in base.syms:
-        found = join(found, read_symbol(frame, state, path.then(step)))
+        if _symbol_counts(state, base, path.then(step)):
+            found = join(found, placed(read_symbol(frame, state, path.then(step)), base.device))
     if base.kinds & UNKNOWN and not base.syms:
         found = join(found, derive(frame, base, step))
-    return found if found.kinds else UNKNOWN_VALUE
+    return sized(found, index.const if isinstance(index.const, str) else "") if found.kinds else UNKNOWN_VALUE
+
+
+def _symbol_counts(state: State, value: V, part: Path) -> bool:
+    """Whether the part of a symbol tells more than its kind: a batch's parts are batches, whatever it is called."""
+    return not value.is_only(TENSORS | LOADER) or part in state.sym
+
+
+def placed(value: V, device: int) -> V:
+    """A part of something that was moved to a device."""
+    return value.but(device=device) if value.device == ANYWHERE and device != ANYWHERE else value
+
+
+def sized(value: V, name: str) -> V:
+    """A part of a batch or of a model's output under a name that speaks of numbers: its size is not known."""
+    if name and (value.size == OUTPUT and names_number(name) or value.size in (BATCH, OUTPUT) and names_labels(name)):
+        return value.but(size=SOME_SIZE)
+    return value
+
+
+def named(value: V, name: str) -> V:
+    """A value bound to a name that says that it is small: its size is not known."""
+    if value.size == OUTPUT and names_number(name) or value.size == BATCH and names_labels(name):
+        return value.but(size=SOME_SIZE)
+    return value
 
 
 def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
@@ -253,12 +282,14 @@ def _tensor_attribute(base: V, name: str) -> V:
         return cut(base)
     if name in ("grad",):
         return V(TENSOR, size=base.size, device=base.device)
+    if name == "device":
+        return V(DATA, size=SCALAR, device=base.device)
     if name in _PLAIN:
         return DATA_VALUE
     if name in ("T", "mT", "H", "mH", "real", "imag"):
         return base
     if base.kinds & TREE:
-        return base
+        return sized(base, name)
     return V(UNKNOWN, EMPTY)
 
 

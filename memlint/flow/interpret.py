@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from memlint.flow import carry, inert
 from memlint.flow.evaluate import evaluate, loop_of
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.guards import entered_grad
-from memlint.flow.heap import deep, element, elements_of, frame_at, part_of_output
+from memlint.flow.feeding import assume_loader, feeds_device
+from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_of_output
 from memlint.flow.loops import MAX_PASSES
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State, join_states
 from memlint.flow.stores import end_iteration, forget, kind_of, note_store, store_value
@@ -126,7 +129,7 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
         case ir.Name():
             if statement is not None:
                 carry.assigned(frame, state, statement, target, value)
-            _bind(frame, state, target.id, value)
+            _bind(frame, state, target.id, named(value, target.id))
         case ir.Attr():
             base = evaluate(frame, state, target.value)
             if statement is not None:
@@ -439,10 +442,15 @@ def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
 
 
 def _for(frame: Frame, state: State, statement: ir.For) -> State | None:
+    feeds = feeds_device(statement.target, statement.body)
+    if feeds:
+        assume_loader(frame, state, statement.iter, statement.target)
     source = evaluate(frame, state, statement.iter)
     shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
     loop = loop_of(frame, state, statement.at, source, statement.iter, statement.target, shown)
     _prepare(loop, statement.body)
+    if feeds and loop.loop.over in ("unknown", "range"):
+        loop.loop = msgspec.structs.replace(loop.loop, over="loader")
 
     def enter(inner: State) -> State | None:
         value = element(frame, inner, source, statement.at)
@@ -462,9 +470,8 @@ def _while(frame: Frame, state: State, statement: ir.While) -> State | None:
 
     endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
     shown = f"while {text(statement.test, 40)}"
-    loop = LoopFrame(
-        ("loop", statement.at), Loop("while", "unknown", "iteration", None, shown, frame.site(statement.at)), True
-    )
+    over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"
+    loop = LoopFrame(("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True)
     _prepare(loop, statement.body)
 
     def enter(inner: State) -> State | None:

@@ -14,12 +14,13 @@ from memlint.flow.program import Function
 from memlint.flow.apply import takes_activations
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.periods import FEW
-from memlint.flow.values import ACCELERATOR, CPU, Path, Source, V
+from memlint.flow.ops import names_number, on_accelerator
+from memlint.flow.values import CPU, OUTPUT, Path, Source, V
 
 if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
-_SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown")
+_SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown", "unknown")
 
 
 def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
@@ -181,7 +182,7 @@ def _value(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         fact = "unknown"
     freed: Fact = store.freed or "no"  # type: ignore[assignment]
     return Value(
-        attached=fact, freed=freed, device=_device(value), size=_SIZES[value.size], text=store.text,
+        attached=fact, freed=freed, device=_device(value), size=_size(store, value, fact), text=store.text,
         certainty=certainty, origin=_origin(frame, sources), by_backward=by_backward,
     )
 
@@ -210,9 +211,17 @@ def _ambient_only(frame: Frame, sources: frozenset[Source]) -> bool:
 
 
 def _device(value: V) -> Device:
-    if value.device == ACCELERATOR:
+    if on_accelerator(value.device):
         return "accelerator"
     return "cpu" if value.device == CPU else "unknown"
+
+
+def _size(store: Store, value: V, attached: Fact) -> Size:
+    """A model's output has the size of a batch, unless a name says that it is a number; with a graph its size
+    is what the graph keeps, which is not known."""
+    if value.size != OUTPUT or attached != "no":
+        return _SIZES[value.size]
+    return "unknown" if names_number(store.text) or names_number(store.place_text) else "batch"
 
 
 def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:

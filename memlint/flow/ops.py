@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from memlint.flow.frame import Frame
 from memlint.flow.state import OFF, State
 from memlint.flow.values import (
@@ -11,6 +13,8 @@ from memlint.flow.values import (
     CPU,
     DATA,
     EMPTY,
+    OUTPUT,
+    SAMPLE,
     SCALAR,
     SOME_SIZE,
     TENSOR,
@@ -20,6 +24,14 @@ from memlint.flow.values import (
     Source,
     Sources,
     V,
+)
+
+
+_NUMBER = re.compile(r"loss|criterion|metric|error|accuracy|(^|_)(err|acc|nll|kl|kld|elbo|iou|miou|dice|psnr|ssim|lpips|fid|mse|mae|bce|rmse|reg|lr|norm)s?(_|$)")
+_LABELS = re.compile(
+    r"(.*_)?(y|ys|yb|y_true|labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
+    r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
+    r"rewards?|dones?|actions?|scores?|domains?|valid|num|counts?|sizes?|meta|info)"
 )
 
 
@@ -36,6 +48,7 @@ def tensor_op(
     kinds = TENSOR if certain else 0
     largest = SCALAR
     device = 0
+    placed = False
     bare = False
     for value in inputs:
         sources |= value.src
@@ -44,11 +57,14 @@ def tensor_op(
         if value.kinds & (TENSORS | UNKNOWN):
             largest = max(largest, value.size)
             device |= value.device & (CPU | ACCELERATOR)
+            placed = placed or value.device & ~ANYWHERE == ACCELERATOR
     if kinds & TENSOR:
         kinds &= ~(UNKNOWN | DATA)
     elif kinds & UNKNOWN:
         kinds &= ~DATA
     given = largest if size is None else size
+    # an operation runs on one device; a number on the host may come along
+    device = ACCELERATOR if placed else device
     at = key if isinstance(key, int) else key[0]  # type: ignore[index]
     if not sources or state.grad == OFF:
         return V(kinds or UNKNOWN, size=given, device=device or ANYWHERE, store=frozenset((key,)))
@@ -71,6 +87,26 @@ def cut(value: V, kinds: int | None = None, size: int | None = None) -> V:
 def moved(value: V, device: int) -> V:
     """The value on another device: the same graph."""
     return value.but(device=device)
+
+
+def reduced(size: int) -> int:
+    """The size after a reduction over some dimension: the rank of a batch is not known."""
+    return SAMPLE if size in (BATCH, OUTPUT, SOME_SIZE) else size
+
+
+def on_accelerator(device: int) -> bool:
+    """Whether a value is on the accelerator wherever its device is known."""
+    return device & (CPU | ACCELERATOR) == ACCELERATOR
+
+
+def names_number(shown: str) -> bool:
+    """Whether a name speaks of a loss or a metric: weak evidence that a model's output is a number."""
+    return _NUMBER.search(shown.lower()) is not None
+
+
+def names_labels(shown: str) -> bool:
+    """Whether a name speaks of labels, lengths or indices: weak evidence that a part of a batch is small."""
+    return _LABELS.fullmatch(shown.lower()) is not None
 
 
 def device_named(name: object) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from memlint import knowledge
 from memlint.flow import allocation
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, elements_of, make
-from memlint.flow.ops import cut, device_named, moved, tensor_op
+from memlint.flow.ops import cut, device_named, moved, reduced, tensor_op
 from memlint.flow.state import OFF, Obj, State
 from memlint.flow.stores import kind_of, note_carry
 from memlint.flow.syntax import dotted, text
@@ -45,7 +47,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         cut_everywhere(state, receiver)
     if name in table.cut:
         size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
-        return cut(receiver, size=_smaller(receiver, size))
+        return cut(receiver, size=_smaller(receiver, size) if args or words or name not in ("argmax", "argmin", "all", "any") else SCALAR)
     if name in table.move:
         result = _move(receiver, name, expr, args, words)
         allocation.moved(frame, expr, result)
@@ -97,6 +99,8 @@ def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str,
     """A new device or dtype: the graph stays, but integers have none."""
     if name in ("cuda", "xpu", "npu", "mps"):
         return moved(receiver, ACCELERATOR)
+    if name in ("type", "type_as") and args:
+        return moved(receiver, args[0].device) if args[0].device & (CPU | ACCELERATOR) else receiver
     if name == "cpu":
         return moved(receiver, CPU)
     wanted = [*expr.args, *(word.value for word in expr.keywords)]
@@ -108,17 +112,32 @@ def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str,
     device = words.get("device") or (args[0] if args else None)
     if device is None:
         return receiver
-    where = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA) else 0
+    shown = next((word.value for word in expr.keywords if word.name == "device"), expr.args[0] if expr.args else None)
+    return moved(receiver, destination(device, shown))
+
+
+def destination(device: V, expr: ir.Expr | None) -> int:
+    """The device that the first argument of ``to`` names: a string, a number, a device, a tensor that is there."""
     if device.const is not None:
-        where = device_named(device.const)
-    elif not where and wanted and _names_device(wanted[0]):
-        where = ACCELERATOR
-    return moved(receiver, where or ANYWHERE)
+        return device_named(device.const)
+    known = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA | UNKNOWN) else 0
+    if known:
+        return known
+    return ACCELERATOR if expr is not None and _names_device(expr) else ANYWHERE
+
+
+#: objects whose ``device`` is the one that a program was told to use; the ``device`` of anything else may be any
+_SETTINGS = re.compile(r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)")
 
 
 def _names_device(expr: ir.Expr) -> bool:
-    name = dotted(expr).rsplit(".", 1)[-1].lower()
-    return name in ("device", "dev", "gpu", "rank", "local_rank", "cuda") or name.endswith("_device")
+    """Whether an expression is named like the device of the run: weak evidence, where its value is not known."""
+    if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const):
+        return str(expr.index.value).lower() == "device"
+    owner, _, name = dotted(expr).lower().rpartition(".")
+    if name not in ("device", "dev", "gpu", "gpu_id", "rank", "local_rank", "cuda", "device_id", "_device", "gpu_device", "cuda_device", "torch_device"):
+        return False
+    return not owner or _SETTINGS.fullmatch(owner) is not None
 
 
 def _pieces(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
@@ -137,7 +156,7 @@ def _reduce(
     over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
     if name in ("max", "min", "median") and over and args and not args[0].may_be(TENSORS):
         return values_and_indices(frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size)))
-    size = SCALAR if not over or name == "dist" else SAMPLE if receiver.size == SOME_SIZE else receiver.size
+    size = SCALAR if not over or name == "dist" else reduced(receiver.size)
     certain = receiver.may_be(TENSORS)
     return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)
 

@@ -18,7 +18,8 @@ NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLAB
 #: kinds that can carry a graph
 TENSORS = TENSOR | TREE
 CPU, ACCELERATOR, ANYWHERE = 1, 2, 4
-SCALAR, SAMPLE, BATCH, ACTIVATION, MODEL, SOME_SIZE = range(6)
+#: OUTPUT: what a model returns, of batch size unless it is a loss
+SCALAR, SAMPLE, BATCH, ACTIVATION, MODEL, SOME_SIZE, OUTPUT = range(7)
 
 Source = Hashable
 Sources = frozenset[Any]

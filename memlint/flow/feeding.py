@@ -1,0 +1,103 @@
+"""Loops that feed the accelerator: what they run over is brought to the device batch after batch.
+
+Whoever moves each round's item to the device reads it from where there is more than the device should hold: the
+iterable is a data loader, whatever it is called.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from memlint.flow.frame import Frame
+from memlint.flow.state import State
+from memlint.flow.syntax import assigned_names, dotted, expressions, walk_expression, walk_statements
+from memlint.flow.values import LOADER, UNKNOWN, V
+from memlint.ir import nodes as ir
+
+_MOVES = frozenset({"cuda", "to", "xpu", "npu", "pin_memory"})
+_HELPERS = ("to_device", "to_gpu", "to_cuda", "move_data_to_device", "send_to_device", "convert_tensor", "batch_to_device", "cudafy", "move_to")
+_WRAPPERS = frozenset({"tqdm", "enumerate", "zip", "iter", "islice", "track", "trange", "progress_bar", "auto_tqdm", "prefetch"})
+
+
+@functools.lru_cache(maxsize=4096)
+def feeds_device(target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether the body brings what each round gives (``target``), slices or takes, to a device."""
+    given = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)} if target is not None else set()
+    items: set[str] = set()
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and _is_item(statement.value, given, items):
+            items |= assigned_names((statement,))[0]
+        elif isinstance(statement, ir.For) and _mentions(statement.iter, given | items):
+            items |= {part.id for part in walk_expression(statement.target) if isinstance(part, ir.Name)}
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Comprehension):
+                    for one in part.fors:
+                        if _mentions(one.iter, given | items):
+                            items |= {inner.id for inner in walk_expression(one.target) if isinstance(inner, ir.Name)}
+        for expr in expressions(statement):
+            if any(isinstance(part, ir.Call) and _moves(part, given | items) for part in walk_expression(expr)):
+                return True
+    return False
+
+
+def _is_item(value: ir.Expr, given: set[str], items: set[str]) -> bool:
+    """``batch[0]``, ``data[i : i + size]``, ``next(iterator)``, ``x`` of these."""
+    for part in walk_expression(value):
+        if isinstance(part, ir.Name) and part.id in items:
+            return True
+        if isinstance(part, ir.Subscript) and (_mentions(part.index, given) or _root(part.value) in given):
+            return True
+        if isinstance(part, ir.Call) and (dotted(part.func) == "next" or dotted(part.func).endswith((".next", ".get_batch", ".next_batch"))):
+            return True
+    return _root(value) in given
+
+
+def _mentions(expr: ir.Expr, names: set[str]) -> bool:
+    return any(isinstance(part, ir.Name) and part.id in names for part in walk_expression(expr))
+
+
+def _root(expr: ir.Expr) -> str:
+    """The variable that a chain of attributes, subscripts and conversions starts from."""
+    while True:
+        match expr:
+            case ir.Name():
+                return expr.id
+            case ir.Attr() | ir.Subscript() | ir.Starred():
+                expr = expr.value
+            case ir.Call(func=ir.Attr() as func) if dotted(func).startswith(("torch.", "np.", "numpy.")) and expr.args:
+                expr = expr.args[0]
+            case ir.Call(func=ir.Attr() as func):
+                expr = func.value
+            case ir.Call() if expr.args:
+                expr = expr.args[0]
+            case _:
+                return ""
+
+
+def _moves(call: ir.Call, names: set[str]) -> bool:
+    if isinstance(call.func, ir.Attr) and call.func.name in _MOVES:
+        if call.func.name == "to" and not _to_device(call):
+            return False
+        return _root(call.func.value) in names
+    name = dotted(call.func).rsplit(".", 1)[-1].lower()
+    return any(word in name for word in _HELPERS) and any(_root(arg) in names for arg in call.args)
+
+
+def _to_device(call: ir.Call) -> bool:
+    """``to`` with a device, not only with a number type."""
+    shown = [dotted(arg) for arg in call.args] + [dotted(word.value) for word in call.keywords if word.name == "device"]
+    return bool(call.args or call.keywords) and not all(name.startswith("torch.") for name in shown)
+
+
+def assume_loader(frame: Frame, state: State, iterable: ir.Expr, target: ir.Expr) -> None:
+    """What the loop runs over is a loader, where nothing else is known of it."""
+    while isinstance(iterable, ir.Call) and dotted(iterable.func).rsplit(".", 1)[-1] in _WRAPPERS and iterable.args:
+        iterable = iterable.args[0]
+    names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    if names & frame.modules_by_use:
+        return
+    if isinstance(iterable, ir.Name):
+        value = state.env.get(iterable.id)
+        if value is not None and value.is_only(UNKNOWN):
+            state.env[iterable.id] = V(LOADER, syms=value.syms, device=value.device)
