@@ -403,7 +403,7 @@ class Application:
         assert isinstance(place, Path)
         reached = self.callee.graphs.closure((store.incoming or store.value).src)
         passed = not self._made_inside(store, reached)
-        incoming = self.value((store.incoming or store.value).but(objs=EMPTY, syms=EMPTY))
+        incoming = self.value((store.incoming or store.value).but(objs=EMPTY, syms=(store.incoming or store.value).syms - {place, place.then("[]")}))
         if not incoming.kinds:
             return
         trace = (Step(store.site, f"{store.place_text} keeps {store.text}" if store.kind == "retain" else f"{store.place_text} is built from its previous value and {store.text}"), *store.trace)

@@ -16,6 +16,7 @@ from memlint.flow.state import OFF, Obj, State, join_states
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
     ACCELERATOR,
+    BATCH,
     CALLABLE,
     CONTAINER,
     DATA,
@@ -159,7 +160,17 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
     src = frame.record(
         state, expr.at, expr.at, text(expr), parents, unknown=not guess, callee=symbol, guess=guess,
     )
-    return V(TENSOR, src, size=SCALAR) if guess and src else V(UNKNOWN, src)
+    if guess and src:
+        return V(TENSOR, src, size=SCALAR)
+    if not any(path.steps[-1:] in ((), ("." + dotted(expr.func).rsplit(".", 1)[-1],)) for path in callee.syms):
+        return V(UNKNOWN, src)
+    # a callable that was passed in: whatever tensors it gives are where its arguments are
+    return V(UNKNOWN, src, device=device_of(frame, state, args), size=_given_size(frame, state, args, text(expr.func)))
+
+
+def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:
+    sizes = [deep(frame, state, value).size for value in args if value.kinds & (TENSORS | CONTAINER)]
+    return OUTPUT if any(size in (BATCH, OUTPUT) for size in sizes) and not names_number(shown) else SOME_SIZE
 
 
 def is_loss(func: ir.Expr) -> bool:
@@ -461,6 +472,7 @@ def call_function(
     bound = bind(frame, state, function, args, words)
     summary = frame.analyser.summary(function)
     record = CallRecord(function.key, at, state.grad, bound, NOTHING, frame.loop_ids, any(loop.counts for loop in frame.loops), dict(state.modes))
+    record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
     frame.calls[at, function.key] = record
     if summary is None or summary.exit is None:
         if expr is None:

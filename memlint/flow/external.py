@@ -217,6 +217,8 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
         return V(LOADER)
     if row.returns == "optimizer":
         return V(OPTIMIZER)
+    if row.returns == "metric":
+        return V(CALLABLE, refs=frozenset((Ref("extinstance", "", name),)))
     if row.returns in ("module", "plainmodule", "lossmodule"):
         refs = frozenset((Ref("extinstance", "", name),)) if name.startswith("torch.nn.") or row.returns != "module" else EMPTY
         return V(MODULE if row.returns == "module" else CALLABLE, refs=refs)
@@ -226,7 +228,8 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
         size = {"sample": SAMPLE, "scalar": SCALAR}.get(row.size, SOME_SIZE)
         if name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor") and args and args[0].is_only(DATA):
             size = SCALAR
-        device = args[0].device if name.endswith("_like") and args and "device" not in words else _device_word(words)
+        follows = args and "device" not in words and (name.endswith("_like") or not row.allocates)
+        device = args[0].device if follows else _device_word(words)
         if name.startswith("torch.cuda."):
             device = ACCELERATOR
         return V(TENSOR if row.returns == "tensor" else TREE, size=size, device=device, store=frozenset((expr.at,)))
@@ -283,6 +286,8 @@ def call_instance(frame: Frame, state: State, name: str, args: list[V], words: d
     if kind == "lossmodule":
         reduced = frame.analyser.reduction(name)
         return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR if reduced else SAMPLE, certain=True)
+    if kind == "metric":
+        return V(TENSOR, size=SCALAR)
     if kind == "plainmodule":
         return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
     from memlint.flow.call import note_run
@@ -309,9 +314,19 @@ def call_instance_method(
         set_mode(frame, state, expr.func, receiver, method, args, words)
     if receiver.kinds & MODULE or method in ("to", "cuda", "eval", "train"):
         return _module_method(frame, state, expr, receiver, method, args, words)
+    row = knowledge.function(name)
+    if row is not None and row.returns == "metric":
+        return _metric_method(receiver, method)
     if method == "forward":
         return call_instance(frame, state, name, args, words, expr)
     return UNKNOWN_VALUE
+
+
+def _metric_method(receiver: V, method: str) -> V:
+    """A metric object of a library keeps numbers, or copies without a graph, of what it is given."""
+    if method in ("to", "cuda", "cpu", "clone"):
+        return receiver
+    return V(TENSOR, size=SCALAR) if method in ("compute", "forward", "__call__") else NONE_VALUE
 
 
 def _is_statement(frame: Frame, expr: ir.Call) -> bool:

@@ -78,6 +78,8 @@ class Store:
     dead: bool = False
     #: objects that the place is rebuilt into
     objs: Sources = EMPTY
+    #: the place is made anew in each round of an outer loop over data
+    inner: bool = False
 
 
 @dataclass
@@ -113,6 +115,8 @@ class CallRecord:
     loops: tuple[Source, ...]
     counts: bool
     modes: dict[Source, bool | None] = field(default_factory=dict)
+    #: made in a loop over data: once a batch
+    each_batch: bool = False
 
 
 class Frame:

@@ -49,7 +49,9 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     place = Place(store.place_kind, store.place_text)  # type: ignore[arg-type]
     incoming = store.incoming or store.value
     value = _value(analyser, frame, store, incoming)
-    if value.attached == "unknown" or (value.attached != "no" and not _adds_a_graph(frame, store, incoming)):
+    if value.attached == "unknown":
+        return
+    if _once_a_batch(analyser, frame, store) if value.attached == "no" else not _adds_a_graph(frame, store, incoming):
         return
     needed = _needed(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
@@ -76,6 +78,13 @@ def _adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
     if any(isinstance(item, Path) and item != store.place for item in reached) and not any(item in frame.graphs.nodes and frame.graphs.nodes[item].definite for item in reached):
         return True
     return any((node := frame.graphs.nodes.get(item)) is not None and node.definite and store.loop.id in node.loops for item in reached)
+
+
+def _once_a_batch(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether the place is made anew for each batch, here or by callers: parts of one batch are collected in it."""
+    if not store.local:
+        return False
+    return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(frame.function))
 
 
 def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:

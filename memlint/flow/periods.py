@@ -16,6 +16,30 @@ def resets_soon(frame: Frame) -> bool:
     return any(_period(test) <= MAX_PERIOD for test in frame.tests)
 
 
+def first_rounds(frame: Frame) -> bool:
+    """Whether the current point is reached in a given round or in the first few only: ``i == 0``, ``i < 3``,
+    ``len(kept) < limit``."""
+    return any(_first(part) for test in frame.tests for part in _conjuncts(test))
+
+
+def _conjuncts(test: ir.Expr) -> tuple[ir.Expr, ...]:
+    return (*_conjuncts(test.left), *_conjuncts(test.right)) if isinstance(test, ir.BoolOp) and test.op == "and" else (test,)
+
+
+def _first(test: ir.Expr) -> bool:
+    if not isinstance(test, ir.Compare) or len(test.ops) != 1 or not isinstance(test.left, ir.Name | ir.Attr | ir.Call):
+        return False
+    left, right = test.left, test.rights[0]
+    if isinstance(left, ir.Call):
+        return isinstance(left.func, ir.Name) and left.func.id == "len" and test.ops[0] in ("<", "<=")
+    name = (left.id if isinstance(left, ir.Name) else left.name).lower()
+    if not (name in ("i", "j", "k", "n", "b", "it", "ii", "idx", "step", "iteration", "index", "count", "num") or name.endswith(("_idx", "_i", "_step", "_index", "idx", "_id", "_count"))):
+        return False
+    if test.ops[0] == "==":
+        return isinstance(right, ir.Const) and isinstance(right.value, int)
+    return test.ops[0] in ("<", "<=")
+
+
 def _period(test: ir.Expr) -> int:
     """``k`` of ``i % k == c``, else a large number."""
     for part in walk_expression(test):

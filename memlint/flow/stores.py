@@ -6,7 +6,7 @@ from memlint.flow.events import Step
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.state import State
-from memlint.flow.periods import FEW, resets_soon
+from memlint.flow.periods import FEW, first_rounds, resets_soon
 from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join
 
 
@@ -73,6 +73,9 @@ def note_store(
     )
     if survives:
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
+    if kind == "retain" and first_rounds(frame):
+        store.cleared = FEW
+    store.inner = local and any(item.id in made and item.loop.over == "loader" for item in frame.loops)
     if old is not None:
         store.cleared = store.cleared or old.cleared
         store.freed, store.ended = old.freed, old.ended

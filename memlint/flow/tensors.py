@@ -47,7 +47,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         cut_everywhere(state, receiver)
     if name in table.cut:
         size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
-        return cut(receiver, size=_smaller(receiver, size) if args or words or name not in ("argmax", "argmin", "all", "any") else SCALAR)
+        return cut(receiver, TENSOR if name in ("detach", "detach_") and not receiver.kinds & TREE else None, size=_smaller(receiver, size) if args or words or name not in ("argmax", "argmin", "all", "any") else SCALAR)
     if name in table.move:
         result = _move(receiver, name, expr, args, words)
         allocation.moved(frame, expr, result)
