@@ -9,7 +9,7 @@ from memlint.flow import batches, containers, external, hotloops, tensors
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, make, read_attribute
-from memlint.flow.ops import names_number, tensor_op
+from memlint.flow.ops import names_model, names_number, tensor_op
 from memlint.flow.placement import as_output, device_of, moved_module
 from memlint.flow.program import Class, Function
 from memlint.flow.state import OFF, Obj, State, join_states
@@ -165,7 +165,9 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
     if not any(path.steps[-1:] in ((), ("." + dotted(expr.func).rsplit(".", 1)[-1],)) for path in callee.syms):
         return V(UNKNOWN, src)
     # a callable that was passed in: whatever tensors it gives are where its arguments are
-    return V(UNKNOWN, src, device=device_of(frame, state, args), size=_given_size(frame, state, args, text(expr.func)))
+    size = _given_size(frame, state, args, text(expr.func))
+    kinds = TREE if state.grad == OFF and size == OUTPUT and names_model(text(expr.func)) else UNKNOWN
+    return V(kinds, src, device=device_of(frame, state, args), size=size)
 
 
 def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:

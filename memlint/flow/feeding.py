@@ -7,6 +7,7 @@ iterable is a data loader, whatever it is called.
 from __future__ import annotations
 
 import functools
+import re
 
 from memlint.flow.frame import Frame
 from memlint.flow.state import State
@@ -14,6 +15,8 @@ from memlint.flow.syntax import assigned_names, dotted, expressions, walk_expres
 from memlint.flow.values import LOADER, UNKNOWN, V
 from memlint.ir import nodes as ir
 
+#: an item that is moved alone may be an object that knows how to move itself: a name must say that it is data
+_SOURCE = re.compile(r"loader|dataset|batch|iter|queue|stream|sampler|prefetch|(^|[._])(data|dl|val|test|train|images|frames|inputs)$")
 _MOVES = frozenset({"cuda", "to", "xpu", "npu", "pin_memory"})
 _HELPERS = ("to_device", "to_gpu", "to_cuda", "move_data_to_device", "send_to_device", "convert_tensor", "batch_to_device", "cudafy", "move_to")
 _WRAPPERS = frozenset({"tqdm", "enumerate", "zip", "iter", "islice", "track", "trange", "progress_bar", "auto_tqdm", "prefetch"})
@@ -95,7 +98,7 @@ def assume_loader(frame: Frame, state: State, iterable: ir.Expr, target: ir.Expr
     while isinstance(iterable, ir.Call) and dotted(iterable.func).rsplit(".", 1)[-1] in _WRAPPERS and iterable.args:
         iterable = iterable.args[0]
     names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
-    if names & frame.modules_by_use:
+    if names & frame.modules_by_use or not (isinstance(target, ir.Display) or _SOURCE.search(dotted(iterable).lower())):
         return
     if isinstance(iterable, ir.Name):
         value = state.env.get(iterable.id)

@@ -28,6 +28,7 @@ from memlint.flow.values import (
 
 
 _NUMBER = re.compile(r"loss|criterion|metric|error|accuracy|(^|_)(err|acc|nll|kl|kld|elbo|iou|miou|dice|psnr|ssim|lpips|fid|mse|mae|bce|rmse|reg|lr|norm)s?(_|$)")
+_MODEL = re.compile(r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?")
 _LABELS = re.compile(
     r"(.*_)?(y|ys|yb|y_true|labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
     r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
@@ -102,6 +103,11 @@ def on_accelerator(device: int) -> bool:
 def names_number(shown: str) -> bool:
     """Whether a name speaks of a loss or a metric: weak evidence that a model's output is a number."""
     return _NUMBER.search(shown.lower()) is not None
+
+
+def names_model(shown: str) -> bool:
+    """Whether a callable is named like a model: what runs on a batch under no_grad under such a name is one."""
+    return _MODEL.fullmatch(shown.rsplit(".", 1)[-1].lower()) is not None
 
 
 def names_labels(shown: str) -> bool:

@@ -27,15 +27,16 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"`{event.place.text}` keeps `{value.text}` on the device: device memory grows by a tensor "
             f"{_batch(value.size)} with {_each(event.loop)}{until}",
             advice=f"move it to the host first (`{value.text}.cpu()`), or reduce it to the numbers that are needed",
+            # a buffer that is emptied now and then (cached micro-batches) is most often meant
+            confidence="low" if event.reset else weakest(event.certainty, value.certainty),
             severity="warning" if event.reset else "error",
-            confidence=weakest(event.certainty, value.certainty),
             growth=Growth("device-tensor", "per-iteration"),
             trace=(*value.origin, *event.trace),
         )
 
 
 def _every_batch(loop: Loop) -> bool:
-    return loop.over == "loader" or loop.every == "iteration"
+    return loop.over == "loader" or loop.kind == "calls"
 
 
 def _batch(size: str) -> str:
