@@ -18,7 +18,7 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
-_SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown")
+_SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown", "unknown")
 _OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
 #: element-wise operations of shape and dtype, with the same name and an underscore in place
 _ELEMENTWISE = frozenset({
