@@ -77,7 +77,10 @@ def _adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
     reached = frame.graphs.closure(incoming.src)
     if any(isinstance(item, Path) and item != store.place for item in reached) and not any(item in frame.graphs.nodes and frame.graphs.nodes[item].definite for item in reached):
         return True
-    return any((node := frame.graphs.nodes.get(item)) is not None and node.definite and store.loop.id in node.loops for item in reached)
+    proved = {item for evidence in frame.graphs.evidence if evidence <= incoming.src for item in evidence}
+    return any(
+        (node := frame.graphs.nodes.get(item)) is not None and (node.definite or item in proved) and store.loop.id in node.loops for item in reached
+    )
 
 
 def _once_a_batch(analyser: Analyser, frame: Frame, store: Store) -> bool:
