@@ -16,6 +16,7 @@ from memlint.flow.annotations import annotation_value
 from memlint.flow.events import Event, Site
 from memlint.flow.facts import Facts
 from memlint.flow.frame import Frame, module_uses
+from memlint.flow.graphs import Node
 from memlint.flow.guards import decorated_grad
 from memlint.flow.interpret import run
 from memlint.flow.ops import batch_tree
@@ -31,6 +32,8 @@ from memlint.flow.values import (
     INSTANCE,
     MODULE,
     NOTHING,
+    OUTPUT,
+    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
@@ -157,6 +160,8 @@ class Analyser:
         state = State(grad)
         for position, param in enumerate(function.params):
             state.env[param.name] = self._parameter(function, param, position, hook)
+            if hook is not None and hook.outputs == position and position:
+                state.env[param.name] = self._outputs(frame, param, hook)
         frame.hook = hook
         run(frame, state, backward=hook is not None and hook.returns == "backward")
         if frame.cut_short:
@@ -184,6 +189,17 @@ class Analyser:
             return known
         carries = not known.kinds & ~(MODULE | INSTANCE | CALLABLE | CONTAINER)
         return known.but(src=frozenset() if carries else place, syms=place)
+
+    @staticmethod
+    def _outputs(frame: Frame, param: ir.Param, hook: knowledge.Hook) -> V:
+        """What a framework hands to a hook that gets a step's outputs: on the device; with their graph where the
+        framework runs the hook in training as well and detaches nothing."""
+        place = frozenset((Path(f"p:{param.name}"),))
+        if hook.grad != "ambient":
+            return V(TREE, size=OUTPUT, device=ACCELERATOR, syms=place)
+        key = (param.at, "outputs")
+        frame.graphs.record(key, Node(param.at, param.name, definite=True, guess=True, model=True))
+        return V(TREE, frozenset((key,)), bare=True, size=OUTPUT, syms=place)
 
     def hook(self, function: Function) -> knowledge.Hook | None:
         """What a framework does with a method, by the class's external bases."""

@@ -9,9 +9,9 @@ import msgspec
 
 from memlint.flow import carry, inert
 from memlint.flow.evaluate import evaluate, loop_of
+from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.guards import entered_grad
-from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_of_output
 from memlint.flow.loops import MAX_PASSES
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State, join_states

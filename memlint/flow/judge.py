@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
 from memlint.flow import allocation, batches, growing, hotloops, inert
+from memlint.flow.apply import takes_activations
 from memlint.flow.evaluation import model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
-from memlint.flow.program import Function
-from memlint.flow.apply import takes_activations
-from memlint.flow.state import AMBIENT, OFF, ON
-from memlint.flow.periods import FEW
 from memlint.flow.ops import names_number, on_accelerator
+from memlint.flow.periods import FEW
+from memlint.flow.program import Function
+from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.values import CPU, OUTPUT, Path, Source, V
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from memlint.flow.values import (
     V,
 )
 
-
 _NUMBER = re.compile(r"loss|criterion|metric|error|accuracy|(^|_)(err|acc|nll|kl|kld|elbo|iou|miou|dice|psnr|ssim|lpips|fid|mse|mae|bce|rmse|reg|lr|norm)s?(_|$)")
 _MODEL = re.compile(r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?")
 _LABELS = re.compile(

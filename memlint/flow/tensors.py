@@ -22,7 +22,6 @@ from memlint.flow.values import (
     NOTHING,
     SAMPLE,
     SCALAR,
-    SOME_SIZE,
     TENSOR,
     TENSORS,
     TREE,

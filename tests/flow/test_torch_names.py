@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import tomllib
 from importlib import resources
 
 import pytest
+import tomllib
 
 #: names of torch releases before 2, which old code still calls
 GONE = frozenset({"torch.nn.NLLLoss2d", "torch.nn.utils.clip_grad_norm"})

@@ -1,0 +1,189 @@
+"""Where tensors are, and how large: the facts that MEM104 stands on, seen through its findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import memlint
+
+_HEAD = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+"""
+
+
+def lines(tmp_path: Path, code: str, code_name: str = "MEM104") -> list[str]:
+    """The source lines on which the rule speaks."""
+    file = tmp_path / "train.py"
+    file.write_text(_HEAD + dedent(code), encoding="utf-8")
+    (tmp_path / "pyproject.toml").touch()
+    text = file.read_text(encoding="utf-8").splitlines()
+    found = memlint.lint([file], select=[code_name], preview=True).findings
+    return [text[finding.line - 1].strip() for finding in found]
+
+
+_LOOP = """
+    @torch.no_grad()
+    def collect(model, loader, args, device, rank):
+        model.eval()
+        kept = []
+        for x, other in loader:
+            {0}
+            kept.append({1})
+        return kept
+"""
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        "x = x.cuda()",
+        "x = x.cuda(non_blocking=True)",
+        'x = x.to("cuda:1")',
+        "x = x.to(device)",
+        "x = x.to(args.device, non_blocking=True)",
+        "x = x.to(device=rank)",
+        "x, other = x.to(device), other.to(device)",
+        "x, other = [t.to(device) for t in (x, other)]",
+    ],
+)
+def test_outputs_are_where_their_inputs_are(tmp_path: Path, moved: str) -> None:
+    assert lines(tmp_path, _LOOP.format(moved, "model(x)")) == ["kept.append(model(x))"]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "model(x).cpu()",
+        'model(x).to("cpu")',
+        "model(x).cpu().numpy()",
+        "model(x).tolist()",
+        "model(x).argmax(dim=1)",
+        "model(x).mean()",
+        "nn.functional.cross_entropy(model(x), other)",
+        "model(x).shape",
+        "(model(x) > 0).sum().item()",
+    ],
+)
+def test_small_or_moved_away(tmp_path: Path, kept: str) -> None:
+    assert lines(tmp_path, _LOOP.format("x = x.cuda()", kept)) == []
+
+
+def test_a_part_of_the_output_named_like_a_loss_is_a_number(tmp_path: Path) -> None:
+    code = """
+    @torch.no_grad()
+    def evaluate(model, loader, device):
+        model.eval()
+        losses, logits = [], []
+        for batch in loader:
+            batch = {key: value.to(device) for key, value in batch.items()}
+            output = model(**batch)
+            losses.append(output.loss)
+            logits.append(output.logits)
+        return losses, logits
+    """
+    assert lines(tmp_path, code) == ["logits.append(output.logits)"]
+
+
+def test_sampling_steps_are_no_batches(tmp_path: Path) -> None:
+    code = """
+    @torch.no_grad()
+    def sample(model, noise, steps):
+        model.cuda().eval()
+        image, states = noise.cuda(), []
+        for step in steps:
+            image = model(image, step)
+            states.append(image)
+        return states
+    """
+    assert lines(tmp_path, code) == []
+
+
+def test_objects_that_move_themselves_are_no_data(tmp_path: Path) -> None:
+    code = """
+    class Boxes:
+        def to(self, device):
+            self.places = []
+            for part in self.parts:
+                moved = part.to(device)
+                self.places.append(moved)
+            return self
+    """
+    assert lines(tmp_path, code) == []
+
+
+def test_a_helper_that_moves_any_nesting(tmp_path: Path) -> None:
+    code = """
+    def to_device(data, device):
+        if isinstance(data, (list, tuple)):
+            return [to_device(part, device) for part in data]
+        return data.to(device)
+
+
+    @torch.no_grad()
+    def extract(model, loader, device):
+        model.eval()
+        features = []
+        for batch in loader:
+            x, _ = to_device(batch, device)
+            features.append(model(x))
+        return features
+    """
+    assert lines(tmp_path, code) == ["features.append(model(x))"]
+
+
+def test_a_predict_callback_gets_batches_on_the_device(tmp_path: Path) -> None:
+    code = """
+    from lightning.pytorch.callbacks import Callback
+
+
+    class Collect(Callback):
+        def __init__(self):
+            self.inputs, self.outputs = [], []
+
+        def on_predict_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+            self.inputs.append(batch[1])
+            self.outputs.append(outputs)
+    """
+    assert lines(tmp_path, code) == ["self.inputs.append(batch[1])", "self.outputs.append(outputs)"]
+
+
+def test_an_ignite_metric_may_get_outputs_with_their_graph(tmp_path: Path) -> None:
+    code = """
+    from ignite.metrics import Metric
+
+
+    class Stored(Metric):
+        def reset(self):
+            self.kept, self.cut = [], []
+
+        def update(self, output):
+            y_pred, y = output
+            self.kept.append(y_pred.to("cpu"))
+            self.cut.append(y_pred.detach().to("cpu"))
+    """
+    assert lines(tmp_path, code, "MEM102") == ['self.kept.append(y_pred.to("cpu"))']
+
+
+def test_a_library_metric_keeps_no_graph_and_no_batch(tmp_path: Path) -> None:
+    code = """
+    import torchmetrics
+
+
+    def train(model, loader, optimizer, device):
+        accuracy = torchmetrics.Accuracy(task="multiclass", num_classes=10).to(device)
+        history = []
+        for x, y in loader:
+            x, y = x.to(device), y.to(device)
+            output = model(x)
+            loss = nn.functional.cross_entropy(output, y)
+            loss.backward()
+            optimizer.step()
+            accuracy.update(output, y)
+            history.append(accuracy.compute())
+    """
+    assert lines(tmp_path, code, "MEM1") == []
