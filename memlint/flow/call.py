@@ -171,8 +171,9 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
 
 
 def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:
-    sizes = [deep(frame, state, value).size for value in args if value.kinds & (TENSORS | CONTAINER)]
-    return OUTPUT if any(size in (BATCH, OUTPUT) for size in sizes) and not names_number(shown) else SOME_SIZE
+    given = [deep(frame, state, value) for value in args if value.kinds & (TENSORS | CONTAINER)]
+    large = any(value.kinds & TENSORS and value.size in (BATCH, OUTPUT, SOME_SIZE) for value in given)
+    return OUTPUT if large and not names_number(shown) else SOME_SIZE
 
 
 def is_loss(func: ir.Expr) -> bool:

@@ -82,9 +82,15 @@ def _moves(call: ir.Call, names: set[str]) -> bool:
     if isinstance(call.func, ir.Attr) and call.func.name in _MOVES:
         if call.func.name == "to" and not _to_device(call):
             return False
-        return _root(call.func.value) in names
-    name = dotted(call.func).rsplit(".", 1)[-1].lower()
+        return _root(call.func.value) in names or _slices(call.func.value, names)
+    name = (call.func.name if isinstance(call.func, ir.Attr) else dotted(call.func)).lower()
     return any(word in name for word in _HELPERS) and any(_root(arg) in names for arg in call.args)
+
+
+def _slices(expr: ir.Expr, names: set[str]) -> bool:
+    """``torch.from_numpy(data[i : i + size])`` with the loop's ``i``"""
+    inner = expr.args[0] if isinstance(expr, ir.Call) and expr.args else expr
+    return isinstance(inner, ir.Subscript) and _mentions(inner.index, names)
 
 
 def _to_device(call: ir.Call) -> bool:
