@@ -19,16 +19,30 @@ if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
 _SHAPED = frozenset({"zeros", "ones", "empty", "rand", "randn"})
-_CONSTANT = frozenset({"zeros", "ones", "full", "arange", "eye", "linspace", "logspace", "hann_window", "hamming_window"})
+_CONSTANT = frozenset({
+    "zeros", "ones", "full", "arange", "eye", "linspace", "logspace", "hann_window", "hamming_window",
+})
 _FACTORIES = _SHAPED | _CONSTANT | {"randint", "randperm"}
 _FLOATING = _SHAPED | {"linspace", "logspace", "eye", "hann_window", "hamming_window", "normal"}
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"})
 #: methods between a factory and the move that change neither place nor contents for good
 _BETWEEN = frozenset({
-    "float", "double", "half", "long", "int", "bool", "type", "unsqueeze", "view", "reshape", "expand", "fill_", "zero_",
-    "normal_", "uniform_", "requires_grad_", "repeat", "t", "transpose", "flatten",
+    "float", "double", "half", "long", "int", "bool", "type", "unsqueeze", "view", "reshape", "expand", "fill_",
+    "zero_", "normal_", "uniform_", "requires_grad_", "repeat", "t", "transpose", "flatten",
 })
-_BYTES = {"float64": 8, "double": 8, "int64": 8, "long": 8, "float16": 2, "half": 2, "bfloat16": 2, "int16": 2, "uint8": 1, "int8": 1, "bool": 1}
+_BYTES = {
+    "float64": 8,
+    "double": 8,
+    "int64": 8,
+    "long": 8,
+    "float16": 2,
+    "half": 2,
+    "bfloat16": 2,
+    "int16": 2,
+    "uint8": 1,
+    "int8": 1,
+    "bool": 1,
+}
 #: literal shapes of so few elements are not worth a word
 FEW_TO_MOVE, FEW_TO_MAKE = 1024, 64
 #: loops that a literal bounds to so many rounds are not hot
@@ -55,12 +69,24 @@ def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], wo
     count = _count(state, factory, args, words)
     dtype = next((dotted(word.value).rsplit(".", 1)[-1] for word in expr.keywords if word.name == "dtype"), "")
     floating = factory in _FLOATING | _LIKE and (not dtype or dtype.startswith(("float", "half", "double", "bfloat")))
-    integers = factory in ("arange", "randint", "randperm", "tensor", "as_tensor", "full", "LongTensor", "IntTensor", "ByteTensor")
+    integers = factory in (
+        "arange",
+        "randint",
+        "randperm",
+        "tensor",
+        "as_tensor",
+        "full",
+        "LongTensor",
+        "IntTensor",
+        "ByteTensor",
+    )
     if floating or integers or factory in _FLOATING:
         frame.extra.setdefault("made", {})[expr.at] = (factory, floating, count)
     if factory not in _FACTORIES:
         return
-    host = not any(word.name in ("device", "generator", "pin_memory", "out") or word.name is None for word in expr.keywords)
+    host = not any(
+        word.name in ("device", "generator", "pin_memory", "out") or word.name is None for word in expr.keywords
+    )
     width = _BYTES.get(dtype, 8 if factory in ("randint", "randperm") and not dtype else 4)
     all_made = frame.extra.setdefault("factories", {})
     before = all_made.get(expr.at)
@@ -84,7 +110,9 @@ def moved(frame: Frame, expr: ir.Call, result: V) -> None:
         else:
             return
     if isinstance(root, ir.Call) and known[root.at].on_host:
-        args = ", ".join([*(text(arg, 20) for arg in expr.args), *(f"{word.name}={text(word.value, 20)}" for word in expr.keywords)])
+        args = ", ".join(
+            [*(text(arg, 20) for arg in expr.args), *(f"{word.name}={text(word.value, 20)}" for word in expr.keywords)]
+        )
         known[root.at].moved = f".{expr.func.name}({args})"
 
 
@@ -134,22 +162,39 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Allocate | OversizedBat
     for at, one in sorted(known.items()):
         if one.count * one.width > 2**28:
             yield OversizedBatch(
-                site=frame.site(at), function=frame.function.qual, kind="literal", text=text(one.expr), bytes=one.count * one.width
+                site=frame.site(at),
+                function=frame.function.qual,
+                kind="literal",
+                text=text(one.expr),
+                bytes=one.count * one.width,
             )
         if one.moved:
             loop = _hot(analyser, frame, one)
             if loop is not None and not 0 <= one.count <= FEW_TO_MOVE:
                 yield _event(frame, one, loop, constant=False, mutated=False, kept=False)
-        elif one.loop is not None and one.factory in _CONSTANT and not 0 <= one.count <= FEW_TO_MAKE and _is_hot(one.loop.loop):
-            if not layer_code(analyser, frame.function) and _invariant(frame, one):
-                mutated, kept = _used(frame, one)
-                yield _event(frame, one, one.loop.loop, constant=True, mutated=mutated, kept=kept)
+        elif (
+            one.loop is not None
+            and one.factory in _CONSTANT
+            and not 0 <= one.count <= FEW_TO_MAKE
+            and _is_hot(one.loop.loop)
+            and not layer_code(analyser, frame.function)
+            and _invariant(frame, one)
+        ):
+            mutated, kept = _used(frame, one)
+            yield _event(frame, one, one.loop.loop, constant=True, mutated=mutated, kept=kept)
 
 
 def _event(frame: Frame, one: Made, loop: Loop, *, constant: bool, mutated: bool, kept: bool) -> Allocate:
     return Allocate(
-        site=frame.site(one.expr.at), function=frame.function.qual, factory=text(one.expr.func), constant="yes" if constant else "no",
-        moved=one.moved, mutated="yes" if mutated else "no", kept="yes" if kept else "no", size="unknown", loop=loop,
+        site=frame.site(one.expr.at),
+        function=frame.function.qual,
+        factory=text(one.expr.func),
+        constant="yes" if constant else "no",
+        moved=one.moved,
+        mutated="yes" if mutated else "no",
+        kept="yes" if kept else "no",
+        size="unknown",
+        loop=loop,
     )
 
 
@@ -198,7 +243,15 @@ def _invariant(frame: Frame, one: Made) -> bool:
                 return False
             if isinstance(part, ir.Attr) and dotted(part) in written:
                 return False
-            if isinstance(part, ir.Call) and dotted(part.func) not in ("len", "int", "torch.device", "max", "min", "tuple", "list"):
+            if isinstance(part, ir.Call) and dotted(part.func) not in (
+                "len",
+                "int",
+                "torch.device",
+                "max",
+                "min",
+                "tuple",
+                "list",
+            ):
                 return False
     return not any(word.name in ("requires_grad", "out") or word.name is None for word in one.expr.keywords)
 
@@ -227,7 +280,11 @@ def _used(frame: Frame, one: Made) -> tuple[bool, bool]:
         break
     if parent is not None:
         return False, not _only_reads(frame, parents, parent, top)
-    if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ir.Name):
+    if (
+        not isinstance(statement, ir.Assign)
+        or len(statement.targets) != 1
+        or not isinstance(statement.targets[0], ir.Name)
+    ):
         return False, True
     return _uses_of(frame, one, statement.targets[0].id)
 
@@ -247,7 +304,9 @@ def _uses_of(frame: Frame, one: Made, name: str) -> tuple[bool, bool]:
                         times += 1
                     elif _root(part) == name:
                         return True, False
-        if isinstance(statement, ir.For) and any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(statement.target)):
+        if isinstance(statement, ir.For) and any(
+            isinstance(part, ir.Name) and part.id == name for part in walk_expression(statement.target)
+        ):
             return False, True
         for expr in expressions(statement):
             parents: dict[int, ir.Expr] = {}
@@ -272,7 +331,7 @@ def _one_use(frame: Frame, statement: ir.Stmt, parents: dict[int, ir.Expr], use:
     top: ir.Expr = use
     while (parent := parents.get(top.at)) is not None:
         if isinstance(parent, ir.Attr):
-            if parent.name.endswith("_") and not parent.name.endswith("__") or parent.name in ("data", "grad"):
+            if (parent.name.endswith("_") and not parent.name.endswith("__")) or parent.name in ("data", "grad"):
                 return True, False
             top = parent
             continue
@@ -299,11 +358,26 @@ def _only_reads(frame: Frame, parents: dict[int, ir.Expr], parent: ir.Expr, chil
         return parent.index is child
     if isinstance(parent, ir.Display):
         outer = parents.get(parent.at)
-        return isinstance(outer, ir.Call) and outer.func is not parent and function_target(frame.function, outer.func)[1].startswith("torch.")
+        return (
+            isinstance(outer, ir.Call)
+            and outer.func is not parent
+            and function_target(frame.function, outer.func)[1].startswith("torch.")
+        )
     if not isinstance(parent, ir.Call):
         return False
-    name = parent.func.name if isinstance(parent.func, ir.Attr) else parent.func.id if isinstance(parent.func, ir.Name) else ""
-    if name in _MUTATORS or name.endswith("_") or name[:1].isupper() or name in ("Variable", "zip", "list", "tuple", "dict"):
+    name = (
+        parent.func.name
+        if isinstance(parent.func, ir.Attr)
+        else parent.func.id
+        if isinstance(parent.func, ir.Name)
+        else ""
+    )
+    if (
+        name in _MUTATORS
+        or name.endswith("_")
+        or name[:1].isupper()
+        or name in ("Variable", "zip", "list", "tuple", "dict")
+    ):
         return False
     kind, _ = frame.analyser.program.find_expression(frame.module, parent.func)
     return kind not in ("function", "class")

@@ -19,7 +19,9 @@ _SAME_ROWS = frozenset({
     "to", "cuda", "cpu", "float", "double", "half", "long", "unsqueeze", "view", "reshape", "permute", "transpose",
     "contiguous", "type", "clone", "detach", "squeeze", "flatten", "numpy", "astype",
 })
-_WRAPS = frozenset({"Variable", "Tensor", "FloatTensor", "tensor", "as_tensor", "from_numpy", "array", "asarray", "stack"})
+_WRAPS = frozenset({
+    "Variable", "Tensor", "FloatTensor", "tensor", "as_tensor", "from_numpy", "array", "asarray", "stack",
+})
 #: attributes of torchvision's data sets that hold all samples
 _ALL_SAMPLES = frozenset({"data", "train_data", "test_data", "tensors", "x", "X", "features", "images"})
 _SHUFFLES = frozenset({"randperm", "permutation", "choice", "randint"})
@@ -47,15 +49,25 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
     for at, expr in sorted(loaders.items()):
         size = _argument(expr, 1, "batch_size")
         if size is not None and _length_of_data(names, expr, size):
-            yield OversizedBatch(site=frame.site(at), function=frame.function.qual, kind="loader", text=_loader_text(expr, size), bytes=None)
+            yield OversizedBatch(
+                site=frame.site(at),
+                function=frame.function.qual,
+                kind="loader",
+                text=_loader_text(expr, size),
+                bytes=None,
+            )
     for at, expr in sorted(models.items()):
         if _takes_a_graph(expr):
             continue
         for arg in expr.args[:2]:
-            certainty = _whole(names, arg)
+            certainty = _whole(names, arg, at)
             if certainty:
                 yield OversizedBatch(
-                    site=frame.site(at), function=frame.function.qual, kind="whole", text=text(expr), bytes=None,
+                    site=frame.site(at),
+                    function=frame.function.qual,
+                    kind="whole",
+                    text=text(expr),
+                    bytes=None,
                     certainty=certainty,  # type: ignore[arg-type]
                 )
                 break
@@ -86,8 +98,11 @@ class Names:
         self._outer: dict[str, list[tuple[ir.Expr, bool]]] | None = None
         self._fed: frozenset[str] | None = None
 
-    def value(self, name: str) -> tuple[ir.Expr, bool] | None:
-        """(the one expression that a name is bound to, updates of itself left out; whether it is unpacked)"""
+    def value(self, name: str, before: int = 0) -> tuple[ir.Expr, bool] | None:
+        """(the expression that a name is bound to, updates of itself left out; whether it is unpacked)
+
+        Of several, the last one before the ordinal ``before``.
+        """
         function = self.frame.function
         if name in function.locals:
             if self._own is None:
@@ -98,11 +113,25 @@ class Names:
         elif function.node is not None:
             if self._outer is None:
                 self._outer = _bindings(self.module.statements)
-            found = self._outer.get(name, [])
+            found, before = self._outer.get(name, []), 0
         else:
             return None
-        others = [(value, unpacked) for value, unpacked in found if not (_base_name(value) == name)]
+        others = [(value, unpacked) for value, unpacked in found if _base_name(value) != name]
+        if before and len(others) > 1:
+            others = sorted((one for one in others if one[0].at < before), key=lambda one: one[0].at)[-1:]
         return others[0] if len(others) == 1 else None
+
+    def siblings(self, call: ir.Call) -> set[str]:
+        """Names that other calls of the same function are unpacked into."""
+        bound = self._own if self.frame.function.node is None or self._own else self._outer
+        everything = {**(self._outer or {}), **(bound or {})}
+        made = dotted(call.func)
+        return {
+            name
+            for name, values in everything.items()
+            for value, unpacked in values
+            if unpacked and isinstance(value, ir.Call) and value is not call and made and dotted(value.func) == made
+        }
 
     def made_by(self, expr: ir.Expr) -> str:
         """The qualified external name, or the project class with a mark, whose call a name is bound to."""
@@ -126,7 +155,9 @@ class Names:
     def is_data_set(self, expr: ir.Expr) -> bool:
         """Made by a data set's class, or given to a DataLoader."""
         name = self.made_by(expr)
-        if name.startswith(("torchvision.datasets.", "torch.utils.data.")) and not name.endswith(("DataLoader", "Sampler")):
+        if name.startswith(("torchvision.datasets.", "torch.utils.data.")) and not name.endswith(
+            ("DataLoader", "Sampler")
+        ):
             return True
         if name.rsplit(".", 1)[-1] == "Dataset" and name.startswith("torch."):
             return True
@@ -149,7 +180,11 @@ def _bindings(body: tuple[ir.Stmt, ...]) -> dict[str, list[tuple[ir.Expr, bool]]
         if isinstance(target, ir.Name):
             found.setdefault(target.id, []).append((value, unpacked))
         elif isinstance(target, ir.Display):
-            parts = value.elements if isinstance(value, ir.Display) and len(value.elements) == len(target.elements) else None
+            parts = (
+                value.elements
+                if isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
+                else None
+            )
             for position, item in enumerate(target.elements):
                 bind(item, parts[position] if parts else value, unpacked or parts is None)
 
@@ -198,7 +233,7 @@ def _base_name(expr: ir.Expr) -> str:
 def _length_of_data(names: Names, call: ir.Call, size: ir.Expr) -> bool:
     """Whether the batch size is the number of samples that the loader goes through."""
     if isinstance(size, ir.Name):
-        bound = names.value(size.id)
+        bound = names.value(size.id, call.at)
         if bound is None or bound[1]:
             return False
         size = bound[0]
@@ -210,10 +245,7 @@ def _length_of_data(names: Names, call: ir.Call, size: ir.Expr) -> bool:
     if shown == text(data, 200) or shown.startswith(text(data, 200) + "."):
         return True
     sampler = _argument(call, 99, "sampler")
-    for given in (data, sampler):
-        if given is not None and _made_of(names, given, shown):
-            return True
-    return False
+    return any(given is not None and _made_of(names, given, shown, call.at) for given in (data, sampler))
 
 
 def _measured(size: ir.Expr) -> ir.Expr | None:
@@ -223,7 +255,12 @@ def _measured(size: ir.Expr) -> ir.Expr | None:
             return size.args[0]
         if isinstance(size.func, ir.Attr) and size.func.name == "size" and len(size.args) == 1 and _zero(size.args[0]):
             return size.func.value
-    if isinstance(size, ir.Subscript) and isinstance(size.value, ir.Attr) and size.value.name == "shape" and _zero(size.index):
+    if (
+        isinstance(size, ir.Subscript)
+        and isinstance(size.value, ir.Attr)
+        and size.value.name == "shape"
+        and _zero(size.index)
+    ):
         return size.value.value
     return None
 
@@ -232,14 +269,14 @@ def _zero(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Const) and expr.value == 0 and expr.kind == "int"
 
 
-def _made_of(names: Names, expr: ir.Expr, shown: str) -> bool:
+def _made_of(names: Names, expr: ir.Expr, shown: str, at: int) -> bool:
     """Whether the data set is built of, or split off, what was measured."""
     for _ in range(4):
         if isinstance(expr, ir.Call) and mentions(expr, shown):
             return True
         if not isinstance(expr, ir.Name):
             return False
-        bound = names.value(expr.id)
+        bound = names.value(expr.id, at)
         if bound is None:
             return False
         expr = bound[0]
@@ -258,7 +295,7 @@ def _takes_a_graph(call: ir.Call) -> bool:
     return False
 
 
-def _whole(names: Names, arg: ir.Expr) -> str:
+def _whole(names: Names, arg: ir.Expr, at: int) -> str:
     """How well it is known that the argument holds a whole data set: high, medium, or "" for not at all."""
     expr = arg
     unpacked = False
@@ -267,12 +304,14 @@ def _whole(names: Names, arg: ir.Expr) -> str:
         if direct:
             return direct
         if isinstance(expr, ir.Name):
-            if not unpacked and _sliced_in_batches(names, expr.id):
+            if not unpacked and _sliced_in_batches(names.frame.function.body, frozenset((expr.id,))):
                 return "medium"
-            bound = names.value(expr.id)
+            bound = names.value(expr.id, at)
             if bound is None:
                 return ""
             expr, unpacked = bound
+            if unpacked and isinstance(expr, ir.Call):
+                return "medium" if _others_are_sliced(names, expr) else ""
             if unpacked and not isinstance(expr, ir.Subscript):
                 return ""
             continue
@@ -288,32 +327,60 @@ def _all_of_a_set(names: Names, expr: ir.Expr) -> str:
         expr = expr.value
     if isinstance(expr, ir.Attr) and expr.name in _ALL_SAMPLES and names.is_data_set(expr.value):
         return "high"
-    if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Slice) and expr.index.lower is None and expr.index.upper is None:
+    if (
+        isinstance(expr, ir.Subscript)
+        and isinstance(expr.index, ir.Slice)
+        and expr.index.lower is None
+        and expr.index.upper is None
+    ):
         return "high" if names.is_data_set(expr.value) else ""
     if isinstance(expr, ir.Comprehension) and len(expr.fors) == 1 and not expr.fors[0].ifs:
         return "high" if names.is_data_set(expr.fors[0].iter) else ""
     return ""
 
 
-def _sliced_in_batches(names: Names, name: str) -> bool:
-    """Whether a loop of the function goes through the same tensor batch by batch."""
+def _others_are_sliced(names: Names, call: ir.Call) -> bool:
+    """Whether what another call of the same function gave is gone through batch by batch in this module."""
+    others = frozenset(names.siblings(call))
+    if not others:
+        return False
+    bodies = [names.module.statements, *(function.body for function in names.module.functions.values())]
+    return any(_sliced_in_batches(body, others) for body in bodies)
+
+
+def _sliced_in_batches(body: tuple[ir.Stmt, ...], wanted: frozenset[str]) -> bool:
+    """Whether a loop goes through one of these tensors batch by batch."""
     starts: set[str] = set()
     shuffled: set[str] = set()
     cuts: list[ir.Subscript] = []
-    for statement in walk_statements(names.frame.function.body, into_definitions=False):
-        if isinstance(statement, ir.For) and isinstance(statement.target, ir.Name) and isinstance(statement.iter, ir.Call):
+    for statement in walk_statements(body, into_definitions=False):
+        if (
+            isinstance(statement, ir.For)
+            and isinstance(statement.target, ir.Name)
+            and isinstance(statement.iter, ir.Call)
+        ):
             called = dotted(statement.iter.func).rsplit(".", 1)[-1]
             if called in ("range", "trange") and len(statement.iter.args) == 3:
                 starts.add(statement.target.id)
-        if isinstance(statement, ir.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ir.Name):
+        if (
+            isinstance(statement, ir.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ir.Name)
+        ):
             made_of = {part.id for part in walk_expression(statement.value) if isinstance(part, ir.Name)}
-            calls = {dotted(part.func).rsplit(".", 1)[-1] for part in walk_expression(statement.value) if isinstance(part, ir.Call)}
-            if calls & _SHUFFLES or made_of & shuffled and isinstance(statement.value, ir.Subscript):
+            calls = {
+                dotted(part.func).rsplit(".", 1)[-1]
+                for part in walk_expression(statement.value)
+                if isinstance(part, ir.Call)
+            }
+            if calls & _SHUFFLES or (made_of & shuffled and isinstance(statement.value, ir.Subscript)):
                 shuffled.add(statement.targets[0].id)
         for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Subscript) and isinstance(part.value, ir.Name) and part.value.id == name:
-                    cuts.append(part)
+            cuts.extend(
+                part
+                for part in walk_expression(expr)
+                if isinstance(part, ir.Subscript) and isinstance(part.value, ir.Name) and part.value.id in wanted
+            )
     for cut in cuts:
         index = cut.index.elements[0] if isinstance(cut.index, ir.Display) and cut.index.elements else cut.index
         if isinstance(index, ir.Slice) and isinstance(index.lower, ir.Name) and index.lower.id in starts:

@@ -19,11 +19,18 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
-_CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack", "column_stack"})
+_CATS = frozenset({
+    "cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack", "column_stack",
+})
 #: methods that give the same tensor, elsewhere or without its graph
-_PASSED = frozenset({"cpu", "cuda", "to", "detach", "clone", "contiguous", "float", "half", "double", "long", "type"})
+_PASSED = frozenset({
+    "cpu", "cuda", "to", "detach", "clone", "contiguous", "float", "half", "double", "long", "type",
+})
 #: calls that make a tensor with nothing of the old one in it
-_FRESH = frozenset({"empty", "zeros", "tensor", "Tensor", "FloatTensor", "LongTensor", "new_empty", "new_zeros", "new_tensor", "full", "ones"})
+_FRESH = frozenset({
+    "empty", "zeros", "tensor", "Tensor", "FloatTensor", "LongTensor", "new_empty", "new_zeros", "new_tensor",
+    "full", "ones",
+})
 
 
 def noticed(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:
@@ -56,7 +63,9 @@ def _parts(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | N
     """What a call concatenates: the members of a display; () where they cannot be told, None for other calls."""
     name = call.func.name if isinstance(call.func, ir.Attr) else call.func.id if isinstance(call.func, ir.Name) else ""
     if name in _CATS and _of_torch(frame, state, call.func, name):
-        given = call.args[0] if call.args else next((word.value for word in call.keywords if word.name == "tensors"), None)
+        given = (
+            call.args[0] if call.args else next((word.value for word in call.keywords if word.name == "tensors"), None)
+        )
         return given.elements if isinstance(given, ir.Display) else ()
     if name and call.args:
         return _through_helper(frame, state, call)
@@ -89,7 +98,9 @@ def _through_helper(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr,
         if kind != "ext" or what not in {f"torch.{name}" for name in _CATS}:
             continue
         names = [param.name for param in function.params]
-        given = [names.index(item.id) for item in inner.args[0].elements if isinstance(item, ir.Name) and item.id in names]
+        given = [
+            names.index(item.id) for item in inner.args[0].elements if isinstance(item, ir.Name) and item.id in names
+        ]
         if all(position < len(call.args) for position in given):
             return tuple(call.args[position] for position in given)
     return None
@@ -127,8 +138,22 @@ def _note(
         incoming = join(before.incoming, incoming)
     shown = ", ".join(text(part, 40) for part in parts if part not in olds)
     frame.stores[key] = Store(
-        key, "cat", "cat", found[0], found[1], text(target), incoming, frame.site(statement.at), (), loop,
-        frame.loop_ids, shown, local=not isinstance(found[0], Path), grad=state.grad, incoming=incoming, ended=True,
+        key,
+        "cat",
+        "cat",
+        found[0],
+        found[1],
+        text(target),
+        incoming,
+        frame.site(statement.at),
+        (),
+        loop,
+        frame.loop_ids,
+        shown,
+        local=not isinstance(found[0], Path),
+        grad=state.grad,
+        incoming=incoming,
+        ended=True,
     )
 
 
@@ -155,7 +180,10 @@ def _carried(frame: Frame, place: Source, old: V) -> tuple[bool, LoopFrame | Non
 
 
 def judged(
-    analyser: Analyser, frame: Frame, store: Store, value_of: Callable[[Analyser, Frame, Store, V], Value],
+    analyser: Analyser,
+    frame: Frame,
+    store: Store,
+    value_of: Callable[[Analyser, Frame, Store, V], Value],
     needed: Callable[[Analyser, Frame, Store], bool],
 ) -> Iterator[Carry]:
     """The event of one growing tensor, unless something bounds it."""
@@ -169,10 +197,14 @@ def judged(
     if loop is None:
         return
     yield Carry(
-        site=store.site, function=frame.function.qual,
+        site=store.site,
+        function=frame.function.qual,
         value=value_of(analyser, frame, store, store.incoming or store.value),
-        place=Place(store.place_kind, store.place_text), loop=loop, how="cat",  # type: ignore[arg-type]
-        needed=needed(analyser, frame, store), reset=store.cleared,
+        place=Place(store.place_kind, store.place_text),  # type: ignore[arg-type]
+        loop=loop,
+        how="cat",
+        needed=needed(analyser, frame, store),
+        reset=store.cleared,
     )
 
 
@@ -196,7 +228,8 @@ def _bounded(frame: Frame, store: Store) -> bool:
         bodies += [method.body for method in _around(frame.function)]
     return any(
         statement.at != store.site.at and _cut_back(statement, place, store.local)
-        for body in bodies for statement in walk_statements(body)
+        for body in bodies
+        for statement in walk_statements(body)
     )
 
 

@@ -22,21 +22,24 @@ _SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", 
 _OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
 #: element-wise operations of shape and dtype, with the same name and an underscore in place
 _ELEMENTWISE = frozenset({
-    "abs", "add", "addcdiv", "addcmul", "ceil", "clamp", "clamp_max", "clamp_min", "clip", "cos", "div", "exp", "expm1",
-    "floor", "lerp", "log", "log1p", "masked_fill", "mul", "neg", "pow", "reciprocal", "relu", "round", "rsqrt", "sigmoid",
-    "sin", "sqrt", "square", "sub", "tanh", "trunc",
+    "abs", "add", "addcdiv", "addcmul", "ceil", "clamp", "clamp_max", "clamp_min", "clip", "cos", "div", "exp",
+    "expm1", "floor", "lerp", "log", "log1p", "masked_fill", "mul", "neg", "pow", "reciprocal", "relu", "round",
+    "rsqrt", "sigmoid", "sin", "sqrt", "square", "sub", "tanh", "trunc",
 })
 #: factories of floating-point tensors; others may make integers
-_FLOATS = frozenset({"zeros", "ones", "empty", "rand", "randn", "zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"})
-_INTEGERS = frozenset({"long", "int", "bool", "int64", "int32", "int16", "int8", "uint8", "short"})
+_FLOATS = frozenset({
+    "zeros", "ones", "empty", "rand", "randn", "zeros_like", "ones_like", "empty_like", "rand_like", "randn_like",
+})
 #: methods that numbers and arrays lack: what they are called on is a tensor
 _TENSOR_METHODS = frozenset({
-    "cuda", "cpu", "detach", "device", "requires_grad", "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor",
-    "unsqueeze", "to", "numpy", "is_cuda", "backward", "grad", "add_", "mul_", "copy_", "clamp_", "zero_", "size",
+    "cuda", "cpu", "detach", "device", "requires_grad", "new_zeros", "new_ones", "new_empty", "new_full",
+    "new_tensor", "unsqueeze", "to", "numpy", "is_cuda", "backward", "grad", "add_", "mul_", "copy_", "clamp_",
+    "zero_", "size",
 })
 #: parameters of these names are numbers
 _NUMBERS = frozenset({
-    "dt", "lr", "eps", "epsilon", "alpha", "beta", "gamma", "decay", "momentum", "step", "steps", "size", "scale", "rate", "factor",
+    "dt", "lr", "eps", "epsilon", "alpha", "beta", "gamma", "decay", "momentum", "step", "steps", "size", "scale",
+    "rate", "factor",
 })
 #: a literal shape of at most so many elements is small, one of at least so many is large
 SMALL, LARGE = 4096, 2**22
@@ -47,7 +50,7 @@ class Candidate:
     """An update that was seen; ``alone`` and ``carried`` are what every pass over the loop agreed on."""
 
     statement: ir.Assign
-    target: ir.Expr
+    target: ir.Name | ir.Attr
     old: V
     value: V
     grad: int
@@ -99,7 +102,12 @@ def inplace(frame: Frame, state: State, expr: ir.Expr, place: str) -> str:
             steps.append((at.op, at.left))
             at = at.right
             break
-        if isinstance(at.right, ir.Binary) and at.op == "+" and not mentions(at.left, place) and mentions(at.right, place):
+        if (
+            isinstance(at.right, ir.Binary)
+            and at.op == "+"
+            and not mentions(at.left, place)
+            and mentions(at.right, place)
+        ):
             steps.append((at.op, at.left))
             at = at.right
             continue
@@ -206,10 +214,16 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
         if recorded != "no":
             continue
         yield Rebind(
-            site=frame.site(at), function=frame.function.qual,
+            site=frame.site(at),
+            function=frame.function.qual,
             certainty="high" if one.old.is_only(TENSORS) and one.grad == OFF else "medium",
-            op=f"{text(one.target)} = {text(one.statement.value)}", inplace=one.spine, target=text(one.target),
-            alone=_stands_alone(analyser, frame, one), recorded=recorded, size=_size(frame, one), loop=loop,
+            op=f"{text(one.target)} = {text(one.statement.value)}",
+            inplace=one.spine,
+            target=text(one.target),
+            alone=_stands_alone(analyser, frame, one),
+            recorded=recorded,
+            size=_size(frame, one),
+            loop=loop,
         )
 
 
@@ -254,9 +268,14 @@ def _first_use(statement: ir.Stmt, name: str) -> str:
             return "read"
         return "write" if uses == ["write", "write"] else ""
     if isinstance(statement, ir.For | ir.While | ir.Try):
-        return "read" if any(
-            any(_reads(expr, name) for expr in _read_expressions(inner)) for inner in walk_statements((statement,), False)
-        ) else ""
+        return (
+            "read"
+            if any(
+                any(_reads(expr, name) for expr in _read_expressions(inner))
+                for inner in walk_statements((statement,), False)
+            )
+            else ""
+        )
     return ""
 
 
@@ -298,7 +317,7 @@ def _is_tensor(frame: Frame, one: Candidate) -> bool:
     made: dict[object, tuple[str, bool, int]] = frame.extra.get("made", {})
     if any(made[item][1] is False for item in one.old.store if item in made):
         return False
-    if one.old.is_only(TENSOR) or isinstance(one.target, ir.Attr) and one.old.may_be(TENSOR):
+    if one.old.is_only(TENSOR) or (isinstance(one.target, ir.Attr) and one.old.may_be(TENSOR)):
         return True
     return isinstance(one.target, ir.Name) and _used_as_tensor(frame.function, one.target.id)
 
@@ -307,12 +326,26 @@ def _used_as_tensor(function: Function, name: str) -> bool:
     for statement in walk_statements(function.body):
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if isinstance(part, ir.Attr) and part.name in _TENSOR_METHODS and isinstance(part.value, ir.Name) and part.value.id == name:
-                    if part.name != "size" or _called(expr, part):
-                        return True
-                if isinstance(part, ir.Call) and part.args and isinstance(part.args[0], ir.Name) and part.args[0].id == name:
+                if (
+                    isinstance(part, ir.Attr)
+                    and part.name in _TENSOR_METHODS
+                    and isinstance(part.value, ir.Name)
+                    and part.value.id == name
+                    and (part.name != "size" or _called(expr, part))
+                ):
+                    return True
+                if (
+                    isinstance(part, ir.Call)
+                    and part.args
+                    and isinstance(part.args[0], ir.Name)
+                    and part.args[0].id == name
+                ):
                     kind, what = function_target(function, part.func)
-                    if kind == "ext" and what.startswith("torch.") and not what.startswith(("torch.tensor", "torch.as_", "torch.from_")):
+                    if (
+                        kind == "ext"
+                        and what.startswith("torch.")
+                        and not what.startswith(("torch.tensor", "torch.as_", "torch.from_"))
+                    ):
                         return True
     return False
 
@@ -393,10 +426,18 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
     place = text(one.target, 200)
     if one.target.name in ("data", "grad"):
         return "unknown" if _taken(frame.function.body, place) else "yes"
-    if not isinstance(one.target.value, ir.Name) or frame.function.cls is None or not _own(frame.function, one.target.value.id):
+    if (
+        not isinstance(one.target.value, ir.Name)
+        or frame.function.cls is None
+        or not _own(frame.function, one.target.value.id)
+    ):
         return "unknown"
     cls = frame.function.cls
-    if one.target.name in analyser.facts.buffers(cls) or one.old.kinds & ~(TENSOR | UNKNOWN) or not one.old.may_be(TENSOR):
+    if (
+        one.target.name in analyser.facts.buffers(cls)
+        or one.old.kinds & ~(TENSOR | UNKNOWN)
+        or not one.old.may_be(TENSOR)
+    ):
         return "unknown"
     if any(_taken(method.body, place) for method in cls.methods.values()):
         return "unknown"
@@ -417,7 +458,10 @@ def _fresh_attribute(methods: dict[str, Function], target: ir.Attr) -> bool:
             for item in statement.targets:
                 if isinstance(item, ir.Attr) and text(item, 200) == place:
                     value = statement.value
-                    made = isinstance(value, ir.Call) and function_target(method, value.func)[1].rpartition(".")[2] in _FLOATS
+                    made = (
+                        isinstance(value, ir.Call)
+                        and function_target(method, value.func)[1].rpartition(".")[2] in _FLOATS
+                    )
                     if not made and not isinstance(value, ir.Binary) and not mentions(value, place):
                         return False
     return True
@@ -426,15 +470,25 @@ def _fresh_attribute(methods: dict[str, Function], target: ir.Attr) -> bool:
 def _taken(body: tuple[ir.Stmt, ...], place: str) -> bool:
     """Whether the place itself, not a result computed from it, goes to another name, container, caller or function."""
     for statement in walk_statements(body):
-        if isinstance(statement, ir.Assign | ir.AnnAssign | ir.Return) and statement.value is not None and _is(statement.value, place):
+        if (
+            isinstance(statement, ir.Assign | ir.AnnAssign | ir.Return)
+            and statement.value is not None
+            and _is(statement.value, place)
+        ):
             return True
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if isinstance(part, ir.Display | ir.DictDisplay | ir.Yield) and any(_is(child, place) for child in children(part)):
+                if isinstance(part, ir.Display | ir.DictDisplay | ir.Yield) and any(
+                    _is(child, place) for child in children(part)
+                ):
                     return True
-                if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in ("append", "add", "put", "insert", "extend", "setdefault"):
-                    if any(_is(arg, place) for arg in part.args):
-                        return True
+                if (
+                    isinstance(part, ir.Call)
+                    and isinstance(part.func, ir.Attr)
+                    and part.func.name in ("append", "add", "put", "insert", "extend", "setdefault")
+                    and any(_is(arg, place) for arg in part.args)
+                ):
+                    return True
     return False
 
 

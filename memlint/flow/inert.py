@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 #: calls that prepare a batch or a model, and run neither
 _PREPARES = frozenset({
-    "to", "cuda", "cpu", "eval", "train", "float", "long", "half", "double", "int", "bool", "type", "Variable", "tensor",
-    "as_tensor", "from_numpy", "zeros", "ones", "next", "iter", "len", "print", "size", "view", "reshape", "unsqueeze",
-    "squeeze", "permute", "transpose", "contiguous", "get", "items", "keys", "format", "dict", "list", "tuple",
+    "to", "cuda", "cpu", "eval", "train", "float", "long", "half", "double", "int", "bool", "type", "Variable",
+    "tensor", "as_tensor", "from_numpy", "zeros", "ones", "next", "iter", "len", "print", "size", "view",
+    "reshape", "unsqueeze", "squeeze", "permute", "transpose", "contiguous", "get", "items", "keys", "format",
+    "dict", "list", "tuple",
 })
 
 
@@ -65,7 +66,10 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
         if kind == "volatile" and not _meant_for_a_model(frame, at):
             continue
         yield Guard(
-            site=frame.site(at), function=frame.function.qual, kind=kind, text=shown,  # type: ignore[arg-type]
+            site=frame.site(at),
+            function=frame.function.qual,
+            kind=kind,  # type: ignore[arg-type]
+            text=shown,
         )
     blocks: dict[int, ir.With] = frame.extra.get("blocks", {})
     told: set[int] = set()
@@ -93,11 +97,15 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
     names: set[str] = set()
     for statement in walk_statements(frame.function.body):
         if isinstance(statement, ir.Assign) and any(part.at == at for part in walk_expression(statement.value)):
-            names |= {part.id for target in statement.targets for part in walk_expression(target) if isinstance(part, ir.Name)}
+            names |= {
+                part.id for target in statement.targets for part in walk_expression(target) if isinstance(part, ir.Name)
+            }
     models: dict[int, ir.Call] = frame.extra.get("models", {})
     return any(
-        part.at == at or isinstance(part, ir.Name) and part.id in names
-        for call in models.values() for arg in call.args for part in walk_expression(arg)
+        part.at == at or (isinstance(part, ir.Name) and part.id in names)
+        for call in models.values()
+        for arg in call.args
+        for part in walk_expression(arg)
     )
 
 
