@@ -178,7 +178,7 @@ class Analyser:
             return V(kinds, syms=place, refs=frozenset((Ref("instance", function.module.key, function.cls.qual),)))
         if hook is not None and hook.batch == position and hook.batch:
             return batch_tree(ACCELERATOR).but(syms=place)
-        known = annotation_value(self, function.module, param.annotation) if param.annotation is not None else None
+        known = annotation_value(self, function.module, param.annotation, function.around) if param.annotation is not None else None
         if known is None:
             known = self.facts.parameter(function, param.name)
         if param.kind in ("star", "double-star"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
-from memlint.flow.program import Module
+from memlint.flow.program import Function, Module
 from memlint.flow.syntax import dotted
 from memlint.flow.values import CONTAINER, DATA, INSTANCE, LOADER, MODULE, NONE, NOTHING, OPTIMIZER, SCALAR, TENSOR, Ref, V, join
 from memlint.ir import nodes as ir
@@ -18,16 +18,16 @@ _WRAPPERS = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})
 _CONTAINERS = frozenset({"list", "List", "dict", "Dict", "set", "Set", "deque", "Deque", "defaultdict", "DefaultDict"})
 
 
-def annotation_value(analyser: Analyser, module: Module, annotation: ir.Expr) -> V | None:
+def annotation_value(analyser: Analyser, module: Module, annotation: ir.Expr, around: Function | None = None) -> V | None:
     """What a value with this annotation is; None where the annotation says nothing that matters here."""
     if isinstance(annotation, ir.Const):
         if annotation.kind == "None":
             return V(NONE)
         if isinstance(annotation.value, str) and annotation.value.replace(".", "").isidentifier():
-            return _named(analyser, module, _parsed(annotation.value))
+            return _named(analyser, module, _parsed(annotation.value), around)
         return None
     if isinstance(annotation, ir.Binary) and annotation.op == "|":
-        return _either(annotation_value(analyser, module, annotation.left), annotation_value(analyser, module, annotation.right))
+        return _either(annotation_value(analyser, module, annotation.left, around), annotation_value(analyser, module, annotation.right, around))
     if isinstance(annotation, ir.Subscript):
         name = dotted(annotation.value).rsplit(".", 1)[-1]
         if name in _WRAPPERS:
@@ -35,12 +35,12 @@ def annotation_value(analyser: Analyser, module: Module, annotation: ir.Expr) ->
             parts = inner.elements if isinstance(inner, ir.Display) else (inner,)
             found: V | None = NOTHING
             for part in parts:
-                found = _either(found, annotation_value(analyser, module, part))
+                found = _either(found, annotation_value(analyser, module, part, around))
             if found is not None and name == "Optional":
                 found = join(found, V(NONE))
             return found
         return V(CONTAINER) if name in _CONTAINERS else None
-    return _named(analyser, module, annotation)
+    return _named(analyser, module, annotation, around)
 
 
 def _parsed(name: str) -> ir.Expr:
@@ -55,14 +55,14 @@ def _either(left: V | None, right: V | None) -> V | None:
     return join(left, right) if left is not None and right is not None else None
 
 
-def _named(analyser: Analyser, module: Module, expr: ir.Expr) -> V | None:
+def _named(analyser: Analyser, module: Module, expr: ir.Expr, around: Function | None) -> V | None:
     name = dotted(expr)
     last = name.rsplit(".", 1)[-1]
     if last in _DATA:
         return V(DATA, size=SCALAR)
     if last in _CONTAINERS:
         return V(CONTAINER)
-    kind, what = analyser.program.find_expression(module, expr)
+    kind, what = analyser.program.find_expression(module, expr, around)
     if kind == "class" and what is not None:
         module_kind = MODULE if analyser.program.is_module(what) else 0
         return V(INSTANCE | module_kind, refs=frozenset((Ref("instance", what.module.key, what.qual),)))

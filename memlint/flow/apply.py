@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from memlint.flow.events import Step
-from memlint.flow.frame import Frame, Store
+from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, make, read_attribute, read_symbol
+from memlint.flow.modes import frozen_of, mode_of
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
 from memlint.flow.stores import fate_of, forget, note_carry, note_store
-from memlint.flow.syntax import text
+from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
@@ -28,6 +29,7 @@ from memlint.flow.values import (
     UNKNOWN_VALUE,
     Path,
     Source,
+    Sources,
     V,
     join,
     join_all,
@@ -36,6 +38,8 @@ from memlint.ir import nodes as ir
 
 #: how many stores of callees a function hands on to its callers, and through how many calls
 MAX_LIFTED, MAX_DEPTH = 48, 6
+#: the same of model runs
+MAX_RUNS, MAX_RUN_DEPTH = 4, 3
 
 
 class Application:
@@ -145,7 +149,7 @@ class Application:
                 pass
             refs = value.refs
             rest = V(
-                kinds or (UNKNOWN if own else 0), src, bare=value.bare, objs=objs, refs=refs, store=frozenset((self.key,)) if value.store else EMPTY,
+                kinds or (UNKNOWN if own else 0), src, bare=value.bare, objs=objs, refs=refs, store=self._made_here(value),
                 device=self._placed(value), size=value.size, const=value.const,
             )
             result = join(result, rest) if rest.kinds else result
@@ -160,6 +164,22 @@ class Application:
 
             self._device = device_of(self.frame, self.before, [given for given in self.bound.values() if given.kinds & (TENSORS | MODULE | CONTAINER)])
         return self._device if self._device == ACCELERATOR else ANYWHERE
+
+    def _made_here(self, value: V) -> Sources:
+        """The storages of a callee's value; modules that it made stay apart from each other."""
+        if not value.store:
+            return EMPTY
+        if not value.kinds & (MODULE | UNKNOWN):
+            return frozenset((self.key,))
+        return frozenset(self._made(item) for item in value.store)
+
+    def _made(self, item: Source) -> Source:
+        nested = item
+        for _ in range(MAX_RUN_DEPTH):
+            if not (isinstance(nested, tuple) and len(nested) > MAX_RUN_DEPTH):
+                return (*self.key, item)
+            nested = nested[-1]
+        return self.key
 
     def object(self, key: Source, depth: int) -> Source:
         """A callee's object, here."""
@@ -208,6 +228,8 @@ class Application:
                 continue
             if node.ambient and self.state.grad == OFF:
                 continue
+            if node.definite and node.model and node.callee is not None and self._is_frozen(node.callee):
+                continue
             if node.definite:
                 definite = node if definite is None or node.model and not definite.model else definite
                 model = model or node.model
@@ -251,6 +273,9 @@ class Application:
         value = self.resolve(path)
         return bool(value.kinds) and not value.kinds & UNKNOWN
 
+    def _is_frozen(self, path: Path) -> bool:
+        return frozen_of(self.frame.analyser, self.before, self.resolve(path), None) is True
+
     def _is_model(self, path: Path) -> bool:
         return bool(self.resolve(path).kinds & MODULE)
 
@@ -274,33 +299,68 @@ class Application:
             if isinstance(item, Path):
                 self.frame.escaped |= self.frame.graphs.closure(self.graph_of(item))
         for key, mode in self.exit.modes.items():
-            if not isinstance(key, Path):
+            inner = key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" else key
+            if not isinstance(inner, Path):
                 continue
-            root = self._root(key.root)
-            for base in root.syms:
-                self.state.modes[Path(base.root, base.steps + key.steps)] = mode
-            if key.root.startswith("p:") and self.expr is not None:
-                self._local_mode(key, mode)
+            for outer in self._named_here(inner):
+                self.state.modes[outer if inner is key else ("frozen", outer)] = mode
+        visible = self.callee.result.store if self.callee.result is not None else EMPTY
+        for value in self.exit.sym.values():
+            if value.kinds & MODULE:
+                visible |= value.store
+        for item in visible if self.exit.modes else ():
+            for tag in ("", "frozen"):
+                key = (tag, ("made", item)) if tag else ("made", item)
+                if key in self.exit.modes:
+                    here = ("made", self._made(item))
+                    self.state.modes[(tag, here) if tag else here] = self.exit.modes[key]
+        for entry in self.callee.extra.get("owned", ()):
+            self.frame.extra.setdefault("owned", []).append(self._owned(entry))
+        given = {outer for key in self.callee.extra.get("given", ()) if isinstance(key, Path) for outer in self._named_here(key)}
+        if given:
+            self.frame.extra.setdefault("given", set()).update(given)
         if self.callee.extra.get("gradients"):
             self.frame.extra["gradients"] = True
 
-    def _local_mode(self, key: Path, mode: bool | None) -> None:
-        from memlint.flow.syntax import dotted
+    def _owned(self, entry: Sources | None) -> Sources | None:
+        """What an optimizer that the callee makes owns, here."""
+        if entry is None:
+            return None
+        found: set[Source] = set()
+        for key in entry:
+            if isinstance(key, Path):
+                here = self._named_here(key)
+                if not here:
+                    return None
+                found.update(here)
+            elif isinstance(key, tuple) and key[0] == "made":
+                found.add(("made", self._made(key[1])))
+        return frozenset(found)
 
-        assert self.expr is not None
-        name = key.root[2:]
+    def _named_here(self, key: Path) -> list[Source]:
+        """What a module of the callee is known by here."""
+        root = self._root(key.root)
+        found: list[Source] = [Path(base.root, base.steps + key.steps) for base in root.syms]
+        if not key.steps:
+            found += [("made", item) for item in root.store]
+        given = self._argument_of(key.root[2:]) if key.root.startswith("p:") else None
+        place = dotted(given) if given is not None else ""
+        if place:
+            found.append(("v", place + "".join(step for step in key.steps if step.startswith("."))))
+        return found
+
+    def _argument_of(self, name: str) -> ir.Expr | None:
+        """The expression that this call passes for a parameter."""
+        if self.expr is None:
+            return None
         params = [param.name for param in self.callee.function.params]
         offset = 1 if self.callee.function.takes_self else 0
-        if name in params and not key.steps:
-            position = params.index(name) - offset
-            given = self.expr.args[position] if 0 <= position < len(self.expr.args) else next((word.value for word in self.expr.keywords if word.name == name), None)
-            place = dotted(given) if given is not None else ""
-            if place:
-                self.state.modes["v", place] = mode
-        if name == "self" and isinstance(self.expr.func, ir.Attr):
-            place = dotted(self.expr.func.value)
-            if place:
-                self.state.modes["v", place + "".join(key.steps)] = mode
+        if offset and params[:1] == [name]:
+            return self.expr.func.value if isinstance(self.expr.func, ir.Attr) else None
+        position = params.index(name) - offset if name in params else -1
+        if 0 <= position < len(self.expr.args):
+            return self.expr.args[position]
+        return next((word.value for word in self.expr.keywords if word.name == name), None)
 
     def _write(self, path: Path, value: V) -> None:
         from memlint.flow.interpret import write_attribute
@@ -344,8 +404,6 @@ class Application:
 
     def _in_place(self, path: Path, value: V) -> None:
         """The callee changed a tensor parameter in place: the argument's variable has the new graph."""
-        from memlint.flow.syntax import dotted
-
         if self.expr is None:
             return
         name = path.root[2:]
@@ -382,6 +440,37 @@ class Application:
             src = self.resolve(next(iter(inner))).src
             if src:
                 self.frame.graphs.evidence.add(src)
+
+    # ---------------------------------------------------------------------------- model runs
+
+    def runs(self) -> None:
+        """Models that run in the callee under the caller's grad mode, where the callee does not set their mode."""
+        function = self.callee.function
+        if self.state.grad == OFF or self.expr is None or function.name in ("forward", "__call__") or function.is_generator:
+            return
+        count = 0
+        for run in list(self.callee.runs.values()):
+            if run.mode_key is not None or not run.grad & AMBIENT or run.depth >= MAX_RUN_DEPTH or count >= MAX_RUNS:
+                continue
+            module = join_all(self._seen(path) for path in run.module.syms if isinstance(path, Path))
+            if frozen_of(self.frame.analyser, self.state, module, None):
+                continue
+            nodes = self.source(run.node)
+            if not nodes:
+                continue
+            count += 1
+            mode, key = mode_of(self.state, module, None)
+            tip = next(iter(nodes))
+            self.frame.runs[self.key, run.key] = ModelRun(
+                (self.key, run.key), self.frame.site(self.at), run.text, module, self.frame.loop_ids,
+                self.state.grad, mode, V(UNKNOWN, nodes), tip,
+                (Step(run.site, f"where `{run.text}` runs the model"), *run.trace),
+                loop=self.frame.innermost(()), depth=run.depth + 1, mode_key=key, origin=(self.callee, run),
+            )
+
+    def _seen(self, path: Path) -> V:
+        value = self.resolve(path)
+        return value if value.kinds else V(UNKNOWN)
 
     # ---------------------------------------------------------------------------- stores
 
@@ -512,6 +601,7 @@ def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: in
     else:
         result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
     work.effects()
+    work.runs()
     work.stores()
     return _as_annotated(frame, callee, result)
 

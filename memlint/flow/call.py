@@ -9,10 +9,12 @@ from memlint.flow import batches, containers, external, hotloops, tensors
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, make, read_attribute
+from memlint.flow.modes import freeze, frozen_of, mode_of, set_mode
 from memlint.flow.ops import names_model, names_number, tensor_op
+from memlint.flow.owner import give_away, marks_of_parameters, note_optimizer
 from memlint.flow.placement import as_output, device_of, moved_module
 from memlint.flow.program import Class, Function
-from memlint.flow.state import OFF, Obj, State, join_states
+from memlint.flow.state import AMBIENT, OFF, Obj, State, join_states
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
     ACCELERATOR,
@@ -30,6 +32,7 @@ from memlint.flow.values import (
     NOTHING,
     OPTIMIZER,
     OUTPUT,
+    SAMPLE,
     SCALAR,
     SOME_SIZE,
     TENSOR,
@@ -140,7 +143,7 @@ def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words
             return call_function(frame, state, method, [callee, *args], words, expr.at, expr)
         return NOTHING
     if ref.kind == "extinstance":
-        return external.call_instance(frame, state, ref.name, args, words, expr)
+        return external.call_instance(frame, state, ref.name, args, words, expr, callee)
     if ref.kind == "partial":
         return call_value(frame, state, ref.self_, [*ref.args, *args], {**dict(ref.keywords), **words}, expr)
     if ref.kind == "ext":
@@ -155,6 +158,7 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
         inner = deep(frame, state, value)
         parents |= inner.src
         leave(frame, value, inner)
+    give_away(frame, state, [*args, *words.values()])
     symbol = next(iter(sorted(callee.syms)), None)
     guess = is_loss(expr.func) and not isinstance(frame.statement, ir.ExprStmt)
     src = frame.record(
@@ -163,11 +167,11 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
     if guess and src:
         return V(TENSOR, src, size=SCALAR)
     if not any(path.steps[-1:] in ((), ("." + dotted(expr.func).rsplit(".", 1)[-1],)) for path in callee.syms):
-        return V(UNKNOWN, src)
+        return V(UNKNOWN, src, store=frozenset((expr.at,)))
     # a callable that was passed in: whatever tensors it gives are where its arguments are
     size = _given_size(frame, state, args, text(expr.func))
     kinds = TREE if state.grad == OFF and size == OUTPUT and names_model(text(expr.func)) else UNKNOWN
-    return V(kinds, src, device=device_of(frame, state, args), size=size)
+    return V(kinds, src, device=device_of(frame, state, args), size=size, store=frozenset((expr.at,)))
 
 
 def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:
@@ -194,6 +198,8 @@ def leave(frame: Frame, value: V, inner: V) -> None:
 
 def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """``receiver.name(…)``"""
+    if name in ("parameters", "named_parameters") and receiver.kinds & UNKNOWN and not receiver.kinds & (TENSORS | CONTAINER):
+        receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
     resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:
         return _backward(frame, state, expr, receiver, args, words)
@@ -206,7 +212,10 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         if receiver.kinds & OPTIMIZER:
             return UNKNOWN_VALUE if name == "step" else NONE_VALUE
     if name in ("eval", "train") and receiver.kinds & (MODULE | UNKNOWN):
-        set_mode(frame, state, expr.func, receiver, name, args, words)
+        assert isinstance(expr.func, ir.Attr)
+        set_mode(state, expr.func, receiver, name, args, words)
+        if name == "eval" and not args and not words and not receiver.kinds & (TENSORS | CONTAINER | LOADER):
+            return receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
     if name in ("prepare", "setup_dataloaders") and args and receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds):
         ready = [value.but(device=ACCELERATOR) if value.kinds & (MODULE | LOADER | UNKNOWN) else value for value in args]
         return ready[0] if len(ready) == 1 else make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
@@ -269,7 +278,8 @@ def _module_call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: s
     before = len(frame.graphs.nodes)
     result = call_value(frame, state, member, args, words, expr)
     if name in ("eval", "train"):
-        set_mode(frame, state, expr.func, receiver, name, args, words)
+        assert isinstance(expr.func, ir.Attr)
+        set_mode(state, expr.func, receiver, name, args, words)
     if name in knowledge.bookkeeping() or len(frame.graphs.nodes) == before or member.kinds & MODULE:
         return result
     inner = deep(frame, state, result)
@@ -277,43 +287,6 @@ def _module_call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: s
     if tips:
         note_run(frame, state, expr, receiver, inner, tips[0], args)
     return result
-
-
-def set_mode(frame: Frame, state: State, func: ir.Expr, receiver: V, name: str, args: Args, words: Words) -> None:
-    """``model.eval()`` or ``model.train(mode)``"""
-    assert isinstance(func, ir.Attr)
-    flag = next(iter([*args, *words.values()]), None)
-    training: bool | None = name == "train"
-    if flag is not None and name == "train":
-        training = flag.const if isinstance(flag.const, bool) else None
-    for key in mode_keys(receiver, func.value):
-        state.modes[key] = None if training is None else not training
-
-
-def mode_keys(module: V, expr: ir.Expr) -> list[Source]:
-    keys: list[Source] = sorted(module.syms)
-    place = dotted(expr)
-    if place:
-        keys.append(("v", place))
-    return keys
-
-
-def mode_of(state: State, module: V, expr: ir.Expr) -> tuple[bool | None, Source]:
-    """(whether the module is in eval mode, None for unknown; the key that tells)"""
-    for key in mode_keys(module, expr):
-        if key in state.modes:
-            return state.modes[key], key
-        if isinstance(key, Path):
-            for size in range(len(key.steps)):
-                outer = Path(key.root, key.steps[:size])
-                if outer in state.modes:
-                    return state.modes[outer], outer
-    place = dotted(expr)
-    while "." in place:
-        place = place.rsplit(".", 1)[0]
-        if ("v", place) in state.modes:
-            return state.modes["v", place], ("v", place)
-    return None, None
 
 
 def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
@@ -336,19 +309,41 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
         frame.extra.setdefault("buffers", set()).add(args[0].const)
         write_attribute(frame, state, receiver, args[0].const, args[1])
         return NONE_VALUE
+    if name in ("requires_grad_", "freeze", "unfreeze") and isinstance(expr.func, ir.Attr):
+        flag = next(iter([*args, *words.values()]), None)
+        const = name == "unfreeze" if flag is None or name != "requires_grad_" else flag.const
+        frozen = not const if isinstance(const, bool) else None
+        freeze(state, receiver, expr.func.value, name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False))
+        return receiver
+    if name == "generate" and not any(method.cls is not None for method in frame.analyser.methods_named(name)):
+        # the libraries' generate() is decorated with no_grad
+        return V(TREE, size=SAMPLE)
     if name in ("to", "cuda", "cpu"):
         return moved_module(state, expr, receiver, args, words)
-    if name in ("half", "float", "double", "eval", "train", "requires_grad_", "apply", "share_memory", "bfloat16", "compile"):
+    if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
     if name in ("parameters", "named_parameters"):
-        return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", V(TREE, frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True) if state.grad != OFF else EMPTY, size=4)).objs)
+        return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", V(TREE, frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True) if state.grad != OFF else EMPTY, size=4, store=marks_of_parameters(receiver, expr.func.value if isinstance(expr.func, ir.Attr) else None))).objs)
     if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
         return V(MODULE)
     if name in ("state_dict", "buffers", "named_buffers"):
         return V(TREE, size=4)
-    if name in knowledge.bookkeeping():
-        return UNKNOWN_VALUE
+    if name in knowledge.bookkeeping() or not _computes(frame, name):
+        return unknown_call(frame, state, expr, receiver, args, words)
     return run_module(frame, state, expr, receiver, args, words, method=name)
+
+
+_BOOKKEEPING = ("get_", "set_", "is_", "has_", "num_", "load_", "save_", "log_", "print_", "update_", "add_", "reset_", "register_", "init_", "make_", "build_", "count_", "latest_", "clear_", "enable_", "disable_", "remove_")
+_COMPUTED = ("feature", "features", "logits", "loss", "embedding", "embeddings", "score", "scores", "output", "outputs", "prediction", "action", "value")
+
+
+def _computes(frame: Frame, name: str) -> bool:
+    """Whether a method of a module of unknown class may run layers: by the project's methods of that name, or by the name."""
+    candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
+    summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
+    if summaries:
+        return any(summary.runs or any(node.definite or node.unknown for node in summary.graphs.nodes.values()) for summary in summaries)
+    return not name.startswith(_BOOKKEEPING) or name.endswith(_COMPUTED)
 
 
 def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
@@ -411,10 +406,11 @@ def run_module(frame: Frame, state: State, expr: ir.Call, module: V, args: Args,
     batches.model_called(frame, expr)
     shown = text(expr.func)
     program = frame.analyser.program
+    frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
     for ref in module.refs:
         if ref.kind == "extinstance" and method == "forward":
-            return external.call_instance(frame, state, ref.name, args, words, expr)
-        if ref.kind != "instance":
+            return external.call_instance(frame, state, ref.name, args, words, expr, module)
+        if ref.kind != "instance" or frozen:
             continue
         cls = program.module(ref.key).cls(ref.name)
         function = program.method(cls, method) if cls is not None else None
@@ -426,6 +422,8 @@ def run_module(frame: Frame, state: State, expr: ir.Call, module: V, args: Args,
         inner = deep(frame, state, known)
         if known.kinds & ~(UNKNOWN | NONE) and not (known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)):
             tips = [tip for tip in inner.src if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+            if not tips and state.grad != OFF and _saves(frame, function):
+                tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
             if tips:
                 note_run(frame, state, expr, module, inner, tips[0], args)
             return as_output(state, known, device_of(frame, state, [module, *args, *words.values()]), shown)
@@ -433,13 +431,26 @@ def run_module(frame: Frame, state: State, expr: ir.Call, module: V, args: Args,
     for value in (*args, *words.values()):
         parents |= deep(frame, state, value).src
     key = (expr.at, "run")
-    src = frame.record(state, key, expr.at, shown, parents, definite=True, model=True)
+    symbol = next(iter(sorted(module.syms)), None)
+    src = frame.record(state, key, expr.at, shown, parents, definite=not frozen, model=not frozen, callee=symbol)
     device = device_of(frame, state, [module, *args, *words.values()])
     result = V(TREE, src, size=SOME_SIZE if names_number(shown) else OUTPUT, device=device, store=frozenset((key,)))
-    if src:
+    if src and not frozen:
         frame.graphs.nodes[key].opaque = True
         note_run(frame, state, expr, module, result, key, args, resolved=False)
     return result
+
+
+def _saves(frame: Frame, function: Function) -> bool:
+    """Whether a forward whose result has no graph (a decoded sequence) runs layers that record all the same."""
+    summary = frame.analyser.summary(function)
+    return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
+
+
+def module_expression(expr: ir.Call, module: V) -> ir.Expr:
+    """The module in ``module(x)``, ``module.forward(x)`` and ``module.method(x)``."""
+    func = expr.func
+    return func.value if isinstance(func, ir.Attr) and (func.name in ("forward", "__call__") or not module.syms) else func
 
 
 def note_run(
@@ -547,16 +558,19 @@ def bind(frame: Frame, state: State, function: Function, args: Args, words: Word
 def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
     """``Class(…)``: an instance whose attributes are what its ``__init__`` stores."""
     program = frame.analyser.program
+    give_away(frame, state, [*args, *words.values()])
     ref = frozenset((Ref("instance", cls.module.key, cls.qual),))
     init = program.method(cls, "__init__")
     if program.is_module(cls):
         if init is not None:
             bound = bind(frame, state, init, [V(INSTANCE), *args], words)
             frame.calls[expr.at, init.key] = CallRecord(init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops))
-        return V(MODULE | INSTANCE, refs=ref)
+        return V(MODULE | INSTANCE, refs=ref, store=frozenset((expr.at,)))
     order, outside = program.ancestors(cls)
     if any(name.startswith("torch.autograd.") for name in outside):
         return UNKNOWN_VALUE
+    if any("optim." in name for name in outside):
+        note_optimizer(frame, state, next(iter(args), words.get("params")))
     if any("Dataset" in name for name in outside) or any("optim" in name.lower() for name in outside):
         return V(OPTIMIZER if any("optim." in name for name in outside) else INSTANCE, refs=ref)
     base_kind = next((kind for base, kind in (("list", "list"), ("dict", "dict"), ("OrderedDict", "dict"), ("deque", "deque")) if any(name.rsplit(".", 1)[-1] == base for name in outside)), "")

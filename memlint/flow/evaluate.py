@@ -12,7 +12,7 @@ from memlint.flow.ops import tensor_op
 from memlint.flow.scope import lookup
 from memlint.flow.state import State, join_states
 from memlint.flow.stores import store_value
-from memlint.flow.syntax import text
+from memlint.flow.syntax import text, walk_expression
 from memlint.flow.values import (
     ACCELERATOR,
     CALLABLE,
@@ -223,9 +223,10 @@ def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
 
 
 def bind_comprehension(frame: Frame, state: State, target: ir.Expr, value: V) -> None:
-    """Bind a comprehension's target."""
+    """Bind a comprehension's target: a name of its own, whatever the function around it binds."""
     from memlint.flow.interpret import assign
 
+    frame.own_names |= {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     assign(frame, state, target, value, None)
 
 

@@ -3,65 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from memlint.flow.events import Fact, Loop, ModelCall, Step
-from memlint.flow.frame import Frame, ModelRun
+from memlint.finding import Confidence
+from memlint.flow.events import Loop, ModelCall
+from memlint.flow.frame import CallRecord, Frame, ModelRun
+from memlint.flow.heap import deep
+from memlint.flow.modes import look_up
+from memlint.flow.owner import owner_of
 from memlint.flow.program import Function
-from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
-from memlint.flow.values import MODULE, Path, Source
+from memlint.flow.values import UNKNOWN, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
+_LAYER_METHODS = frozenset({"forward", "__call__", "training_step", "compute_loss"})
 _NAMES = ("valid", "eval", "test", "predict", "infer", "generate", "sample", "extract", "encode_all", "embed_all", "export", "inference")
 
 
-def model_calls(analyser: Analyser, frame: Frame) -> Iterator[ModelCall]:
-    """One event for each evaluation loop (or function) that records: its first model call."""
+#: how many calls away the caller is that says how a helper is used
+MAX_CALLERS_UP = 4
+
+
+@dataclass
+class Verdict:
+    """What a recorded model run is. ``evaluation`` and ``wanted``: see `ModelCall`."""
+
+    run: ModelRun
+    evaluation: Literal["eval", "name", ""]
+    wanted: str
+
+
+def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
+    """The recorded runs of the function in source order; remembers which graphs a missing guard made."""
     if not frame.runs or _is_layer_code(analyser, frame):
-        return
-    evaluations: set[Source] = set()
-    seen: set[Source] = set()
-    wanted = _wanted_here(frame)
+        return []
+    found = []
     for run in sorted(frame.runs.values(), key=lambda run: run.site):
-        if not _records(analyser, frame, run):
+        verdict = judge_run(analyser, frame, run)
+        if verdict is not None and not _reported_inside(analyser, run):
+            found.append(verdict)
+    frame.extra["evaluations"] = frozenset(item.run.node for item in found if item.evaluation == "eval" and not item.wanted)
+    return found
+
+
+def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept: Sources) -> Iterator[ModelCall]:
+    """One event for each evaluation loop (or function) that records: its first model call.
+
+    ``kept``: the graphs that a store of this function keeps beyond the iteration.
+    """
+    groups: dict[Source, list[Verdict]] = {}
+    for verdict in verdicts:
+        run = verdict.run
+        owner = owner_of(analyser, frame, run)
+        if owner == "no" and not frame.extra.get("gradients"):
+            nodes = frame.graphs.closure((run.node, *run.value.src))
+            yield ModelCall(
+                site=run.site, function=frame.function.qual, certainty="high", trace=run.trace, module=run.text,
+                loop=_loop(analyser, frame, run), evaluation=verdict.evaluation, wanted="", retained=bool(nodes & kept),
+                owner=owner, guard="", consumed="loss" if any({run.node} & reached for reached, _, _ in frame.backwards) else _consumed(frame, run),
+            )
             continue
-        mode = _mode(analyser, frame, run)
-        named = _named_evaluation(frame.function)
-        evaluation: Literal["eval", "name", ""] = "eval" if mode is True else "name" if named and mode is None else ""
-        why = wanted or _reaches_backward(frame, run)
-        if not evaluation or why or _updates(frame):
+        if verdict.evaluation and not verdict.wanted:
+            groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
+    for name, group in groups.items():
+        if _guarded_with(name, group[0].run, groups):
             continue
-        if evaluation == "eval":
-            evaluations.add(run.node)
-        group = run.loop.id if run.loop is not None else ("function",)
-        if group in seen:
-            continue
-        seen.add(group)
+        first = next((item for item in group if item.evaluation == "eval"), group[0])
+        run = first.run
+        loop = _loop(analyser, frame, run)
+        certainty: Confidence = "high" if run.mode is not None else "medium"
+        if loop is None and _is_trial(frame.function):
+            certainty = "low"
+        retained = any(frame.graphs.closure((item.run.node, *item.run.value.src)) & kept for item in group)
         yield ModelCall(
-            site=run.site, function=frame.function.qual, certainty="high" if run.mode is not None else "medium",
-            trace=_trace(run), module=run.text, loop=_loop(analyser, frame, run), evaluation=evaluation, wanted=why,
-            retained=False, owner=_owner(), guard="", consumed=_consumed(frame, run),
+            site=run.site, function=frame.function.qual, certainty=certainty,
+            trace=run.trace, module=run.text, loop=loop, evaluation=first.evaluation, wanted="",
+            retained=retained, owner="unknown", guard="", consumed=_consumed(frame, run),
         )
-    frame.extra["evaluations"] = frozenset(evaluations)
 
 
-def _owner() -> Fact:
-    return "unknown"
+def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict]]) -> bool:
+    """Whether the guard for another group serves this one: of a loop around it, or of a loop beside a single call."""
+    if name == ("function",):
+        return any(item.evaluation == "eval" for other, group in groups.items() if other != name for item in group)
+    return any(outer in groups for outer in run.loops if outer != name)
 
 
-def _trace(run: ModelRun) -> tuple[Step, ...]:
-    return run.trace
+def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
+    """Whether a run is an evaluation and whether its gradients are wanted; None where it does not record."""
+    key = ("verdict", run.key)
+    if key not in frame.extra:
+        frame.extra[key] = None
+        frame.extra[key] = _judge_run(analyser, frame, run)
+    verdict: Verdict | None = frame.extra[key]
+    return verdict
+
+
+def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
+    if not _records(analyser, frame, run):
+        return None
+    mode = run.mode if run.mode is not None or run.mode_key is not None else _told(analyser, frame, run.module, "")
+    named = _named_evaluation(frame.function) and run.origin is None
+    evaluation: Literal["eval", "name", ""] = "eval" if mode is True else "name" if named and mode is None else ""
+    if not evaluation:
+        return Verdict(run, "", "")
+    if _told(analyser, frame, run.module, "frozen") is True:
+        return None
+    return Verdict(run, evaluation, _wanted(analyser, frame, run))
+
+
+def _is_trial(function: Function) -> bool:
+    """A single forward at a file's end or in a test: true, and of no weight."""
+    return function.node is None or function.name.startswith("test_") or function.module.key.rsplit("/", 1)[-1].startswith("test_")
+
+
+def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
+    """Whether the function that holds the model call reports it itself: then the caller has nothing to add."""
+    if run.origin is None:
+        return False
+    frame, inner = run.origin
+    if _is_layer_code(analyser, frame):
+        return False
+    if _reported_inside(analyser, inner):
+        return True
+    verdict = judge_run(analyser, frame, inner)
+    return verdict is not None and verdict.evaluation == "eval" and not verdict.wanted
 
 
 def _is_layer_code(analyser: Analyser, frame: Frame) -> bool:
     """A forward runs under whatever mode its caller has."""
     function: Function | None = frame.function
     while function is not None:
-        if function.cls is not None and function.name in ("forward", "__call__", "training_step", "compute_loss") and analyser.program.is_module(function.cls):
+        if function.cls is not None and function.name in _LAYER_METHODS and analyser.program.is_module(function.cls):
             return True
         function = function.enclosing
     return False
@@ -76,55 +154,115 @@ def _records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return False
 
 
-def _mode(analyser: Analyser, frame: Frame, run: ModelRun) -> bool | None:
-    """Whether the module is in eval mode: here, or where every caller calls from."""
-    if run.mode is not None or run.mode_key is not None:
-        return run.mode
-    records = analyser.facts.calls_of(frame.function)
-    if not records:
-        return None
-    modes: set[bool | None] = set()
-    for caller, record in records:
-        modes.add(_mode_at(frame, run, record.modes, record.args))
-    return modes.pop() if len(modes) == 1 else None
+# -------------------------------------------------------------------------------------- what callers and classes say
 
 
-def _mode_at(frame: Frame, run: ModelRun, modes: dict[Source, bool | None], args: dict[str, object]) -> bool | None:
-    from memlint.flow.values import V
+def _told(analyser: Analyser, frame: Frame, module: V, tag: str) -> bool | None:
+    """What the function's callers, its class's ``__init__`` or its file say of a module's mode (``tag`` ""), or
+    of whether it is frozen: None where they do not say, or do not agree."""
+    return _told_of(analyser, frame, sorted(module.syms), tag, 0)
 
-    for path in run.module.syms:
-        name = path.root.split(":", 1)[1]
-        given = args.get(name)
-        if path.root.startswith("p:") and isinstance(given, V):
-            for base in given.syms:
-                full = Path(base.root, base.steps + path.steps)
-                for size in range(len(full.steps), -1, -1):
-                    mode = modes.get(Path(full.root, full.steps[:size]))
-                    if mode is not None:
-                        return mode
-        if path.root.startswith("g:") and path in modes:
-            return modes[path]
-        local = modes.get(("v", name + "".join(path.steps)))
-        if local is not None:
-            return local
+
+def _told_of(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: int) -> bool | None:
+    answers: set[bool | None] = set()
+    for caller, record in analyser.facts.calls_of(frame.function) if depth < MAX_CALLERS_UP else ():
+        if caller is not frame:
+            answers.add(_told_at(analyser, caller, record, paths, tag, depth))
+    # a caller that says nothing does not contradict one that does: its backward, if it has one, is asked for apart
+    answers.discard(None)
+    if answers:
+        return answers.pop() if len(answers) == 1 else None
+    for path in paths:
+        told = _told_by_class(analyser, frame, path, tag)
+        if told is None and path.root.startswith("g:"):
+            told = _told_by_file(analyser, path, tag)
+        if told is not None:
+            return told
     return None
+
+
+def _told_at(analyser: Analyser, caller: Frame, record: CallRecord, paths: list[Path], tag: str, depth: int) -> bool | None:
+    outer: list[Path] = []
+    for path in paths:
+        kind, name = path.root.split(":", 1)
+        given = record.args.get(name) if kind == "p" else None
+        place = "".join(step if step.startswith(".") else "" for step in path.steps)
+        if given is None and kind in ("c", "g"):
+            name = name.rsplit(":", 1)[-1]
+            told = look_up(record.modes, V(UNKNOWN), name + place, tag)
+            if told is not None:
+                return told
+            own = caller.exit.env.get(name) if caller.exit is not None else None
+            given = own if own is not None and (own.syms or own.store) else V(UNKNOWN, syms=frozenset((Path(path.root),)))
+        if given is None:
+            continue
+        moved = given.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in given.syms))
+        told = look_up(record.modes, moved, "", tag)
+        if told is not None:
+            return told
+        outer += [item for item in sorted(moved.syms) if isinstance(item, Path)]
+    return _told_of(analyser, caller, outer, tag, depth + 1) if outer else None
+
+
+def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bool | None:
+    """``self.net.eval()`` in ``__init__``, and no method that puts it back."""
+    function = frame.function
+    if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
+        return None
+    if analyser.program.is_module(function.cls):
+        return None
+    return analyser.facts.made_mode(function.cls, path.steps, tag)
+
+
+def _told_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
+    """``model.eval()`` among a module's own statements, for a function that nobody is seen to call."""
+    key, name = path.root[2:].rsplit(":", 1)
+    summary = analyser.summary(analyser.program.module(key).main)
+    if summary is None or summary.exit is None:
+        return None
+    value = summary.exit.env.get(name, V(UNKNOWN))
+    return look_up(summary.exit.modes, value, name + "".join(path.steps), tag)
+
+
+# -------------------------------------------------------------------------------------- who wants gradients
+
+
+def _wanted(analyser: Analyser, frame: Frame, run: ModelRun, depth: int = 0) -> str:
+    why = _wanted_here(frame)
+    if why:
+        return why
+    marks = {run.node, *run.value.src}
+    return _reached(analyser, frame, marks, 0)
+
+
+def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
+    """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
+    if any(marks & reached for reached, _, _ in frame.backwards):
+        return "a backward() reaches it"
+    if frame.extra.get("blind backward"):
+        return "a backward() of unknown origin is called"
+    own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
+    stored = frame.exit.sym.items() if frame.exit is not None else ()
+    names = {path.steps[0] for path, value in stored if path.steps and path.root == own and marks & frame.graphs.closure(value.src)}
+    if names & analyser.facts.differentiated:
+        return "a backward() of another method reaches it"
+    if depth >= MAX_CALLERS_UP or not marks & frame.extra.get("returned", set()):
+        return ""
+    for caller, record in analyser.facts.calls_of(frame.function):
+        if caller is frame:
+            continue
+        if caller.extra.get("gradients"):
+            return "autograd.grad is called"
+        inner = set(deep(caller, caller.exit, record.result).src) if caller.exit is not None else set(record.result.src)
+        why = _reached(analyser, caller, inner, depth + 1)
+        if why:
+            return why
+    return ""
 
 
 def _named_evaluation(function: Function) -> bool:
     name = function.name.lower().lstrip("_")
     return any(name.startswith(word) or f"_{word}" in name for word in _NAMES)
-
-
-def _reaches_backward(frame: Frame, run: ModelRun) -> str:
-    tips = {run.node, *run.value.src}
-    if any(tips & reached for reached, _, _ in frame.backwards):
-        return "a backward() reaches it"
-    return ""
-
-
-def _updates(frame: Frame) -> bool:
-    """Whether the function trains: it steps an optimizer or calls backward on something of unknown origin."""
-    return any(not reached for reached, _, _ in frame.backwards)
 
 
 def _wanted_here(frame: Frame) -> str:
@@ -141,7 +279,7 @@ def _wanted_here(frame: Frame) -> str:
                 if not isinstance(part, ir.Call):
                     continue
                 name = dotted(part.func).rsplit(".", 1)[-1] if not isinstance(part.func, ir.Attr) else part.func.name
-                if name in ("requires_grad_", "enable_grad", "backward", "manual_backward") and not (part.args and _false(part.args[0])):
+                if name in ("requires_grad_", "enable_grad") and not (part.args and _false(part.args[0])):
                     return "gradients are asked for"
                 if any(word.name == "requires_grad" and _true(word.value) for word in part.keywords):
                     return "an input requires grad"
@@ -173,4 +311,4 @@ def _consumed(frame: Frame, run: ModelRun) -> Literal["detached", "escapes", "lo
     return "detached" if marks & frame.used else "dropped"
 
 
-__all__ = ["MODULE", "OFF", "model_calls"]
+__all__ = ["Verdict", "evaluations", "judge_run", "model_calls"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow import allocation, batches, inert
 from memlint.flow.frame import Frame
+from memlint.flow.modes import freeze, frozen_of, mode_of
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import deep, element, elements_of, make, read_attribute
 from memlint.flow.ops import cut, device_named, reduced, tensor_op
+from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
@@ -42,6 +44,12 @@ from memlint.flow.values import (
 from memlint.ir import nodes as ir
 
 _PASS_THROUGH = frozenset({"tqdm", "trange", "track", "prefetch", "auto_tqdm", "notebook_tqdm", "progress_bar", "tqdm_notebook"})
+#: what runs the module that it is given
+_WRAPPERS = frozenset({
+    "torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.compile", "torch.jit.script", "apex.parallel.DistributedDataParallel",
+    "apex.parallel.convert_syncbn_model", "torch.distributed.fsdp.FullyShardedDataParallel", "intel_extension_for_pytorch.optimize",
+})
 _CONVERT = frozenset({"float", "int", "str", "bool", "len", "print", "repr", "isinstance", "issubclass", "hasattr", "id", "hash", "round", "format", "type", "callable", "open", "input", "ord", "chr", "any", "all", "divmod", "vars", "dir", "exit", "bytes", "range", "complex", "ascii", "bin", "hex"})
 
 
@@ -163,6 +171,18 @@ def _standard(frame: Frame, state: State, name: str, last: str, args: list[V], w
         return make(frame, state, expr.at, "queue", NOTHING, bounded=bounded)
     if name == "functools.partial" and args:
         return V(CALLABLE, refs=frozenset((Ref("partial", "", "", args[0], tuple(args[1:]), tuple(words.items())),)))
+    if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):
+        made = args[0].but(syms=EMPTY, store=frozenset((expr.at,)), src=EMPTY)
+        same = args[0].but(refs=EMPTY)
+        frozen, (mode, _) = frozen_of(frame.analyser, state, same, expr.args[0]), mode_of(state, same, expr.args[0])
+        if frozen is not False:
+            freeze(state, made, None, frozen)
+        if mode is not None:
+            state.modes["made", expr.at] = mode
+        return made
+    if name in _WRAPPERS and (args or "module" in words):
+        wrapped = args[0] if args else words["module"]
+        return wrapped.but(kinds=wrapped.kinds & ~UNKNOWN | MODULE, src=EMPTY) if wrapped.kinds & (MODULE | UNKNOWN) else wrapped
     if name in ("itertools.cycle", "itertools.islice", "copy.copy", "copy.deepcopy", "itertools.takewhile", "more_itertools.peekable"):
         return args[0] if args else UNKNOWN_VALUE
     if name in ("itertools.chain", "itertools.product", "itertools.zip_longest", "itertools.starmap"):
@@ -216,12 +236,15 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
             batches.loader_made(frame, expr)
         return V(LOADER)
     if row.returns == "optimizer":
+        if "optim" in name and "lr_scheduler" not in name:
+            note_optimizer(frame, state, next(iter(args), words.get("params")))
         return V(OPTIMIZER)
     if row.returns == "metric":
         return V(CALLABLE, refs=frozenset((Ref("extinstance", "", name),)))
     if row.returns in ("module", "plainmodule", "lossmodule"):
+        give_away(frame, state, [*args, *words.values()])
         refs = frozenset((Ref("extinstance", "", name),)) if name.startswith("torch.nn.") or row.returns != "module" else EMPTY
-        return V(MODULE if row.returns == "module" else CALLABLE, refs=refs)
+        return V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
     if row.graph == "none":
         if row.allocates:
             allocation.made(frame, state, name, expr, args, words)
@@ -278,7 +301,9 @@ def _autograd_grad(frame: Frame, state: State, inner: list[V], words: dict[str, 
     return V(TREE, size=MODEL)
 
 
-def call_instance(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def call_instance(
+    frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call, module: V = NOTHING
+) -> V:
     """Call an instance of an external class: a loss, an activation, a layer."""
     row = knowledge.function(name)
     kind = row.returns if row is not None else ""
@@ -290,17 +315,20 @@ def call_instance(frame: Frame, state: State, name: str, args: list[V], words: d
         return V(TENSOR, size=SCALAR)
     if kind == "plainmodule":
         return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
-    from memlint.flow.call import note_run
+    from memlint.flow.call import module_expression, note_run
+    from memlint.flow.modes import frozen_of
     from memlint.flow.placement import device_of
 
+    frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
     parents = frozenset(source for value in inner for source in value.src)
     key = (expr.at, "run")
-    src = frame.record(state, key, expr.at, text(expr.func), parents, definite=True, model=True)
+    src = frame.record(state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen)
     device = device_of(frame, state, inner)
     kinds = TREE if name.rsplit(".", 1)[-1] in ("LSTM", "GRU", "RNN", "LSTMCell") or not name.startswith("torch.nn.") else TENSOR
     result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)))
-    if src:
-        note_run(frame, state, expr, V(MODULE, refs=frozenset((Ref("extinstance", "", name),))), result, key, args)
+    if src and not frozen:
+        own = V(MODULE, refs=frozenset((Ref("extinstance", "", name),)), syms=module.syms, store=module.store)
+        note_run(frame, state, expr, own, result, key, args)
     return result
 
 
@@ -308,17 +336,18 @@ def call_instance_method(
     frame: Frame, state: State, name: str, method: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
     """A method of an instance of an external class."""
-    from memlint.flow.call import _module_method, set_mode
+    from memlint.flow.call import _module_method
+    from memlint.flow.modes import set_mode
 
-    if method in ("eval", "train") and receiver.kinds & MODULE:
-        set_mode(frame, state, expr.func, receiver, method, args, words)
+    if method in ("eval", "train") and receiver.kinds & MODULE and isinstance(expr.func, ir.Attr):
+        set_mode(state, expr.func, receiver, method, args, words)
     if receiver.kinds & MODULE or method in ("to", "cuda", "eval", "train"):
         return _module_method(frame, state, expr, receiver, method, args, words)
     row = knowledge.function(name)
     if row is not None and row.returns == "metric":
         return _metric_method(receiver, method)
     if method == "forward":
-        return call_instance(frame, state, name, args, words, expr)
+        return call_instance(frame, state, name, args, words, expr, receiver)
     return UNKNOWN_VALUE
 
 

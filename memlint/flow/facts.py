@@ -45,6 +45,9 @@ class Facts:
         self._methods: dict[str, list[tuple[str, str]]] | None = None
         self._callers: dict[str, list[tuple[str, int]]] | None = None
         self._in_backward: frozenset[str] | None = None
+        self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        self._differentiated: frozenset[str] | None = None
+        self._owned: frozenset[str] | None = None
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
 
     def learn(self) -> None:
@@ -54,11 +57,72 @@ class Facts:
             for record in frame.calls.values():
                 calls.setdefault(record.callee, []).append((frame, record))
         self._calls = calls
+        self._overridden.clear()
+        self._differentiated = None
+        self._owned = None
         self._attributes.clear()
         self._in_backward = None
 
     def calls_of(self, function: Function) -> list[tuple[Frame, CallRecord]]:
-        return self._calls.get(function.key, [])
+        """The known calls of a function; for a method, those of the base method that it overrides as well."""
+        key = function.key
+        if key not in self._overridden:
+            found = self._calls.get(key, [])
+            if not found and function.cls is not None and not function.name.startswith("__"):
+                order, _ = self.analyser.program.ancestors(function.cls)
+                for base in order[1:]:
+                    method = base.methods.get(function.name)
+                    if method is not None:
+                        found = self._calls.get(method.key, [])
+                        break
+            self._overridden[key] = found
+        return self._overridden[key]
+
+    @property
+    def differentiated(self) -> frozenset[str]:
+        """Attributes of ``self`` that some method of the project sends into a backward."""
+        if self._differentiated is None:
+            self._differentiated = frozenset(
+                item.steps[0]
+                for frame in self.analyser.frames()
+                if frame.function.takes_self and frame.function.params
+                for reached, _, _ in frame.backwards
+                for item in reached
+                if isinstance(item, Path) and item.steps and item.root == f"p:{frame.function.params[0].name}"
+            )
+        return self._differentiated
+
+    @property
+    def owned_attributes(self) -> frozenset[str]:
+        """Names of the attributes whose parameters some optimizer of the project takes."""
+        if self._owned is None:
+            entries = [entry for frame in self.analyser.frames() for entry in frame.extra.get("owned", ()) if entry]
+            self._owned = frozenset(key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps)
+        return self._owned
+
+    def made_mode(self, cls: Class, steps: tuple[str, ...], tag: str) -> bool | None:
+        """The mode (or, with a tag, frozenness) that ``__init__`` gives ``self`` + steps and no other method changes."""
+        from memlint.flow.modes import look_up
+
+        init = self.analyser.program.method(cls, "__init__")
+        summary = self.analyser.summary(init) if init is not None else None
+        if init is None or not init.params or summary is None or summary.exit is None:
+            return None
+        path = Path(f"p:{init.params[0].name}", steps)
+        value = summary.exit.sym.get(path, UNKNOWN_VALUE)
+        told = look_up(summary.exit.modes, value.but(syms=value.syms | {path}), "", tag)
+        if told is None:
+            return None
+        order, _ = self.analyser.program.ancestors(cls)
+        for item in order:
+            for method in item.methods.values():
+                other = self.analyser.summary(method) if method.name != "__init__" and method.params else None
+                if other is None or other.exit is None:
+                    continue
+                here = V(UNKNOWN, syms=frozenset((Path(f"p:{method.params[0].name}", steps),)))
+                if look_up(other.exit.modes, here, "", tag) not in (None, told):
+                    return None
+        return told
 
     # ------------------------------------------------------------------------------------ parameters
 
@@ -101,11 +165,12 @@ class Facts:
         if function.key in trail or len(trail) > 12:
             return 0
         found = 0
-        for frame, record in self._calls.get(function.key, ()):
+        records = self.calls_of(function)
+        for frame, record in records:
             found |= record.grad & (ON | OFF)
             if record.grad & AMBIENT:
                 found |= self.grad_of(frame.function, trail | {function.key})
-        return found or (ON if not trail or not self._calls.get(function.key) else 0)
+        return found or (ON if not trail or not records else 0)
 
     # ------------------------------------------------------------------------------------ attributes
 
@@ -171,7 +236,7 @@ class Facts:
                 if _stores(statement, name):
                     found = join(found, UNKNOWN_VALUE)
                 continue
-            value = statement.value
+            value = _assigned_value(statement, statement.value, name)
             plain = isinstance(value, ir.Const | ir.Display | ir.DictDisplay | ir.Call)
             found = join(found, self.analyser.evaluate_constant(method.module, value) if plain else UNKNOWN_VALUE)
         return found
@@ -228,16 +293,23 @@ class Facts:
 
     def free_variable(self, function: Function, name: str) -> V | None:
         """What the enclosing function's assignments say of a free variable by themselves."""
-        around = function.enclosing
+        around = function.around
         while around is not None and name not in around.locals:
-            around = around.enclosing
+            around = around.around
         if around is None or name in {param.name for param in around.params}:
             return V(MODULE) if around is not None and name in module_uses(around.body) else None
         if name in module_uses(around.body):
             return V(MODULE)
         found = NOTHING
         for statement in walk_statements(around.body, into_definitions=False):
-            if isinstance(statement, ir.FunctionDef | ir.ClassDef) and statement.name == name:
+            if isinstance(statement, ir.Import | ir.ImportFrom):
+                imported = self.analyser.program.imported(around.module, statement, name)
+                if imported[0] != "none":
+                    return self.analyser.global_value(*imported)
+            if isinstance(statement, ir.ClassDef) and statement.name == name:
+                inner = next((cls for cls in around.module.classes.values() if cls.unit == around.unit and cls.node.at == statement.at), None)
+                return self.analyser.global_value("class", inner) if inner is not None else None
+            if isinstance(statement, ir.FunctionDef) and statement.name == name:
                 made = around.module.by_place.get((around.unit, statement.at))
                 return self.analyser.global_value("function", made) if made is not None else None
             if isinstance(statement, ir.Assign) and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets):
@@ -291,6 +363,19 @@ class Facts:
                 callers.append(module.main)
             callers += [function for function in list(module.functions.values()) if function.unit == number]
         return callers
+
+
+def _assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: str) -> ir.Expr:
+    """The part of an assignment's value that goes to ``self.name``."""
+    targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+    for target in targets:
+        if not isinstance(target, ir.Display):
+            continue
+        for position, part in enumerate(target.elements):
+            if isinstance(part, ir.Attr) and part.name == name:
+                same = isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
+                return value.elements[position] if same and isinstance(value, ir.Display) else ir.Name(value.at, "")
+    return value
 
 
 def _stores(statement: ir.Stmt, name: str) -> bool:

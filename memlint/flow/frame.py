@@ -101,6 +101,8 @@ class ModelRun:
     loop: LoopFrame | None = None
     depth: int = 0
     mode_key: Source = None
+    #: the callee's frame and its run, where the model runs in a callee
+    origin: tuple[Frame, ModelRun] | None = None
 
 
 @dataclass
@@ -157,6 +159,8 @@ class Frame:
         #: the operands of binary operations, as last evaluated
         self.operands: dict[int, tuple[V, V]] = {}
         self.depth = 0
+        #: names that comprehensions bind
+        self.own_names: set[str] = set()
         self.statement: ir.Stmt | None = None
         self.hook: Hook | None = None
 
@@ -198,6 +202,7 @@ class Frame:
     def backward(self, state: State, value: V, at: int, *, retain: bool = False) -> None:
         """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""
         if not value.src:
+            self.extra["blind backward"] = True
             return
         reached = self.graphs.closure(value.src)
         self.graphs.evidence.add(value.src)

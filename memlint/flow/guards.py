@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow.frame import Frame
-from memlint.flow.program import Function
+from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.values import CALLABLE, CONTAINER, UNKNOWN_VALUE, Ref, V
 from memlint.ir import nodes as ir
@@ -25,6 +25,9 @@ def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | No
         yielded = _user_context(frame, state, func, value)
         if yielded is not None:
             return yielded, frame.extra.get(("yielded", context.at), value)
+        returned = _stored_guard(frame, value)
+        if returned is not None:
+            return returned, value
         return None, _entered(frame, func, context, value, state)
     grad = _stored_guard(frame, value)
     return grad, value
@@ -82,15 +85,23 @@ def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
     if given is None:
         return None
     const = evaluate(frame, state, given).const
+    if isinstance(given, ir.Attr) and isinstance(given.value, ir.Name) and frame.function.cls is not None and _overridden(frame, frame.function.cls, given.name):
+        return None
     return const if isinstance(const, bool) else None
+
+
+def _overridden(frame: Frame, cls: Class, name: str) -> bool:
+    """Whether a subclass gives a class attribute another value."""
+    return any(name in other.attributes for other in frame.analyser.program.subclasses(cls))
 
 
 def _stored_guard(frame: Frame, value: V) -> int | None:
     """``guard = torch.no_grad(); with guard:``"""
+    found: int | None = None
     for ref in value.refs:
         if ref.kind == "guard":
-            return int(ref.name)
-    return None
+            found = int(ref.name) | (found or 0)
+    return found
 
 
 def guard_value(frame: Frame, state: State, grad: int) -> V:

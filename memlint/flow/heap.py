@@ -267,6 +267,8 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             found = found.but(syms=found.syms | {inner})
     if base.kinds & TENSORS and not found.kinds:
         found = _tensor_attribute(base, name)
+    if base.kinds & MODULE and base.store and not base.syms and not found.kinds:
+        found = V(UNKNOWN, store=frozenset(("part", item, name) for item in base.store if not isinstance(item, tuple) or item[0] != "part" or len(repr(item)) < 120))
     if base.kinds & UNKNOWN and not base.syms and not found.kinds:
         found = V(DATA, size=SCALAR) if name in ("shape", "device", "dtype", "ndim") else derive(frame, base, "." + name)
     return found if found.kinds else UNKNOWN_VALUE

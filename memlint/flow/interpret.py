@@ -14,6 +14,7 @@ from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_of_output
 from memlint.flow.loops import MAX_PASSES
+from memlint.flow.modes import forget_name, freeze, freezing_loop, frozen_of
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State, join_states
 from memlint.flow.stores import end_iteration, forget, kind_of, note_store, store_value
 from memlint.flow.syntax import assigned_names, dotted, text
@@ -134,6 +135,8 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             base = evaluate(frame, state, target.value)
             if statement is not None:
                 carry.assigned(frame, state, statement, target, value)
+            if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame.analyser, state, base, target.value):
+                freeze(state, base, target.value, None)  # a new part of a frozen module trains
             write_attribute(frame, state, base, target.name, value)
         case ir.Subscript():
             base = evaluate(frame, state, target.value)
@@ -151,7 +154,7 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
 
 def _bind(frame: Frame, state: State, name: str, value: V) -> None:
     function = frame.function
-    if name not in function.locals:
+    if name not in function.locals and name not in frame.own_names:
         root = "g:" + frame.module.key + ":" if function.enclosing is None or name not in function.enclosing.locals else "c:"
         path = Path(root + name)
         if value.kinds & CONTAINER:
@@ -160,6 +163,7 @@ def _bind(frame: Frame, state: State, name: str, value: V) -> None:
         return
     old = state.env.get(name)
     state.env[name] = value
+    forget_name(state, name, value)
     if old is not None and old.objs and not old.objs & value.objs:
         _dropped(frame, state, old.objs)
 
@@ -446,6 +450,7 @@ def _for(frame: Frame, state: State, statement: ir.For) -> State | None:
     if feeds:
         assume_loader(frame, state, statement.iter, statement.target)
     source = evaluate(frame, state, statement.iter)
+    freezing_loop(frame, state, statement)
     shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
     loop = loop_of(frame, state, statement.at, source, statement.iter, statement.target, shown)
     _prepare(loop, statement.body)

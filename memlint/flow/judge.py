@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memlint.finding import Confidence
 from memlint.flow import allocation, batches, growing, hotloops, inert
 from memlint.flow.apply import takes_activations
-from memlint.flow.evaluation import model_calls
+from memlint.flow.evaluation import evaluations, model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.ops import names_number, on_accelerator
@@ -30,12 +30,17 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     yield from batches.events(analyser, frame)
     yield from allocation.events(analyser, frame)
     yield from hotloops.events(analyser, frame)
-    yield from inert.guards(analyser, frame, list(model_calls(analyser, frame)))
+    verdicts = evaluations(analyser, frame)
+    kept: set[Source] = set()
+    events: list[Event] = []
     for store in frame.stores.values():
-        if store.kind == "cat":
-            yield from growing.judged(analyser, frame, store, _value, _needed)
-        else:
-            yield from _judge_store(analyser, frame, store)
+        judged = growing.judged(analyser, frame, store, _value, _needed) if store.kind == "cat" else _judge_store(analyser, frame, store)
+        for event in judged:
+            events.append(event)
+            if isinstance(event, Retain | Carry) and not event.needed and event.value.attached in ("yes", "some"):
+                kept |= frame.graphs.closure((store.incoming or store.value).src)
+    yield from inert.guards(analyser, frame, list(model_calls(analyser, frame, verdicts, frozenset(kept))))
+    yield from events
 
 
 def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:

@@ -19,6 +19,10 @@ from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES
 
 
+#: what these names mean where they come out of a star import that cannot be followed
+USUAL_NAMES = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim", "np": "numpy"}
+
+
 @dataclass(eq=False)
 class Function:
     """A function or method. ``qual``: qualified name in its module; ``enclosing``: the function around it."""
@@ -29,6 +33,11 @@ class Function:
     qual: str
     cls: Class | None = None
     enclosing: Function | None = None
+
+    @property
+    def around(self) -> Function | None:
+        """The function whose variables are seen from this one: of a method, the one around its class."""
+        return self.enclosing if self.enclosing is not None or self.cls is None else self.cls.enclosing
 
     @property
     def key(self) -> tuple[str, str]:
@@ -268,6 +277,7 @@ class Program:
     def __init__(self, project: Any) -> None:
         self.project = project
         self._modules: dict[str, Module] = {}
+        self._subclasses: dict[tuple[str, str], list[Class]] = {}
         self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
 
     def module(self, key: str) -> Module:
@@ -297,8 +307,10 @@ class Program:
         if not statements:
             for star in module.stars:
                 found = self._imported(module, star, name, depth)
-                if found[0] not in ("none", "ext"):
+                if found[0] not in ("none", "ext") or found[0] == "ext" and self.resolve(star.module, module.key, star.level) is not None:
                     return found
+            if module.stars and name in USUAL_NAMES:
+                return "ext", USUAL_NAMES[name]
             for star in module.stars:
                 if star.level == 0 and star.module and self.resolve(star.module, module.key, 0) is None:
                     if star.module.split(".", 1)[0] in ("torch", "fastai"):
@@ -319,6 +331,28 @@ class Program:
         if imports:
             return self._imported(module, imports[0], name, depth)
         return "value", (module, name)
+
+    def imported(self, module: Module, statement: ir.Stmt, name: str) -> tuple[str, Any]:
+        """What an import statement binds a name to; ("none", None) where it binds another."""
+        bound = statement.names if isinstance(statement, ir.Import | ir.ImportFrom) else ()
+        if not any((alias.asname or alias.name.split(".", 1)[0]) == name for alias in bound):
+            return "none", None
+        return self._imported(module, statement, name, 0)
+
+    def _local(self, module: Module, name: str, around: Function | None) -> tuple[str, Any]:
+        """What the functions around a definition bind a name to, by imports and definitions."""
+        while around is not None:
+            if name in around.locals:
+                for statement in walk_statements(around.body, into_definitions=False):
+                    found = self.imported(module, statement, name)
+                    if found[0] != "none":
+                        return found
+                    if isinstance(statement, ir.ClassDef) and statement.name == name:
+                        made = (cls for cls in module.classes.values() if cls.unit == around.unit and cls.node.at == statement.at)
+                        return "class", next(made, None)
+                return "unknown", None
+            around = around.around
+        return "none", None
 
     def _imported(self, module: Module, statement: ir.Stmt, name: str, depth: int) -> tuple[str, Any]:
         if isinstance(statement, ir.Import):
@@ -357,7 +391,8 @@ class Program:
         if isinstance(expr, ir.Subscript):
             return self.find_expression(module, expr.value, enclosing)
         if isinstance(expr, ir.Name):
-            return self.find(module, expr.id)
+            kind, what = self._local(module, expr.id, enclosing)
+            return (kind, what) if kind != "none" else self.find(module, expr.id)
         if not isinstance(expr, ir.Attr):
             return "none", None
         kind, what = self.find_expression(module, expr.value, enclosing)
@@ -389,7 +424,7 @@ class Program:
         self._ancestors[cls.key] = ([cls], frozenset())
         order, outside = [cls], set()
         for base in cls.node.bases:
-            kind, what = self.find_expression(cls.module, base)
+            kind, what = self.find_expression(cls.module, base, cls.enclosing)
             if kind == "class" and what is not None:
                 more, names = self.ancestors(what)
                 order += [item for item in more if item not in order]
@@ -402,6 +437,28 @@ class Program:
                     outside.add("?." + name)
         self._ancestors[cls.key] = (order, frozenset(outside))
         return self._ancestors[cls.key]
+
+    @functools.cached_property
+    def _by_base(self) -> dict[str, list[tuple[str, str]]]:
+        """Top-level classes of the project by the last component of each base's name."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for key in self.project.sources:
+            for definition in self.module(key).index.definitions:
+                for base in definition.bases:
+                    found.setdefault(base.rsplit(".", 1)[-1], []).append((key, definition.name))
+        return found
+
+    def subclasses(self, cls: Class) -> list[Class]:
+        """The project's classes that inherit from this one, at any distance."""
+        if cls.key not in self._subclasses:
+            self._subclasses[cls.key] = []
+            found: list[Class] = []
+            for key, name in self._by_base.get(cls.node.name, ()):
+                other = self.module(key).cls(name)
+                if other is not None and other is not cls and cls in self.ancestors(other)[0]:
+                    found += [other, *self.subclasses(other)]
+            self._subclasses[cls.key] = found
+        return self._subclasses[cls.key]
 
     def is_module(self, cls: Class) -> bool:
         """Whether the class is a torch module."""

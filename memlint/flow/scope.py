@@ -32,11 +32,11 @@ def lookup(frame: Frame, state: State, name: str) -> V:
         return known_by_use(frame, name, value)
     if name in frame.function.locals and frame.function.node is not None:
         return UNKNOWN_VALUE
-    around = frame.function.enclosing
+    around = frame.function.around
     while around is not None:
         if name in around.locals:
             return known_by_use(frame, name, free_variable(frame, state, around, name))
-        around = around.enclosing
+        around = around.around
     return known_by_use(frame, name, global_variable(frame, state, name))
 
 

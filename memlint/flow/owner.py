@@ -1,0 +1,188 @@
+"""Which modules an optimizer owns, and which network runs with a graph that nobody needs.
+
+A module's parameters carry marks (``("params", key)`` among their storages) from ``parameters()`` through lists,
+groups, chains and filters to the optimizer that takes them. "no" is said only where every optimizer in sight is
+resolved, the module was made in sight and given to nothing that could own it, and its input has no graph.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.events import Fact
+from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.heap import deep
+from memlint.flow.modes import frozen_class, mode_keys, outward
+from memlint.flow.program import Class
+from memlint.flow.state import State
+from memlint.flow.values import MODULE, UNKNOWN, Path, Source, Sources, V
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analysis import Analyser
+
+#: calls that give data, so that what they return has no graph
+_DATA_CALLS = ("sample", "next", "get_batch", "next_batch", "fetch", "load", "read", "prepare_batch", "preprocess", "add_noise", "tokenize", "tokenizer", "collate")
+
+
+def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
+    """The storages of what ``module.parameters()`` gives."""
+    return frozenset(("params", key) for key in _keys(mode_keys(module, expr)))
+
+
+def _keys(keys: list[Source]) -> list[Source]:
+    """``self.net`` as a variable's text is the same as the symbol."""
+    found: list[Source] = []
+    for key in keys:
+        if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "v" and str(key[1]).startswith("self."):
+            root, *steps = str(key[1]).split(".")
+            found.append(Path(f"p:{root}", tuple(f".{step}" for step in steps)))
+        found.append(key)
+    return found
+
+
+def note_optimizer(frame: Frame, state: State, params: V | None) -> None:
+    """An optimizer is made: remember whose parameters it takes, None where that cannot be told."""
+    frame.extra.setdefault("owned", []).append(_owned_keys(frame, state, params) if params is not None else None)
+
+
+def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
+    inner = deep(frame, state, params, 5)
+    marks = frozenset(item[1] for item in inner.store if isinstance(item, tuple) and item[0] == "params")
+    for source in inner.src:
+        node = frame.graphs.nodes.get(source)
+        if isinstance(source, Path) or node is not None and (node.unknown or not node.definite):
+            return None
+    if not marks and inner.kinds & UNKNOWN:
+        return None
+    return marks
+
+
+def give_away(frame: Frame, state: State, values: list[V]) -> None:
+    """Modules go to code that may put them into another module or an optimizer."""
+    for value in values:
+        if value.kinds & (MODULE | UNKNOWN) or value.objs:
+            inner = deep(frame, state, value)
+            frame.extra.setdefault("given", set()).update(mode_keys(inner, None))
+
+
+def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
+    """Whether an optimizer owns the module of a run; "no" only for one that needs no graph at all."""
+    if run.origin is not None or not frame.backwards or frame.exit is None:
+        return "unknown"
+    keys, home = _home(analyser, frame, run.module)
+    if not keys or home is None or home.exit is None:
+        return "unknown"
+    if run.text.replace(".", "").isidentifier():
+        keys = {*keys, ("v", run.text)}
+    owned = _owned_in_sight(analyser, frame)
+    if not owned or None in owned:
+        return "unknown"
+    mine = {outer for key in keys for outer in outward(key)}
+    for entry in owned:
+        for key in entry or ():
+            if key in mine or any(outer in keys for outer in outward(key)):
+                return "yes"
+    if keys & frame.extra.get("given", set()) or keys & home.extra.get("given", set()):
+        return "unknown"
+    if _owned_elsewhere(analyser, run.module) or _frozen_anywhere(analyser, frame, home, run, mine):
+        return "unknown"
+    return "no" if _needs_no_input_gradient(analyser, frame, run) else "unknown"
+
+
+def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Frame | None]:
+    """(what the module is known by, the function that made it)"""
+    if len(module.syms) > 1 or len(module.store) > 1:
+        return set(), None
+    for path in module.syms:
+        cls = frame.function.cls
+        if cls is None or not frame.function.params or path.root != f"p:{frame.function.params[0].name}" or not path.steps:
+            return set(), None
+        init = analyser.program.method(cls, "__init__")
+        home = analyser.summary(init) if init is not None else None
+        if home is None or home.exit is None:
+            return set(), None
+        value = home.exit.sym.get(Path("p:self", path.steps[:1]))
+        if value is None or len(value.store) + len(value.syms) != 1:
+            return set(), None
+        keys: set[Source] = {path, *(("made", item) for item in value.store)}
+        keys |= {Path(base.root, base.steps + path.steps[1:]) for base in value.syms}
+        return (keys, home) if not value.syms else (set(), None)
+    return {("made", item) for item in module.store}, frame
+
+
+def _owned_in_sight(analyser: Analyser, frame: Frame) -> list[Sources | None]:
+    owned: list[Sources | None] = list(frame.extra.get("owned", ()))
+    cls: Class | None = frame.function.cls
+    if cls is not None:
+        order, _ = analyser.program.ancestors(cls)
+        for item in order:
+            for method in item.methods.values():
+                summary = analyser.summary(method)
+                if summary is not None and summary is not frame:
+                    owned += summary.extra.get("owned", ())
+    return owned
+
+
+def _owned_elsewhere(analyser: Analyser, module: V) -> bool:
+    """Whether some optimizer of the project takes the parameters of an attribute of that name."""
+    names = {path.steps[-1] for path in module.syms if path.steps}
+    return bool(names & analyser.facts.owned_attributes)
+
+
+def _frozen_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRun, mine: set[Source]) -> bool:
+    """Whether any code in sight touches requires_grad of the module or of a part of it."""
+    frames = [frame, home]
+    if frame.function.cls is not None:
+        order, _ = analyser.program.ancestors(frame.function.cls)
+        frames += [found for item in order for method in item.methods.values() if (found := analyser.summary(method)) is not None]
+    for one in frames:
+        for key, frozen in one.exit.modes.items() if one.exit is not None else ():
+            if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" and frozen is not False:
+                for same in _keys([key[1]]):
+                    if same in mine or mine & set(outward(same)):
+                        return True
+    for ref in run.module.refs:
+        cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
+        if cls is not None and frozen_class(analyser, cls):
+            return True
+    return False
+
+
+def _needs_no_input_gradient(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether nothing that the module was given carries a graph."""
+    node = frame.graphs.nodes.get(run.node)
+    if node is None:
+        return False
+    for item in frame.graphs.closure(node.parents):
+        if isinstance(item, Path):
+            if _attached_by_callers(analyser, frame, item) or _made_by_model(item):
+                return False
+            continue
+        inner = frame.graphs.nodes.get(item)
+        if inner is None:
+            continue
+        if inner.definite or inner.guess:
+            return False
+        if inner.unknown and not inner.what.split("(", 1)[0].rsplit(".", 1)[-1].lstrip("_").startswith(_DATA_CALLS):
+            return False
+    return True
+
+
+def _made_by_model(path: Path) -> bool:
+    """An attribute may hold an output (``self.fake``): only what is passed in counts as data."""
+    return not path.root.startswith("p:") or path.root == "p:self"
+
+
+def _attached_by_callers(analyser: Analyser, frame: Frame, path: Path) -> bool:
+    name = path.root.split(":", 1)[1]
+    for caller, record in analyser.facts.calls_of(frame.function):
+        value = record.args.get(name)
+        if value is None or caller.exit is None:
+            continue
+        if caller.graphs.attached(deep(caller, caller.exit, value).src)[0] == "yes":
+            return True
+    return False
+
+
+__all__ = ["give_away", "marks_of_parameters", "note_optimizer", "owner_of"]
