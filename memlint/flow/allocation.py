@@ -361,7 +361,7 @@ def _only_reads(frame: Frame, parents: dict[int, ir.Expr], parent: ir.Expr, chil
         return (
             isinstance(outer, ir.Call)
             and outer.func is not parent
-            and function_target(frame.function, outer.func)[1].startswith("torch.")
+            and function_target(frame.analyser, frame.function, outer.func)[1].startswith("torch.")
         )
     if not isinstance(parent, ir.Call):
         return False
@@ -379,7 +379,7 @@ def _only_reads(frame: Frame, parents: dict[int, ir.Expr], parent: ir.Expr, chil
         or name in ("Variable", "zip", "list", "tuple", "dict")
     ):
         return False
-    kind, _ = frame.analyser.program.find_expression(frame.module, parent.func)
+    kind, _ = frame.analyser.program.find_expression(frame.module, parent.func, frame.function)
     return kind not in ("function", "class")
 
 

@@ -144,7 +144,7 @@ class Names:
             expr = bound[0]
         if not isinstance(expr, ir.Call):
             return ""
-        kind, what = self.analyser.program.find_expression(self.module, expr.func)
+        kind, what = self.analyser.program.find_expression(self.module, expr.func, self.frame.function)
         if kind == "ext":
             return str(what)
         if kind == "class" and what is not None:

@@ -160,7 +160,7 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
         leave(frame, value, inner)
     give_away(frame, state, [*args, *words.values()])
     symbol = next(iter(sorted(callee.syms)), None)
-    guess = is_loss(expr.func) and not isinstance(frame.statement, ir.ExprStmt)
+    guess = is_loss(expr.func) and not (isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr)
     src = frame.record(
         state, expr.at, expr.at, text(expr), parents, unknown=not guess, callee=symbol, guess=guess,
     )

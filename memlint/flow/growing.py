@@ -94,7 +94,7 @@ def _through_helper(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr,
         inner = last.value
         if not isinstance(inner.func, ir.Attr | ir.Name) or not inner.args or not isinstance(inner.args[0], ir.Display):
             continue
-        kind, what = frame.analyser.program.find_expression(function.module, inner.func)
+        kind, what = frame.analyser.program.find_expression(function.module, inner.func, function)
         if kind != "ext" or what not in {f"torch.{name}" for name in _CATS}:
             continue
         names = [param.name for param in function.params]

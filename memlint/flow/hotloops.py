@@ -319,10 +319,10 @@ def _is_tensor(frame: Frame, one: Candidate) -> bool:
         return False
     if one.old.is_only(TENSOR) or (isinstance(one.target, ir.Attr) and one.old.may_be(TENSOR)):
         return True
-    return isinstance(one.target, ir.Name) and _used_as_tensor(frame.function, one.target.id)
+    return isinstance(one.target, ir.Name) and _used_as_tensor(frame.analyser, frame.function, one.target.id)
 
 
-def _used_as_tensor(function: Function, name: str) -> bool:
+def _used_as_tensor(analyser: Analyser, function: Function, name: str) -> bool:
     for statement in walk_statements(function.body):
         for expr in expressions(statement):
             for part in walk_expression(expr):
@@ -340,7 +340,7 @@ def _used_as_tensor(function: Function, name: str) -> bool:
                     and isinstance(part.args[0], ir.Name)
                     and part.args[0].id == name
                 ):
-                    kind, what = function_target(function, part.func)
+                    kind, what = function_target(analyser, function, part.func)
                     if (
                         kind == "ext"
                         and what.startswith("torch.")
@@ -354,24 +354,10 @@ def _called(expr: ir.Expr, func: ir.Attr) -> bool:
     return any(isinstance(part, ir.Call) and part.func is func for part in walk_expression(expr))
 
 
-def function_target(function: Function, func: ir.Expr) -> tuple[str, str]:
-    """("ext", qualified name) of ``torch.f`` and ``F.f`` by the module's imports, else ("", "")."""
-    name = dotted(func)
-    if not name:
-        return "", ""
-    root, _, rest = name.partition(".")
-    for statement in function.module.bindings.get(root, ()):
-        if isinstance(statement, ir.Import):
-            for alias in statement.names:
-                if (alias.asname or alias.name.split(".", 1)[0]) == root:
-                    base = alias.name if alias.asname else root
-                    return "ext", f"{base}.{rest}" if rest else base
-        if isinstance(statement, ir.ImportFrom) and statement.level == 0:
-            for alias in statement.names:
-                if (alias.asname or alias.name) == root:
-                    base = f"{statement.module}.{alias.name}"
-                    return "ext", f"{base}.{rest}" if rest else base
-    return "", ""
+def function_target(analyser: Analyser, function: Function, func: ir.Expr) -> tuple[str, str]:
+    """("ext", qualified name) of ``torch.f`` and ``F.f`` by the imports in sight, else ("", "")."""
+    kind, what = analyser.program.find_expression(function.module, func, function)
+    return ("ext", str(what)) if kind == "ext" else ("", "")
 
 
 def _small(frame: Frame, one: Candidate) -> bool:
@@ -441,14 +427,14 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
         return "unknown"
     if any(_taken(method.body, place) for method in cls.methods.values()):
         return "unknown"
-    return "yes" if _fresh_attribute(cls.methods, one.target) else "unknown"
+    return "yes" if _fresh_attribute(analyser, cls.methods, one.target) else "unknown"
 
 
 def _own(function: Function, name: str) -> bool:
     return bool(function.params) and function.takes_self and function.params[0].name == name
 
 
-def _fresh_attribute(methods: dict[str, Function], target: ir.Attr) -> bool:
+def _fresh_attribute(analyser: Analyser, methods: dict[str, Function], target: ir.Attr) -> bool:
     """Whether every assignment of the attribute gives it a tensor of its own."""
     place = text(target, 200)
     for method in methods.values():
@@ -460,7 +446,7 @@ def _fresh_attribute(methods: dict[str, Function], target: ir.Attr) -> bool:
                     value = statement.value
                     made = (
                         isinstance(value, ir.Call)
-                        and function_target(method, value.func)[1].rpartition(".")[2] in _FLOATS
+                        and function_target(analyser, method, value.func)[1].rpartition(".")[2] in _FLOATS
                     )
                     if not made and not isinstance(value, ir.Binary) and not mentions(value, place):
                         return False

@@ -465,30 +465,9 @@ class Program:
         _, outside = self.ancestors(cls)
         return any(MODULE_BASES.fullmatch(name) or name in ("?.nn.Module", "?.LightningModule") for name in outside)
 
-    @functools.cached_property
-    def _subclasses(self) -> dict[str, list[tuple[str, str]]]:
-        """Last component of a base's name -> top-level classes of the project that name it as a base."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for key in self.project.sources:
-            for definition in self.module(key).index.definitions:
-                for base in definition.bases:
-                    found.setdefault(base.rsplit(".", 1)[-1], []).append((key, definition.name))
-        return found
-
     def overrides(self, cls: Class, name: str, limit: int = 4) -> list[Function]:
         """What project subclasses have in place of a method, where they are few."""
-        found: list[Function] = []
-        todo, seen = [cls], {cls.key}
-        while todo:
-            current = todo.pop()
-            for key, qual in self._subclasses.get(current.node.name, ()):
-                inner = self.module(key).cls(qual)
-                if inner is None or inner.key in seen or current not in self.ancestors(inner)[0]:
-                    continue
-                seen.add(inner.key)
-                todo.append(inner)
-                if name in inner.methods:
-                    found.append(inner.methods[name])
+        found = [inner.methods[name] for inner in self.subclasses(cls) if name in inner.methods]
         return found if len(found) <= limit else []
 
     def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:
