@@ -226,11 +226,19 @@ def _bounded(frame: Frame, store: Store) -> bool:
         bodies.append(store.loop.body)
     else:
         bodies += [method.body for method in _around(frame.function)]
-    return any(
-        statement.at != store.site.at and _cut_back(statement, place, store.local)
-        for body in bodies
-        for statement in walk_statements(body)
-    )
+    starts = {store.site.at}
+    for body in bodies:
+        for statement in walk_statements(body):
+            if isinstance(statement, ir.If) and _asks_for_start(statement.test, place):
+                starts.update(inner.at for inner in statement.body)
+            elif statement.at not in starts and _cut_back(statement, place, store.local):
+                return True
+    return False
+
+
+def _asks_for_start(test: ir.Expr, place: str) -> bool:
+    """``if place is None``: what follows is the first part, not a reset."""
+    return isinstance(test, ir.Compare) and test.ops == ("is",) and _is_old(test.left, place)
 
 
 def _around(function: Function) -> list[Function]:

@@ -11,7 +11,7 @@ from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF, State
-from memlint.flow.syntax import children, dotted, expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import children, expressions, mentions, text, walk_expression, walk_statements
 from memlint.flow.values import ELSEWHERE, TENSOR, TENSORS, TREE, UNKNOWN, Path, Sources, V, join
 from memlint.ir import nodes as ir
 
