@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING
 from memlint import knowledge
 from memlint.flow.program import Function, Module
 from memlint.flow.syntax import dotted
-from memlint.flow.values import CONTAINER, DATA, INSTANCE, LOADER, MODULE, NONE, NOTHING, OPTIMIZER, SCALAR, TENSOR, Ref, V, join
+from memlint.flow.values import (
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    NOTHING,
+    OPTIMIZER,
+    SCALAR,
+    TENSOR,
+    Ref,
+    V,
+    join,
+)
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -231,7 +231,7 @@ class Application:
             if node.definite and node.model and node.callee is not None and self._is_frozen(node.callee):
                 continue
             if node.definite:
-                definite = node if definite is None or node.model and not definite.model else definite
+                definite = node if definite is None or (node.model and not definite.model) else definite
                 model = model or node.model
             elif node.unknown and (node.callee is None or not self._known(node.callee)):
                 unknown = node
@@ -310,10 +310,10 @@ class Application:
                 visible |= value.store
         for item in visible if self.exit.modes else ():
             for tag in ("", "frozen"):
-                key = (tag, ("made", item)) if tag else ("made", item)
-                if key in self.exit.modes:
-                    here = ("made", self._made(item))
-                    self.state.modes[(tag, here) if tag else here] = self.exit.modes[key]
+                inside: Source = (tag, ("made", item)) if tag else ("made", item)
+                if inside in self.exit.modes:
+                    made: Source = ("made", self._made(item))
+                    self.state.modes[(tag, made) if tag else made] = self.exit.modes[inside]
         for entry in self.callee.extra.get("owned", ()):
             self.frame.extra.setdefault("owned", []).append(self._owned(entry))
         given = {outer for key in self.callee.extra.get("given", ()) if isinstance(key, Path) for outer in self._named_here(key)}
@@ -371,7 +371,7 @@ class Application:
                 around = self.callee.function.enclosing
                 if around is not None and around.key == self.frame.function.key:
                     self.state.env[name] = join(self.before.env.get(name, NOTHING), value)
-                    return
+                    return None
             if path.root.startswith("p:"):
                 return self._in_place(path, value)
             variable = path.root.rsplit(":", 1)[1]
@@ -501,7 +501,7 @@ class Application:
             if store.kind == "retain":
                 made = note_store(self.frame, self.state, "retain", store.how, where, kind, shown, incoming, self.at, self._argument(store), trace=trace, tag=tag)
             else:
-                marks = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
+                marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
                 if isinstance(where, Path):
                     marks |= {where}
                 made = note_carry(self.frame, self.state, store.how, where, kind, shown, incoming.but(src=incoming.src | marks), incoming, self.at, self._argument(store), trace=trace, tag=tag)
@@ -574,7 +574,7 @@ class Application:
 def _mark(place: Source) -> Source:
     if isinstance(place, Path):
         return place
-    key, step = place  # type: ignore[misc]
+    key, step = place
     if key == "var":
         return step
     return (key, step.lstrip(".").strip("[]"))

@@ -40,7 +40,6 @@ from memlint.flow.values import (
     TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
-    Path,
     Ref,
     Source,
     V,

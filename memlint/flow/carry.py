@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memlint.flow import growing, hotloops
 from memlint.flow.frame import Frame
-from memlint.flow.state import OFF, State
 from memlint.flow.heap import deep, frame_at
+from memlint.flow.state import OFF, State
 from memlint.flow.stores import kind_of, note_carry, note_store, own_sources
 from memlint.flow.syntax import dotted, mentions, text, walk_expression
 from memlint.flow.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V

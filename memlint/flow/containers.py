@@ -68,7 +68,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         return elements_of(frame, state, receiver)
     if name == "get":
         found = elements_of(frame, state, receiver)
-        if args and args[0].const is not None and isinstance(expr.args[0], ir.Expr):  # type: ignore[arg-type]
+        if args and args[0].const is not None and isinstance(expr.args[0], ir.Expr):
             found = read_item(frame, state, receiver, args[0], ir.Subscript(expr.at, func.value, expr.args[0]))
         return join(found, args[1]) if len(args) > 1 else found
     if name == "setdefault" and args:

@@ -94,7 +94,7 @@ def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
 
 def _apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
     frame.operands[expr.at] = (left, right)
-    if left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN) or (right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)):
+    if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)):
         if expr.op == "+":
             return make(frame, state, expr.at, "list", join(elements_of(frame, state, left), elements_of(frame, state, right)))
         return left if left.may_be(CONTAINER) else right

@@ -5,9 +5,9 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow import allocation, batches, inert
 from memlint.flow.frame import Frame
-from memlint.flow.modes import freeze, frozen_of, mode_of
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import deep, element, elements_of, make, read_attribute
+from memlint.flow.modes import freeze, frozen_of, mode_of
 from memlint.flow.ops import cut, device_named, reduced, tensor_op
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.state import OFF, State
@@ -264,7 +264,7 @@ def _operation(
 ) -> V:
     if row.returns == "values-indices":
         over = any(word in words for word in ("dim", "axis", "k", "keepdim")) or (len(args) > 1 and not args[1].may_be(TENSORS))
-        if over or row.size == "sample" and dotted(expr.func).endswith(("topk", "sort")):
+        if over or (row.size == "sample" and dotted(expr.func).endswith(("topk", "sort"))):
             from memlint.flow.tensors import values_and_indices
 
             values = tensor_op(frame, state, expr.at, inner, text(expr), size=SAMPLE, certain=True)

@@ -14,7 +14,7 @@ from memlint.flow.events import Loop, Site, Step
 from memlint.flow.graphs import Graphs, Node
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.syntax import dotted, walk_expression, walk_statements, expressions
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import EMPTY, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 from memlint.knowledge import Hook, module_evidence

@@ -208,14 +208,14 @@ def placed(value: V, device: int) -> V:
 
 def sized(value: V, name: str) -> V:
     """A part of a batch or of a model's output under a name that speaks of numbers: its size is not known."""
-    if name and (value.size == OUTPUT and names_number(name) or value.size in (BATCH, OUTPUT) and names_labels(name)):
+    if name and ((value.size == OUTPUT and names_number(name)) or (value.size in (BATCH, OUTPUT) and names_labels(name))):
         return value.but(size=SOME_SIZE)
     return value
 
 
 def named(value: V, name: str) -> V:
     """A value bound to a name that says that it is small: its size is not known."""
-    if value.size == OUTPUT and names_number(name) or value.size == BATCH and names_labels(name):
+    if (value.size == OUTPUT and names_number(name)) or (value.size == BATCH and names_labels(name)):
         return value.but(size=SOME_SIZE)
     return value
 

@@ -620,12 +620,12 @@ def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
             inner.env[handler.name] = V(DATA)
         ends.append(block(frame, inner, handler.body))
     result: State | None = None
-    for one in ends:
-        result = join_states(result, one)
+    for way_out in ends:
+        result = join_states(result, way_out)
     if result is None and statement.final:
         block(frame, start.copy(), statement.final)
         return None
-    return block(frame, result, statement.final)
+    return block(frame, result, statement.final) if result is not None else None
 
 
 def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:

@@ -254,7 +254,7 @@ def _origin(frame: Frame, sources: frozenset[Source]) -> tuple[Step, ...]:
     best = None
     for item in sorted(frame.graphs.closure(sources), key=repr):
         node = frame.graphs.nodes.get(item)
-        if node is not None and node.definite and (best is None or node.model and not best.model):
+        if node is not None and node.definite and (best is None or (node.model and not best.model)):
             best = node
     if best is None:
         return ()
@@ -280,7 +280,7 @@ def marks_of(frame: Frame | None, store: Store) -> set[Source]:
         return own | {("prev", loop, item) for loop in store.loops for item in tuple(own)}
     if store.kind == "retain":
         return {("elem", place), *(("elem", key) for key in store.objs)}
-    kind, name = place  # type: ignore[misc]
+    kind, name = place
     mark = name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
     return {("prev", loop, mark) for loop in store.loops}
 

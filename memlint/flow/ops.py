@@ -65,7 +65,7 @@ def tensor_op(
     given = largest if size is None else size
     # an operation runs on one device; a number on the host may come along
     device = ACCELERATOR if placed else device
-    at = key if isinstance(key, int) else key[0]  # type: ignore[index]
+    at = key if isinstance(key, int) else key[0]
     if not sources or state.grad == OFF:
         return V(kinds or UNKNOWN, size=given, device=device or ANYWHERE, store=frozenset((key,)))
     if largest == SCALAR or (largest == SOME_SIZE and not kinds & TENSOR):

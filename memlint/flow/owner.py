@@ -51,7 +51,7 @@ def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
     marks = frozenset(item[1] for item in inner.store if isinstance(item, tuple) and item[0] == "params")
     for source in inner.src:
         node = frame.graphs.nodes.get(source)
-        if isinstance(source, Path) or node is not None and (node.unknown or not node.definite):
+        if isinstance(source, Path) or (node is not None and (node.unknown or not node.definite)):
             return None
     if not marks and inner.kinds & UNKNOWN:
         return None

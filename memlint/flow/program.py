@@ -18,7 +18,6 @@ from memlint.frontend.units import UnitText
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES
 
-
 #: what these names mean where they come out of a star import that cannot be followed
 USUAL_NAMES = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim", "np": "numpy"}
 
@@ -307,7 +306,7 @@ class Program:
         if not statements:
             for star in module.stars:
                 found = self._imported(module, star, name, depth)
-                if found[0] not in ("none", "ext") or found[0] == "ext" and self.resolve(star.module, module.key, star.level) is not None:
+                if found[0] not in ("none", "ext") or (found[0] == "ext" and self.resolve(star.module, module.key, star.level) is not None):
                     return found
             if module.stars and name in USUAL_NAMES:
                 return "ext", USUAL_NAMES[name]
@@ -422,7 +421,8 @@ class Program:
         if cls.key in self._ancestors:
             return self._ancestors[cls.key]
         self._ancestors[cls.key] = ([cls], frozenset())
-        order, outside = [cls], set()
+        order = [cls]
+        outside: set[str] = set()
         for base in cls.node.bases:
             kind, what = self.find_expression(cls.module, base, cls.enclosing)
             if kind == "class" and what is not None:

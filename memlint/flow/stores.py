@@ -5,8 +5,8 @@ from __future__ import annotations
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
-from memlint.flow.state import State
 from memlint.flow.periods import FEW, first_rounds, resets_soon
+from memlint.flow.state import State
 from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join
 
 
@@ -94,7 +94,7 @@ def own_sources(frame: Frame, place: Source) -> frozenset[Source]:
 def _mark_name(place: Source) -> Source:
     if isinstance(place, Path):
         return place
-    kind, name = place  # type: ignore[misc]
+    kind, name = place
     return name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
 
 
@@ -191,7 +191,7 @@ def _still_there(frame: Frame, state: State, place: Source) -> bool:
     if isinstance(place, Path):
         value = state.sym.get(place)
     else:
-        key, step = place  # type: ignore[misc]
+        key, step = place
         obj = None if key == "var" else state.heap.get(key)
         value = state.env.get(step) if key == "var" else None
         if obj is not None:

@@ -11,8 +11,7 @@ fields are lost and nothing else. Graphs are named by *sources*:
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (1 << i for i in range(11))
 #: kinds that can carry a graph
@@ -21,7 +20,8 @@ CPU, ACCELERATOR, ANYWHERE = 1, 2, 4
 #: OUTPUT: what a model returns, of batch size unless it is a loss
 SCALAR, SAMPLE, BATCH, ACTIVATION, MODEL, SOME_SIZE, OUTPUT = range(7)
 
-Source = Hashable
+#: a hashable: see the module's docstring
+Source: TypeAlias = Any
 Sources = frozenset[Any]
 EMPTY: Sources = frozenset()
 

@@ -54,7 +54,8 @@ class Methods(NamedTuple):
 
 @functools.cache
 def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
+    table: dict[str, Any] = tomllib.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
+    return table
 
 
 def _row(raw: dict[str, Any]) -> Row:
