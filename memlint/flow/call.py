@@ -332,7 +332,7 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
     return run_module(frame, state, expr, receiver, args, words, method=name)
 
 
-_BOOKKEEPING = ("get_", "set_", "is_", "has_", "num_", "load_", "save_", "log_", "print_", "update_", "add_", "reset_", "register_", "init_", "make_", "build_", "count_", "latest_", "clear_", "enable_", "disable_", "remove_")
+_BOOKKEEPING = ("create_", "prepare_", "freeze_", "unfreeze_", "get_", "set_", "is_", "has_", "num_", "load_", "save_", "log_", "print_", "update_", "add_", "reset_", "register_", "init_", "make_", "build_", "count_", "latest_", "clear_", "enable_", "disable_", "remove_")
 _COMPUTED = ("feature", "features", "logits", "loss", "embedding", "embeddings", "score", "scores", "output", "outputs", "prediction", "action", "value")
 
 
@@ -342,7 +342,8 @@ def _computes(frame: Frame, name: str) -> bool:
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
     if summaries:
         return any(summary.runs or any(node.definite or node.unknown for node in summary.graphs.nodes.values()) for summary in summaries)
-    return not name.startswith(_BOOKKEEPING) or name.endswith(_COMPUTED)
+    name = name.lstrip("_")
+    return not name.startswith(_BOOKKEEPING) and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty") or name.endswith(_COMPUTED)
 
 
 def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:

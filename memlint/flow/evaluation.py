@@ -131,8 +131,8 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
         return False
     if _reported_inside(analyser, inner):
         return True
-    verdict = judge_run(analyser, frame, inner)
-    return verdict is not None and verdict.evaluation == "eval" and not verdict.wanted
+    verdicts = [judge_run(analyser, frame, one) for one in frame.runs.values()]
+    return any(item is not None and item.evaluation == "eval" and not item.wanted for item in verdicts)
 
 
 def _is_layer_code(analyser: Analyser, frame: Frame) -> bool:
@@ -231,6 +231,11 @@ def _wanted(analyser: Analyser, frame: Frame, run: ModelRun, depth: int = 0) -> 
     why = _wanted_here(frame)
     if why:
         return why
+    if run.origin is not None:
+        inner, origin = run.origin
+        why = _wanted_here(inner) or _reached(analyser, inner, {origin.node, *origin.value.src}, MAX_CALLERS_UP)
+        if why:
+            return why
     marks = {run.node, *run.value.src}
     return _reached(analyser, frame, marks, 0)
 
@@ -281,6 +286,8 @@ def _wanted_here(frame: Frame) -> str:
                 name = dotted(part.func).rsplit(".", 1)[-1] if not isinstance(part.func, ir.Attr) else part.func.name
                 if name in ("requires_grad_", "enable_grad") and not (part.args and _false(part.args[0])):
                     return "gradients are asked for"
+                if any(word.name == "volatile" and _true(word.value) for word in part.keywords):
+                    return "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
                 if any(word.name == "requires_grad" and _true(word.value) for word in part.keywords):
                     return "an input requires grad"
     return ""

@@ -216,6 +216,9 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
         return NONE_VALUE
     if row.graph == "grad":
         return _autograd_grad(frame, state, inner, words, expr)
+    if row.graph == "alias" and (needs := words.get("requires_grad")) is not None and needs.const is True:
+        src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True)
+        return (args[0] if args else V(TENSOR)).but(src=src, kinds=TENSOR)
     if row.graph == "alias":
         if "volatile" in words:
             inert.volatile(frame, state, expr, words["volatile"])

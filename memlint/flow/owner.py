@@ -15,6 +15,7 @@ from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_class, mode_keys, outward
 from memlint.flow.program import Class
 from memlint.flow.state import State
+from memlint.flow.syntax import walk_statements
 from memlint.flow.values import MODULE, UNKNOWN, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
@@ -76,18 +77,34 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
     if run.text.replace(".", "").isidentifier():
         keys = {*keys, ("v", run.text)}
     owned = _owned_in_sight(analyser, frame)
-    if not owned or None in owned:
+    if not any(owned) or None in owned or not _in_training(frame, run) or _writes_gradients(frame):
         return "unknown"
     mine = {outer for key in keys for outer in outward(key)}
     for entry in owned:
         for key in entry or ():
             if key in mine or any(outer in keys for outer in outward(key)):
                 return "yes"
-    if keys & frame.extra.get("given", set()) or keys & home.extra.get("given", set()):
-        return "unknown"
+    given: set[Source] = frame.extra.get("given", set()) | home.extra.get("given", set())
+    if given & (keys | {key for entry in owned for key in entry or ()}):
+        return "unknown"  # one may hold the other
     if _owned_elsewhere(analyser, run.module) or _frozen_anywhere(analyser, frame, home, run, mine):
         return "unknown"
     return "no" if _needs_no_input_gradient(analyser, frame, run) else "unknown"
+
+
+def _in_training(frame: Frame, run: ModelRun) -> bool:
+    """Whether a backward runs in the same iteration, after what may be an inner loop over steps."""
+    return any(run.loops[: len(loops)] == loops for _, loops, _ in frame.backwards)
+
+
+def _writes_gradients(frame: Frame) -> bool:
+    """``shared.grad = local.grad``: gradients of one network step another."""
+    return any(
+        isinstance(target, ir.Attr) and target.name in ("grad", "_grad")
+        for statement in walk_statements(frame.function.body)
+        if isinstance(statement, ir.Assign)
+        for target in statement.targets
+    )
 
 
 def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Frame | None]:

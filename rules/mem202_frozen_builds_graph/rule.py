@@ -11,6 +11,7 @@ META = Meta(
     name="frozen-builds-graph",
     summary="A network that no optimizer trains is run with grad mode on, though its output needs no gradient.",
     severity="error",
+    preview=True,
 )
 
 
