@@ -22,7 +22,20 @@ if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
 _LAYER_METHODS = frozenset({"forward", "__call__", "training_step", "compute_loss"})
-_NAMES = ("valid", "eval", "test", "predict", "infer", "generate", "sample", "extract", "encode_all", "embed_all", "export", "inference")
+_NAMES = (
+    "valid",
+    "eval",
+    "test",
+    "predict",
+    "infer",
+    "generate",
+    "sample",
+    "extract",
+    "encode_all",
+    "embed_all",
+    "export",
+    "inference",
+)
 
 
 #: how many calls away the caller is that says how a helper is used
@@ -47,7 +60,9 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
         verdict = judge_run(analyser, frame, run)
         if verdict is not None and not _reported_inside(analyser, run):
             found.append(verdict)
-    frame.extra["evaluations"] = frozenset(item.run.node for item in found if item.evaluation == "eval" and not item.wanted)
+    frame.extra["evaluations"] = frozenset(
+        item.run.node for item in found if item.evaluation == "eval" and not item.wanted
+    )
     return found
 
 
@@ -63,9 +78,20 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
         if owner == "no" and not frame.extra.get("gradients"):
             nodes = frame.graphs.closure((run.node, *run.value.src))
             yield ModelCall(
-                site=run.site, function=frame.function.qual, certainty="high", trace=run.trace, module=run.text,
-                loop=_loop(analyser, frame, run), evaluation=verdict.evaluation, wanted="", retained=bool(nodes & kept),
-                owner=owner, guard="", consumed="loss" if any({run.node} & reached for reached, _, _ in frame.backwards) else _consumed(frame, run),
+                site=run.site,
+                function=frame.function.qual,
+                certainty="high",
+                trace=run.trace,
+                module=run.text,
+                loop=_loop(analyser, frame, run),
+                evaluation=verdict.evaluation,
+                wanted="",
+                retained=bool(nodes & kept),
+                owner=owner,
+                guard="",
+                consumed="loss"
+                if any({run.node} & reached for reached, _, _ in frame.backwards)
+                else _consumed(frame, run),
             )
             continue
         if verdict.evaluation and not verdict.wanted:
@@ -81,9 +107,18 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
             certainty = "low"
         retained = any(frame.graphs.closure((item.run.node, *item.run.value.src)) & kept for item in group)
         yield ModelCall(
-            site=run.site, function=frame.function.qual, certainty=certainty,
-            trace=run.trace, module=run.text, loop=loop, evaluation=first.evaluation, wanted="",
-            retained=retained, owner="unknown", guard="", consumed=_consumed(frame, run),
+            site=run.site,
+            function=frame.function.qual,
+            certainty=certainty,
+            trace=run.trace,
+            module=run.text,
+            loop=loop,
+            evaluation=first.evaluation,
+            wanted="",
+            retained=retained,
+            owner="unknown",
+            guard="",
+            consumed=_consumed(frame, run),
         )
 
 
@@ -119,7 +154,11 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
 
 def _is_trial(function: Function) -> bool:
     """A single forward at a file's end or in a test: true, and of no weight."""
-    return function.node is None or function.name.startswith("test_") or function.module.key.rsplit("/", 1)[-1].startswith("test_")
+    return (
+        function.node is None
+        or function.name.startswith("test_")
+        or function.module.key.rsplit("/", 1)[-1].startswith("test_")
+    )
 
 
 def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
@@ -181,7 +220,9 @@ def _told_of(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, dept
     return None
 
 
-def _told_at(analyser: Analyser, caller: Frame, record: CallRecord, paths: list[Path], tag: str, depth: int) -> bool | None:
+def _told_at(
+    analyser: Analyser, caller: Frame, record: CallRecord, paths: list[Path], tag: str, depth: int
+) -> bool | None:
     outer: list[Path] = []
     for path in paths:
         kind, name = path.root.split(":", 1)
@@ -193,7 +234,9 @@ def _told_at(analyser: Analyser, caller: Frame, record: CallRecord, paths: list[
             if told is not None:
                 return told
             own = caller.exit.env.get(name) if caller.exit is not None else None
-            given = own if own is not None and (own.syms or own.store) else V(UNKNOWN, syms=frozenset((Path(path.root),)))
+            given = (
+                own if own is not None and (own.syms or own.store) else V(UNKNOWN, syms=frozenset((Path(path.root),)))
+            )
         if given is None:
             continue
         moved = given.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in given.syms))
@@ -248,7 +291,11 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
         return "a backward() of unknown origin is called"
     own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
     stored = frame.exit.sym.items() if frame.exit is not None else ()
-    names = {path.steps[0] for path, value in stored if path.steps and path.root == own and marks & frame.graphs.closure(value.src)}
+    names = {
+        path.steps[0]
+        for path, value in stored
+        if path.steps and path.root == own and marks & frame.graphs.closure(value.src)
+    }
     if names & analyser.facts.differentiated:
         return "a backward() of another method reaches it"
     if depth >= MAX_CALLERS_UP or not marks & frame.extra.get("returned", set()):
@@ -305,9 +352,16 @@ def _loop(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:
     """The loop around the call, here or around every call of this function."""
     if run.loop is not None:
         return run.loop.loop
-    for caller, record in analyser.facts.calls_of(frame.function):
+    for _, record in analyser.facts.calls_of(frame.function):
         if record.counts:
-            return Loop("calls", "unknown", "iteration", None, f"each call of {frame.function.name}", frame.site(frame.function.node.at if frame.function.node else 0))
+            return Loop(
+                "calls",
+                "unknown",
+                "iteration",
+                None,
+                f"each call of {frame.function.name}",
+                frame.site(frame.function.node.at if frame.function.node else 0),
+            )
     return None
 
 

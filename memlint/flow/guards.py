@@ -85,7 +85,12 @@ def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
     if given is None:
         return None
     const = evaluate(frame, state, given).const
-    if isinstance(given, ir.Attr) and isinstance(given.value, ir.Name) and frame.function.cls is not None and _overridden(frame, frame.function.cls, given.name):
+    if (
+        isinstance(given, ir.Attr)
+        and isinstance(given.value, ir.Name)
+        and frame.function.cls is not None
+        and _overridden(frame, frame.function.cls, given.name)
+    ):
         return None
     return const if isinstance(const, bool) else None
 

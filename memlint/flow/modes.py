@@ -127,7 +127,12 @@ def forget_name(state: State, name: str, value: V) -> None:
         return
     for key in list(state.modes):
         inner = key[1] if isinstance(key, tuple) and key[0] == "frozen" else key
-        if isinstance(inner, tuple) and not isinstance(inner, Path) and inner[0] == "v" and (inner[1] == name or inner[1].startswith(f"{name}.")):
+        if (
+            isinstance(inner, tuple)
+            and not isinstance(inner, Path)
+            and inner[0] == "v"
+            and (inner[1] == name or inner[1].startswith(f"{name}."))
+        ):
             del state.modes[key]
 
 
@@ -136,7 +141,11 @@ def freezing_loop(frame: Frame, state: State, statement: ir.For) -> None:
     from memlint.flow.evaluate import evaluate
 
     iterable = statement.iter
-    if not isinstance(iterable, ir.Call) or not isinstance(iterable.func, ir.Attr) or iterable.func.name not in ("parameters", "named_parameters"):
+    if (
+        not isinstance(iterable, ir.Call)
+        or not isinstance(iterable.func, ir.Attr)
+        or iterable.func.name not in ("parameters", "named_parameters")
+    ):
         return
     for inner in walk_statements(statement.body):
         frozen = _freezes(frame, state, inner)
@@ -152,9 +161,15 @@ def _freezes(frame: Frame, state: State, statement: ir.Stmt) -> str:
     from memlint.flow.evaluate import evaluate
 
     flag: ir.Expr | None = None
-    if isinstance(statement, ir.Assign) and any(isinstance(target, ir.Attr) and target.name == "requires_grad" for target in statement.targets):
+    if isinstance(statement, ir.Assign) and any(
+        isinstance(target, ir.Attr) and target.name == "requires_grad" for target in statement.targets
+    ):
         flag = statement.value
-    elif isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call) and isinstance(statement.value.func, ir.Attr):
+    elif (
+        isinstance(statement, ir.ExprStmt)
+        and isinstance(statement.value, ir.Call)
+        and isinstance(statement.value.func, ir.Attr)
+    ):
         if statement.value.func.name != "requires_grad_":
             return "no"
         if not statement.value.args:
@@ -166,4 +181,15 @@ def _freezes(frame: Frame, state: State, statement: ir.Stmt) -> str:
     return "yes" if const is False else "on" if const is True else "some"
 
 
-__all__ = ["forget_name", "freeze", "freezing_loop", "frozen_class", "frozen_of", "look_up", "mode_keys", "mode_of", "outward", "set_mode"]
+__all__ = [
+    "forget_name",
+    "freeze",
+    "freezing_loop",
+    "frozen_class",
+    "frozen_of",
+    "look_up",
+    "mode_keys",
+    "mode_of",
+    "outward",
+    "set_mode",
+]

@@ -23,7 +23,21 @@ if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
 #: calls that give data, so that what they return has no graph
-_DATA_CALLS = ("sample", "next", "get_batch", "next_batch", "fetch", "load", "read", "prepare_batch", "preprocess", "add_noise", "tokenize", "tokenizer", "collate")
+_DATA_CALLS = (
+    "sample",
+    "next",
+    "get_batch",
+    "next_batch",
+    "fetch",
+    "load",
+    "read",
+    "prepare_batch",
+    "preprocess",
+    "add_noise",
+    "tokenize",
+    "tokenizer",
+    "collate",
+)
 
 
 def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
@@ -113,7 +127,12 @@ def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Fra
         return set(), None
     for path in module.syms:
         cls = frame.function.cls
-        if cls is None or not frame.function.params or path.root != f"p:{frame.function.params[0].name}" or not path.steps:
+        if (
+            cls is None
+            or not frame.function.params
+            or path.root != f"p:{frame.function.params[0].name}"
+            or not path.steps
+        ):
             return set(), None
         init = analyser.program.method(cls, "__init__")
         home = analyser.summary(init) if init is not None else None
@@ -152,7 +171,12 @@ def _frozen_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRu
     frames = [frame, home]
     if frame.function.cls is not None:
         order, _ = analyser.program.ancestors(frame.function.cls)
-        frames += [found for item in order for method in item.methods.values() if (found := analyser.summary(method)) is not None]
+        frames += [
+            found
+            for item in order
+            for method in item.methods.values()
+            if (found := analyser.summary(method)) is not None
+        ]
     for one in frames:
         for key, frozen in one.exit.modes.items() if one.exit is not None else ():
             if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" and frozen is not False:
