@@ -24,7 +24,10 @@ _WRAPS = frozenset({
 })
 #: attributes of torchvision's data sets that hold all samples
 _ALL_SAMPLES = frozenset({"data", "train_data", "test_data", "tensors", "x", "X", "features", "images"})
-_SHUFFLES = frozenset({"randperm", "permutation", "choice", "randint"})
+#: an order of all rows (a part of it is a batch), and a draw of some
+_SHUFFLES, _DRAWS = frozenset({"randperm", "permutation"}), frozenset({"choice", "randint"})
+#: functions that give the next batch, not a data set
+_BATCHWISE = ("next", "batch", "sample", "iter", "zip", "step", "collate")
 _MAX_STEPS = 12
 
 
@@ -341,6 +344,9 @@ def _all_of_a_set(names: Names, expr: ir.Expr) -> str:
 
 def _others_are_sliced(names: Names, call: ir.Call) -> bool:
     """Whether what another call of the same function gave is gone through batch by batch in this module."""
+    made = dotted(call.func).rsplit(".", 1)[-1].lower()
+    if any(word in made for word in _BATCHWISE):
+        return False
     others = frozenset(names.siblings(call))
     if not others:
         return False
@@ -351,7 +357,8 @@ def _others_are_sliced(names: Names, call: ir.Call) -> bool:
 def _sliced_in_batches(body: tuple[ir.Stmt, ...], wanted: frozenset[str]) -> bool:
     """Whether a loop goes through one of these tensors batch by batch."""
     starts: set[str] = set()
-    shuffled: set[str] = set()
+    orders: set[str] = set()
+    drawn: set[str] = set()
     cuts: list[ir.Subscript] = []
     for statement in walk_statements(body, into_definitions=False):
         if (
@@ -373,8 +380,12 @@ def _sliced_in_batches(body: tuple[ir.Stmt, ...], wanted: frozenset[str]) -> boo
                 for part in walk_expression(statement.value)
                 if isinstance(part, ir.Call)
             }
-            if calls & _SHUFFLES or (made_of & shuffled and isinstance(statement.value, ir.Subscript)):
-                shuffled.add(statement.targets[0].id)
+            name = statement.targets[0].id
+            part_of = isinstance(statement.value, ir.Subscript)
+            if calls & _DRAWS or (part_of and (calls & _SHUFFLES or made_of & orders)):
+                drawn.add(name)
+            elif calls & _SHUFFLES:
+                orders.add(name)
         for expr in expressions(statement):
             cuts.extend(
                 part
@@ -385,7 +396,7 @@ def _sliced_in_batches(body: tuple[ir.Stmt, ...], wanted: frozenset[str]) -> boo
         index = cut.index.elements[0] if isinstance(cut.index, ir.Display) and cut.index.elements else cut.index
         if isinstance(index, ir.Slice) and isinstance(index.lower, ir.Name) and index.lower.id in starts:
             return True
-        if isinstance(index, ir.Name) and index.id in shuffled:
+        if isinstance(index, ir.Name) and index.id in drawn:
             return True
     return False
 

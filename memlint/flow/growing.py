@@ -10,7 +10,7 @@ from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
-from memlint.flow.state import State
+from memlint.flow.state import OFF, State
 from memlint.flow.stores import carried_by
 from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
 from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
@@ -187,7 +187,9 @@ def judged(
     needed: Callable[[Analyser, Frame, Store], bool],
 ) -> Iterator[Carry]:
     """The event of one growing tensor, unless something bounds it."""
-    if store.local and layer_code(analyser, frame.function):
+    if store.local and (layer_code(analyser, frame.function) or _layers(analyser, frame, store)):
+        return
+    if not store.local and frame.function.name == "__init__":
         return
     if _bounded(frame, store):
         return
@@ -208,10 +210,18 @@ def judged(
     )
 
 
+def _layers(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """A method of a module that autograd may record, over what the module itself holds: its loops run over layers."""
+    cls = frame.function.cls
+    if cls is None or store.grad == OFF or not analyser.program.is_module(cls) or store.loop is None:
+        return False
+    return store.loop.loop.over != "loader" and "self." in store.loop.loop.text
+
+
 def _calls(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
     """Growth with each call of the function: a loop around its known callers."""
     place = store.place
-    if not isinstance(place, Path) or frame.function.name == "__init__":
+    if not isinstance(place, Path):
         return None
     if place.root.startswith("p:") and not place.steps:
         return None
