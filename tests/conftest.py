@@ -93,7 +93,7 @@ class _ToyOptions(msgspec.Struct):
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Makes a project of the given files that the toy rules apply to, and goes there. ``config``: more of its table."""
-    monkeypatch.setattr("memlint.flow.analysis", lambda project, options: ToyAnalysis(project), raising=False)
+    monkeypatch.setattr("memlint.flow.analyse", lambda project, options: ToyAnalysis(project), raising=False)
     monkeypatch.setattr("memlint.flow.AnalysisOptions", _ToyOptions, raising=False)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
 
