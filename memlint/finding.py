@@ -15,6 +15,14 @@ GrowthKind = Literal["per-iteration", "per-epoch", "once", "peak", "time"]
 Safety = Literal["safe", "unsafe", "display"]
 
 
+_ORDER: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
+
+
+def weakest(*confidences: Confidence) -> Confidence:
+    """The lowest of several confidences: a chain is as strong as its weakest link."""
+    return min(confidences, key=_ORDER.__getitem__)
+
+
 class Span(msgspec.Struct, frozen=True, gc=False):
     """A range of source text. Lines and columns count from 1, columns in characters; the end is exclusive
     in columns (the column after the last character)."""

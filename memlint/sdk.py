@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity
+from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
 from memlint.flow.events import (
     Allocate,
     Carry,
@@ -80,11 +80,3 @@ class Facts:
     def of(self, kind: type[E]) -> Iterator[E]:
         """The events of one kind, in source order."""
         return (event for event in self._events if isinstance(event, kind))
-
-
-_ORDER: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
-
-
-def weakest(*confidences: Confidence) -> Confidence:
-    """The lowest of several confidences: a chain is as strong as its weakest link."""
-    return min(confidences, key=_ORDER.__getitem__)

@@ -117,7 +117,7 @@ def _rebuilt(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
 
 def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
     """``self.buffer[i:j] = value``: the buffer takes over the graph that comes in."""
-    if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF:
+    if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF or isinstance(target.index, ir.Const):
         return
     for path in sorted(base.syms):
         known = base.may_be(TENSORS) or (frame.function.cls is not None and len(path.steps) == 1 and frame.analyser.is_buffer(frame.function.cls, path.steps[0][1:]))

@@ -143,7 +143,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     if not _records(analyser, frame, run):
         return None
     mode = run.mode if run.mode is not None or run.mode_key is not None else _told(analyser, frame, run.module, "")
-    named = _named_evaluation(frame.function) and run.origin is None
+    named = is_evaluation_name(frame.function) and run.origin is None
     evaluation: Literal["eval", "name", ""] = "eval" if mode is True else "name" if named and mode is None else ""
     if not evaluation:
         return Verdict(run, "", "")
@@ -312,7 +312,7 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     return ""
 
 
-def _named_evaluation(function: Function) -> bool:
+def is_evaluation_name(function: Function) -> bool:
     name = function.name.lower().lstrip("_")
     return any(name.startswith(word) or f"_{word}" in name for word in _NAMES)
 

@@ -423,6 +423,8 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                 wanted = test.args[1]
                 parts = wanted.elements if isinstance(wanted, ir.Display) else (wanted,)
                 names = [dotted(part).rsplit(".", 1)[-1] for part in parts]
+                if names[:1] == ["Variable"]:  # every tensor is one since torch 0.4
+                    names[0] = "Tensor"
                 if "Tensor" in names and (truth or len(names) == 1):
                     _narrow_to(state, test.args[0], TENSOR, truth)
                 elif truth and names and all(item in ("float", "int", "str", "bool", "Number", "ndarray") for item in names):

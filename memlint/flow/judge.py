@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.finding import Confidence
+from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, hotloops, inert
 from memlint.flow.apply import takes_activations
-from memlint.flow.evaluation import evaluations, model_calls
+from memlint.flow.evaluation import evaluations, is_evaluation_name, model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.ops import names_number, on_accelerator
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
 _SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown", "unknown")
+
+
+#: functions that build models
+_BUILDERS = ("init__", "make_layer", "make_block", "make_stage", "build_", "create_")
 
 
 def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
@@ -44,6 +48,8 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
 
 
 def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
+    if frame.function.name.lstrip("_").startswith(_BUILDERS):
+        return  # what is put together there are layers
     loop = _loop_of(analyser, frame, store)
     if loop is None or not store.ended or store.cleared == FEW:
         return
@@ -60,6 +66,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     needed = _needed(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
+    if value.attached in ("yes", "some"):
+        certainty = weakest(certainty, _unwanted(frame, store, value))
     if needed and (store.how == "add" or (store.kind == "retain" and value.size == "scalar")) and value.attached in ("yes", "some") and store.loop is not None:
         yield from _summed(frame, store, place, loop)
     retained_run = _run_of(frame, incoming)
@@ -73,6 +81,28 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         site=store.site, function=frame.function.qual, certainty=certainty, trace=store.trace, value=value, place=place,
         loop=loop, how=store.how, needed=needed, reset=store.cleared, in_model_loop=retained_run,  # type: ignore[arg-type]
     )
+
+
+def _unwanted(frame: Frame, store: Store, value: Value) -> Confidence:
+    """How sure it is that nobody wants the graph that the place keeps.
+
+    A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the framework that
+    runs the backward itself. Without any of these, code that neither trains nor evaluates may well hand the
+    graph to somebody: a function's name is then the only hint, and not enough where there is none.
+    """
+    if value.freed in ("yes", "some") or store.dead:
+        return "high"
+    if _run_of(frame, store.incoming or store.value):
+        return "high"
+    if frame.hook is not None:
+        return "medium" if frame.hook.outputs else "high"
+    if any(loops for _, loops, _ in frame.backwards):
+        return "high"
+    if is_evaluation_name(frame.function):
+        return "medium"
+    leaves = frame.escaped | frame.extra.get("returned", set())
+    only_numbers = store.local and store.how == "call" and not marks_of(frame, store) & leaves and bool(frame.used)
+    return "medium" if only_numbers else "low"
 
 
 def _adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
@@ -127,7 +157,7 @@ def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if function.cls is None or not analyser.program.is_module(function.cls):
         return False
     trains = bool(frame.backwards) or bool(frame.extra.get("evaluations")) or frame.hook is not None
-    if not any(item in frame.graphs.nodes for item in frame.extra.get("returned", ())):
+    if store.how == "call" and not any(item in frame.graphs.nodes for item in frame.extra.get("returned", ())):
         return False  # it gives away numbers only (sampling, decoding): nobody outside can want the graph
     return not trains and store.loop is not None and store.loop.loop.over != "loader"
 

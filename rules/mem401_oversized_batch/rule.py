@@ -11,6 +11,7 @@ META = Meta(
     name="oversized-batch",
     summary="A whole data set goes through the device as one batch, or a literal shape exceeds its memory.",
     severity="warning",
+    preview=True,
 )
 
 
