@@ -101,8 +101,8 @@ def _unwanted(frame: Frame, store: Store, value: Value) -> Confidence:
     if is_evaluation_name(frame.function):
         return "medium"
     leaves = frame.escaped | frame.extra.get("returned", set())
-    only_numbers = store.local and store.how == "call" and not marks_of(frame, store) & leaves and bool(frame.used)
-    return "medium" if only_numbers else "low"
+    # what never leaves a function without a backward, nobody can want
+    return "medium" if store.local and not marks_of(frame, store) & leaves else "low"
 
 
 def _adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
