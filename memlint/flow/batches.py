@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import OversizedBatch
 from memlint.flow.frame import Frame
+from memlint.flow.inert import last_ordinal
 from memlint.flow.program import Module
 from memlint.flow.syntax import dotted, expressions, mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -307,7 +308,7 @@ def _whole(names: Names, arg: ir.Expr, at: int) -> str:
         if direct:
             return direct
         if isinstance(expr, ir.Name):
-            if not unpacked and _sliced_in_batches(names.frame.function.body, frozenset((expr.id,))):
+            if not unpacked and _sliced_in_batches(names.frame.function.body, frozenset((expr.id,)), at):
                 return "medium"
             bound = names.value(expr.id, at)
             if bound is None:
@@ -354,7 +355,18 @@ def _others_are_sliced(names: Names, call: ir.Call) -> bool:
     return any(_sliced_in_batches(body, others) for body in bodies)
 
 
-def _sliced_in_batches(body: tuple[ir.Stmt, ...], wanted: frozenset[str]) -> bool:
+def _other_branch(body: tuple[ir.Stmt, ...], at: int, other: int) -> bool:
+    """Whether two ordinals are in different branches of one condition: the author chose between the two."""
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.If) and statement.orelse:
+            middle = statement.orelse[0].at
+            first, second = min(at, other), max(at, other)
+            if statement.at <= first < middle <= second <= last_ordinal(statement.orelse[-1]):
+                return True
+    return False
+
+
+def _sliced_in_batches(body: tuple[ir.Stmt, ...], wanted: frozenset[str], at: int = -1) -> bool:
     """Whether a loop goes through one of these tensors batch by batch."""
     starts: set[str] = set()
     orders: set[str] = set()
@@ -393,6 +405,8 @@ def _sliced_in_batches(body: tuple[ir.Stmt, ...], wanted: frozenset[str]) -> boo
                 if isinstance(part, ir.Subscript) and isinstance(part.value, ir.Name) and part.value.id in wanted
             )
     for cut in cuts:
+        if at >= 0 and _other_branch(body, at, cut.at):
+            continue
         index = cut.index.elements[0] if isinstance(cut.index, ir.Display) and cut.index.elements else cut.index
         if isinstance(index, ir.Slice) and isinstance(index.lower, ir.Name) and index.lower.id in starts:
             return True

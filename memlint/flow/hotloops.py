@@ -70,9 +70,10 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
     member = isinstance(target, ir.Attr)
     if not member and not frame.loops:
         return
-    form = inplace(frame, state, statement.value, text(target, 200))
-    if not form:
-        return
+    place = text(target, 200)
+    form = inplace(frame, state, statement.value, place)
+    if not form or mentions(statement.value, place + ".grad"):
+        return  # a leaf that is made anew has no gradient yet, one that is updated keeps the old
     from memlint.flow.evaluate import evaluate
 
     if isinstance(target, ir.Name):
@@ -408,7 +409,7 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
     if isinstance(one.target, ir.Name):
         if any(value.store & one.old.store for value, _ in frame.yields):
             return "unknown"
-        return "yes"
+        return "unknown" if _repeats_itself(frame.function, one.target.id) else "yes"
     place = text(one.target, 200)
     if one.target.name in ("data", "grad"):
         return "unknown" if _taken(frame.function.body, place) else "yes"
@@ -428,6 +429,18 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
     if any(_taken(method.body, place) for method in cls.methods.values()):
         return "unknown"
     return "yes" if _fresh_attribute(analyser, cls.methods, one.target) else "unknown"
+
+
+def _repeats_itself(function: Function, name: str) -> bool:
+    """Whether the name is given an expanded view of itself somewhere: its elements share memory."""
+    for statement in walk_statements(function.body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and any(_is(target, name) for target in statement.targets):
+            call = statement.value
+            if isinstance(call, ir.Call) and isinstance(call.func, ir.Name | ir.Attr):
+                called = call.func.name if isinstance(call.func, ir.Attr) else call.func.id
+                if called in ("expand", "expand_as", "broadcast_to", "repeat"):
+                    return True
+    return False
 
 
 def _own(function: Function, name: str) -> bool:

@@ -114,7 +114,7 @@ def _ended_before(frame: Frame, blocks: dict[int, ir.With], at: int) -> ir.With 
     candidates = [block for block in blocks.values() if block.at < at and _only_prepares(block)]
     for block in sorted(candidates, key=lambda block: -block.at):
         rest = _after(frame.function.body, block)
-        if rest and rest[0].at <= at and at <= _last(rest[-1]):
+        if rest and rest[0].at <= at and at <= last_ordinal(rest[-1]):
             return block
     return None
 
@@ -148,7 +148,7 @@ def _after(body: tuple[ir.Stmt, ...], wanted: ir.Stmt) -> tuple[ir.Stmt, ...]:
     return ()
 
 
-def _last(statement: ir.Stmt) -> int:
+def last_ordinal(statement: ir.Stmt) -> int:
     """The highest ordinal in a statement."""
     last = statement.at
     for inner in walk_statements((statement,)):
@@ -158,4 +158,4 @@ def _last(statement: ir.Stmt) -> int:
     return last
 
 
-__all__ = ["dropped", "entered", "guards", "volatile"]
+__all__ = ["dropped", "entered", "guards", "last_ordinal", "volatile"]
