@@ -163,7 +163,12 @@ class Analyser:
             if hook is not None and hook.outputs == position and position:
                 state.env[param.name] = self._outputs(frame, param, hook)
         frame.hook = hook
-        run(frame, state, backward=hook is not None and hook.returns == "backward")
+        try:
+            run(frame, state, backward=hook is not None and hook.returns == "backward")
+        except RecursionError:
+            frame = Frame(self, function)
+            frame.hook = hook
+            frame.cut_short = True
         if frame.cut_short:
             self.remarks.append(f"{function.module.key}: {function.qual}: too much to follow, cut short")
         return frame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from memlint.flow.events import Step
@@ -38,6 +39,8 @@ from memlint.ir import nodes as ir
 
 #: how many stores of callees a function hands on to its callers, and through how many calls
 MAX_LIFTED, MAX_DEPTH = 48, 6
+#: objects and attribute writes of a callee that a call takes over, and objects that a function knows of at once
+MAX_OBJECTS, MAX_WRITES, MAX_HEAP = 256, 256, 4_000
 #: the same of model runs
 MAX_RUNS, MAX_RUN_DEPTH = 4, 3
 
@@ -48,7 +51,7 @@ class Application:
     def __init__(self, frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None) -> None:
         self.frame = frame
         self.state = state
-        self.before = state.copy()
+        self.before = frame.fork(state)
         self.callee = callee
         self.bound = bound
         self.at = at
@@ -185,6 +188,10 @@ class Application:
         """A callee's object, here."""
         if key in self._objects:
             return self._objects[key]
+        self.frame.spend(1)
+        if len(self._objects) >= MAX_OBJECTS or len(self.state.heap) >= MAX_HEAP:
+            self.frame.cut_short = True
+            key = None
         new = (*self.key, key)
         self._objects[key] = new
         obj = self.exit.heap.get(key)
@@ -283,7 +290,10 @@ class Application:
 
     def effects(self) -> None:
         """Attribute writes, freed graphs, modes and evidence of the callee."""
-        writes = [(path, self.value(value)) for path, value in self.exit.sym.items()]
+        self.frame.spend((len(self.exit.sym) + len(self.exit.freed_may)) // 4)
+        if len(self.exit.sym) > MAX_WRITES:
+            self.frame.cut_short = True
+        writes = [(path, self.value(value)) for path, value in itertools.islice(self.exit.sym.items(), MAX_WRITES)]
         for path, value in writes:
             self._write(path, value)
         for source in self.exit.freed_may:

@@ -39,8 +39,7 @@ from memlint.ir import nodes as ir
 
 def evaluate(frame: Frame, state: State, expr: ir.Expr) -> V:
     """The value of an expression; ``state`` takes its effects."""
-    frame.spent += 1
-    if frame.spent > frame.BUDGET or frame.depth > 120:
+    if not frame.spend(1) or frame.depth > 120:
         frame.cut_short = True
         return UNKNOWN_VALUE
     frame.depth += 1
@@ -133,7 +132,7 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
     from memlint.flow.interpret import narrow
 
     evaluate(frame, state, expr.test)
-    yes, no = state.copy(), state.copy()
+    yes, no = frame.fork(state), frame.fork(state)
     narrow(frame, yes, expr.test, True)
     narrow(frame, no, expr.test, False)
     left, right = evaluate(frame, yes, expr.body), evaluate(frame, no, expr.orelse)
@@ -193,7 +192,7 @@ def _dict(frame: Frame, state: State, expr: ir.DictDisplay) -> V:
 
 def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
     result = make(frame, state, expr.at, "list" if expr.kind == "generator" else expr.kind, NOTHING)
-    inner = state.copy()
+    inner = frame.fork(state)
     pushed = 0
     for one in expr.fors:
         source = evaluate(frame, inner, one.iter)
@@ -259,7 +258,7 @@ def _yield(frame: Frame, state: State, expr: ir.Yield) -> V:
     value = evaluate(frame, state, expr.value) if expr.value is not None else NONE_VALUE
     if expr.is_from:
         value = elements_of(frame, state, value)
-    frame.yields.append((value, state.copy()))
+    frame.yields.append((value, frame.fork(state)))
     frame.escaped |= frame.graphs.closure(value.src)
     return UNKNOWN_VALUE
 

@@ -121,7 +121,7 @@ def _builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[s
         items = [element(frame, state, value, expr.at) for value in args[1:]]
         if name == "filter":
             return make(frame, state, expr.at, "list", items[0])
-        inner = ir.Call(expr.at, expr.args[0], (), ())
+        inner = ir.Call(expr.at, expr.args[0] if expr.args else expr.func, (), ())
         return make(frame, state, (expr.at, "map"), "list", call_value(frame, state, args[0], items, {}, inner))
     if name == "getattr" and len(args) >= 2 and isinstance(args[1].const, str):
         found = read_attribute(frame, state, args[0], args[1].const, None)

@@ -122,9 +122,12 @@ class CallRecord:
 
 
 class Frame:
-    """See the module's docstring. ``budget`` bounds the work: expressions evaluated."""
+    """See the module's docstring. ``BUDGET`` bounds the work, in expressions evaluated and what takes as long; past it,
+    expressions are unknown and loops run once."""
 
     BUDGET = 60_000
+    #: passes over loop bodies: where loops are nested, each level repeats all that is inside it
+    MAX_PASSES = 1_200
 
     def __init__(self, analyser: Analyser, function: Function) -> None:
         self.analyser = analyser
@@ -150,6 +153,7 @@ class Frame:
         self.used: set[Source] = set()
         self.wanted: dict[str, str] = {}
         self.spent = 0
+        self.passes = 0
         self.cut_short = False
         self.handlers: list[list[State]] = []
         #: the tests of the ifs around the current point
@@ -163,6 +167,21 @@ class Frame:
         self.own_names: set[str] = set()
         self.statement: ir.Stmt | None = None
         self.hook: Hook | None = None
+
+    # ------------------------------------------------------------------------------------ work
+
+    def fork(self, state: State) -> State:
+        """A copy of a state, which is paid for."""
+        self.spent += (len(state.env) + len(state.heap) + len(state.sym)) // 16
+        return state.copy()
+
+    def spend(self, work: int) -> bool:
+        """Pay for work; whether there is something left to pay with."""
+        self.spent += work
+        if self.spent <= self.BUDGET:
+            return True
+        self.cut_short = True
+        return False
 
     # ------------------------------------------------------------------------------------ places
 

@@ -53,6 +53,7 @@ class Graphs:
     #: sources of values that received a backward: each set holds an attached one
     evidence: set[Sources] = field(default_factory=set)
     _ancestry: dict[Source, Sources] = field(default_factory=dict)
+    _work: int = 0
 
     def record(self, key: Source, node: Node) -> Source:
         old = self.nodes.get(key)
@@ -99,7 +100,13 @@ class Graphs:
             node = self.nodes.get(source)
             if node is not None:
                 todo.extend(node.parents)
+        self._work += len(seen)
         return frozenset(seen)
+
+    def take_work(self) -> int:
+        """Nodes that were visited since this was last asked."""
+        work, self._work = self._work, 0
+        return work
 
     def ancestry(self, source: Source) -> Sources:
         """The closure of one source, in a graph that is finished."""

@@ -59,7 +59,7 @@ def make(
 
 
 def members(obj: Obj) -> V:
-    return join(join_all(obj.fields.values()), obj.elem) if obj.fields else obj.elem
+    return join_all((*obj.fields.values(), obj.elem)) if obj.fields else obj.elem
 
 
 def element(frame: Frame, state: State, value: V, at: int) -> V:
@@ -325,6 +325,13 @@ def frame_at(frame: Frame) -> int:
 
 def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
     """The join of all tensors in a value: what a place keeps alive that keeps the value."""
+    if not value.objs and not (value.kinds & CONTAINER and value.syms):
+        return value
+    return _deep(frame, state, value, depth, {})
+
+
+def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
+    """``known``: what objects gave so far, by the depth that was left; they may hold each other many times over."""
     if depth == 0:
         return value
     if value.kinds & CONTAINER and value.syms and not value.objs:
@@ -332,14 +339,17 @@ def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
         return join(value.but(kinds=value.kinds & ~CONTAINER, syms=frozenset()), inner) if value.kinds & ~CONTAINER else inner
     if not value.objs:
         return value
-    found = V(value.kinds & ~CONTAINER, value.src, bare=value.bare, size=value.size, device=value.device, syms=value.syms, store=value.store)
+    found = [V(value.kinds & ~CONTAINER, value.src, bare=value.bare, size=value.size, device=value.device, syms=value.syms, store=value.store)]
     for key in value.objs:
         obj = state.heap.get(key)
-        if obj is not None:
-            for part in (*obj.fields.values(), obj.elem):
-                inner = deep(frame, state, part, depth - 1)
-                found = join(found, _marked(inner, key) if obj.kind != "instance" else inner)
-    return found
+        if obj is None:
+            continue
+        if (key, depth) not in known:
+            frame.spend(1 + len(obj.fields) // 8)
+            held = join_all(_deep(frame, state, part, depth - 1, known) for part in (*obj.fields.values(), obj.elem))
+            known[key, depth] = _marked(held, key) if obj.kind != "instance" else held
+        found.append(known[key, depth])
+    return join_all(found)
 
 
 def shown(expr: ir.Expr | None) -> str:

@@ -83,6 +83,7 @@ def block(frame: Frame, state: State | None, body: tuple[ir.Stmt, ...]) -> State
         if state is None:
             return None
         frame.statement = statement
+        frame.spend(frame.graphs.take_work() // 16)
         state = _DISPATCH[type(statement)](frame, state, statement)
     return state
 
@@ -170,6 +171,7 @@ def _bind(frame: Frame, state: State, name: str, value: V) -> None:
 
 def _dropped(frame: Frame, state: State, keys: frozenset[Source]) -> None:
     """A name lets go of containers: those that nothing else names are gone."""
+    frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
     held: set[Source] = set()
     for value in (*state.env.values(), *state.sym.values()):
         held |= value.objs
@@ -388,7 +390,7 @@ def _jump(frame: Frame, state: State, statement: ir.Jump) -> State | None:
 def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     test = evaluate(frame, state, statement.test)
     constant = test.const if isinstance(test.const, bool) else None
-    other = state.copy()
+    other = frame.fork(state)
     narrow(frame, state, statement.test, True)
     narrow(frame, other, statement.test, False)
     frame.tests.append(statement.test)
@@ -511,7 +513,8 @@ def _loop(
         frame.kinds_of_loops[loop.id] = loop.loop
     outer_pending = state.pending
     for _ in range(MAX_PASSES):
-        inner = head.copy()
+        inner = frame.fork(head)
+        frame.passes += 1
         inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))
         inner.pending = outer_pending
         for name in loop.bound:
@@ -537,6 +540,9 @@ def _loop(
         if again.same(head):
             break
         head = again
+        if not frame.spend(0) or frame.passes > frame.MAX_PASSES:
+            frame.cut_short = True
+            break
     if end is None:
         return head if maybe_zero else None
     return join_states(head, end) if maybe_zero else end
@@ -603,7 +609,7 @@ def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
 
 
 def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
-    before = state.copy()
+    before = frame.fork(state)
     raised: list[State] = []
     frame.handlers.append(raised)
     end = block(frame, state, statement.body)
@@ -617,7 +623,7 @@ def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
     start.grad = before.grad
     ends = [block(frame, end, statement.orelse)]
     for handler in statement.handlers:
-        inner = start.copy()
+        inner = frame.fork(start)
         if handler.name:
             inner.env[handler.name] = V(DATA)
         ends.append(block(frame, inner, handler.body))
@@ -632,9 +638,9 @@ def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
 
 def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:
     subject = evaluate(frame, state, statement.subject)
-    result: State | None = state.copy()
+    result: State | None = frame.fork(state)
     for case in statement.cases:
-        inner = state.copy()
+        inner = frame.fork(state)
         for value in case.values:
             evaluate(frame, inner, value)
         for name in case.captures:

@@ -80,7 +80,7 @@ def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
     numbers = [int(bound) for bound in bounds if bound is not None]
     try:
         return len(range(*numbers))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

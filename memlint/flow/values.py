@@ -11,6 +11,7 @@ fields are lost and nothing else. Graphs are named by *sources*:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (1 << i for i in range(11))
@@ -185,8 +186,46 @@ def _larger(a: V, b: V) -> int:
     return max(a.size, b.size)
 
 
-def join_all(values: Any) -> V:
-    result = NOTHING
-    for value in values:
-        result = join(result, value)
-    return result
+def join_all(values: Iterable[V]) -> V:
+    """The join of many values, whatever their order."""
+    parts = [value for value in {id(value): value for value in values}.values() if value.kinds]
+    if len(parts) < 3:
+        return NOTHING if not parts else parts[0] if len(parts) == 1 else join(*parts)
+    first = parts[0]
+    kinds = device = 0
+    graphs: set[Sources] = set()
+    objs: set[Any] = set()
+    refs: set[Sources] = set()
+    syms: set[Sources] = set()
+    stores: set[Sources] = set()
+    bare = unseen = False
+    const = first.const
+    sizes: list[int] = []
+    for value in parts:
+        kinds |= value.kinds
+        device |= value.device
+        bare = bare or value.bare
+        graphs.add(value.src)
+        objs |= value.objs
+        refs.add(value.refs)
+        syms.add(value.syms)
+        stores.add(value.store)
+        if not value.store and value.kinds & (TENSORS | UNKNOWN):
+            unseen = True
+        if value.kinds & ~(NONE | DATA):
+            sizes.append(value.size)
+        if const is not None and not (value.const == const and type(value.const) is type(const)):
+            const = None
+    store = EMPTY.union(*stores)
+    return V(
+        kinds,
+        EMPTY.union(*graphs),
+        bare=bare or (len(graphs) > 1 and EMPTY in graphs),
+        objs=frozenset(objs),
+        refs=first.refs if len(refs) == 1 else _few(EMPTY.union(*refs)),
+        syms=first.syms if len(syms) == 1 else _few(EMPTY.union(*syms)),
+        store=store | {ELSEWHERE} if store and unseen else store,
+        device=device,
+        size=max(sizes) if sizes else parts[-1].size,
+        const=const,
+    )
