@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.events import OversizedBatch
 from memlint.flow.frame import Frame
 from memlint.flow.inert import last_ordinal
-from memlint.flow.program import Module
+from memlint.flow.program import Function, Module
 from memlint.flow.syntax import dotted, expressions, mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
@@ -308,7 +309,7 @@ def _whole(names: Names, arg: ir.Expr, at: int) -> str:
         if direct:
             return direct
         if isinstance(expr, ir.Name):
-            if not unpacked and _sliced_in_batches(names.frame.function.body, frozenset((expr.id,)), at):
+            if not unpacked and _sliced_in_batches(names.frame.function, frozenset((expr.id,)), at):
                 return "medium"
             bound = names.value(expr.id, at)
             if bound is None:
@@ -351,8 +352,8 @@ def _others_are_sliced(names: Names, call: ir.Call) -> bool:
     others = frozenset(names.siblings(call))
     if not others:
         return False
-    bodies = [names.module.statements, *(function.body for function in names.module.functions.values())]
-    return any(_sliced_in_batches(body, others) for body in bodies)
+    functions = [names.module.main, *names.module.functions.values()]
+    return any(_sliced_in_batches(function, others) for function in functions)
 
 
 def _other_branch(body: tuple[ir.Stmt, ...], at: int, other: int) -> bool:
@@ -366,53 +367,54 @@ def _other_branch(body: tuple[ir.Stmt, ...], at: int, other: int) -> bool:
     return False
 
 
-def _sliced_in_batches(body: tuple[ir.Stmt, ...], wanted: frozenset[str], at: int = -1) -> bool:
-    """Whether a loop goes through one of these tensors batch by batch."""
+def _sliced_in_batches(function: Function, wanted: frozenset[str], at: int = -1) -> bool:
+    """Whether a loop of the function goes through one of these tensors batch by batch."""
+    if function not in _CUTS:
+        _CUTS[function] = tuple(_batch_cuts(function.body))
+    cuts = (where for name, where in _CUTS[function] if name in wanted)
+    return any(at < 0 or not _other_branch(function.body, at, where) for where in cuts)
+
+
+#: (name, ordinal) of every ``tensor[batch]`` of a function
+_CUTS: weakref.WeakKeyDictionary[Function, tuple[tuple[str, int], ...]] = weakref.WeakKeyDictionary()
+
+
+def _batch_cuts(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[str, int]]:
     starts: set[str] = set()
     orders: set[str] = set()
     drawn: set[str] = set()
     cuts: list[ir.Subscript] = []
     for statement in walk_statements(body, into_definitions=False):
-        if (
-            isinstance(statement, ir.For)
-            and isinstance(statement.target, ir.Name)
-            and isinstance(statement.iter, ir.Call)
-        ):
-            called = dotted(statement.iter.func).rsplit(".", 1)[-1]
-            if called in ("range", "trange") and len(statement.iter.args) == 3:
+        if isinstance(statement, ir.For) and isinstance(statement.target, ir.Name):
+            source = statement.iter
+            if isinstance(source, ir.Call) and len(source.args) == 3 and dotted(source.func).endswith("range"):
                 starts.add(statement.target.id)
-        if (
-            isinstance(statement, ir.Assign)
-            and len(statement.targets) == 1
-            and isinstance(statement.targets[0], ir.Name)
-        ):
-            made_of = {part.id for part in walk_expression(statement.value) if isinstance(part, ir.Name)}
-            calls = {
-                dotted(part.func).rsplit(".", 1)[-1]
-                for part in walk_expression(statement.value)
-                if isinstance(part, ir.Call)
-            }
-            name = statement.targets[0].id
-            part_of = isinstance(statement.value, ir.Subscript)
-            if calls & _DRAWS or (part_of and (calls & _SHUFFLES or made_of & orders)):
-                drawn.add(name)
-            elif calls & _SHUFFLES:
-                orders.add(name)
         for expr in expressions(statement):
             cuts.extend(
                 part
                 for part in walk_expression(expr)
-                if isinstance(part, ir.Subscript) and isinstance(part.value, ir.Name) and part.value.id in wanted
+                if isinstance(part, ir.Subscript) and isinstance(part.value, ir.Name)
             )
+        if isinstance(statement, ir.Assign) and isinstance(statement.targets[0], ir.Name):
+            _learn_order(statement.targets[0].id, statement.value, orders, drawn)
     for cut in cuts:
-        if at >= 0 and _other_branch(body, at, cut.at):
-            continue
         index = cut.index.elements[0] if isinstance(cut.index, ir.Display) and cut.index.elements else cut.index
-        if isinstance(index, ir.Slice) and isinstance(index.lower, ir.Name) and index.lower.id in starts:
-            return True
-        if isinstance(index, ir.Name) and index.id in drawn:
-            return True
-    return False
+        ranged = isinstance(index, ir.Slice) and isinstance(index.lower, ir.Name) and index.lower.id in starts
+        if isinstance(cut.value, ir.Name) and (ranged or (isinstance(index, ir.Name) and index.id in drawn)):
+            yield cut.value.id, cut.at
+
+
+def _learn_order(name: str, value: ir.Expr, orders: set[str], drawn: set[str]) -> None:
+    """A name is given an order of all rows, or the rows of one batch."""
+    if not isinstance(value, ir.Call | ir.Subscript):
+        return
+    parts = tuple(walk_expression(value))
+    calls = {dotted(part.func).rsplit(".", 1)[-1] for part in parts if isinstance(part, ir.Call)}
+    ordered = bool(calls & _SHUFFLES) or any(isinstance(part, ir.Name) and part.id in orders for part in parts)
+    if calls & _DRAWS or (ordered and isinstance(value, ir.Subscript)):
+        drawn.add(name)
+    elif calls & _SHUFFLES:
+        orders.add(name)
 
 
 __all__ = ["events", "loader_made", "model_called"]
