@@ -64,7 +64,7 @@ class Fix(msgspec.Struct, frozen=True, gc=False):
 
 
 class Suppressed(msgspec.Struct, frozen=True, gc=False):
-    """``by`` is the comment that suppressed the finding ("noqa", "ignore", "ignore-file"); ``reason`` what follows ``--``."""
+    """``by``: the comment that suppressed the finding (noqa, ignore, ignore-file); ``reason``: what follows ``--``."""
 
     by: str
     reason: str | None

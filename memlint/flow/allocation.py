@@ -19,17 +19,47 @@ if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
 _SHAPED = frozenset({"zeros", "ones", "empty", "rand", "randn"})
-_CONSTANT = frozenset({
-    "zeros", "ones", "full", "arange", "eye", "linspace", "logspace", "hann_window", "hamming_window",
-})
+_CONSTANT = frozenset(
+    {
+        "zeros",
+        "ones",
+        "full",
+        "arange",
+        "eye",
+        "linspace",
+        "logspace",
+        "hann_window",
+        "hamming_window",
+    }
+)
 _FACTORIES = _SHAPED | _CONSTANT | {"randint", "randperm"}
 _FLOATING = _SHAPED | {"linspace", "logspace", "eye", "hann_window", "hamming_window", "normal"}
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"})
 #: methods between a factory and the move that change neither place nor contents for good
-_BETWEEN = frozenset({
-    "float", "double", "half", "long", "int", "bool", "type", "unsqueeze", "view", "reshape", "expand", "fill_",
-    "zero_", "normal_", "uniform_", "requires_grad_", "repeat", "t", "transpose", "flatten",
-})
+_BETWEEN = frozenset(
+    {
+        "float",
+        "double",
+        "half",
+        "long",
+        "int",
+        "bool",
+        "type",
+        "unsqueeze",
+        "view",
+        "reshape",
+        "expand",
+        "fill_",
+        "zero_",
+        "normal_",
+        "uniform_",
+        "requires_grad_",
+        "repeat",
+        "t",
+        "transpose",
+        "flatten",
+    }
+)
 _BYTES = {
     "float64": 8,
     "double": 8,

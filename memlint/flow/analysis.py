@@ -61,7 +61,11 @@ class Analysis:
     """What the analysis found in the linted files, and where."""
 
     def __init__(
-        self, program: Program, events: Mapping[str, tuple[Event, ...]], failures: Sequence[tuple[str, SyntaxProblem]], remarks: Sequence[str]
+        self,
+        program: Program,
+        events: Mapping[str, tuple[Event, ...]],
+        failures: Sequence[tuple[str, SyntaxProblem]],
+        remarks: Sequence[str],
     ) -> None:
         self.events = events
         self.failures = failures
@@ -183,7 +187,11 @@ class Analyser:
             return V(kinds, syms=place, refs=frozenset((Ref("instance", function.module.key, function.cls.qual),)))
         if hook is not None and hook.batch == position and hook.batch:
             return batch_tree(ACCELERATOR).but(syms=place)
-        known = annotation_value(self, function.module, param.annotation, function.around) if param.annotation is not None else None
+        known = (
+            annotation_value(self, function.module, param.annotation, function.around)
+            if param.annotation is not None
+            else None
+        )
         if known is None:
             known = self.facts.parameter(function, param.name)
         if param.kind in ("star", "double-star"):
@@ -250,7 +258,9 @@ class Analyser:
             place = (frame.module.key, unit, node.at)
             if place not in self._lambdas:
                 qual = f"{frame.function.qual}.<lambda {unit}:{node.at}>"
-                self._lambdas[place] = Function(frame.module, unit, node, qual, None, frame.function if frame.function.node is not None else None)
+                self._lambdas[place] = Function(
+                    frame.module, unit, node, qual, None, frame.function if frame.function.node is not None else None
+                )
             return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, self._lambdas[place].qual),)))
         frame.module.build(unit)
         function = frame.module.by_place.get((unit, node.at))
@@ -304,7 +314,9 @@ class Analyser:
         if key in self._constants:
             return self._constants[key]
         self._constants[key] = UNKNOWN_VALUE
-        frame = Frame(self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>"))
+        frame = Frame(
+            self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
+        )
         from memlint.flow.evaluate import evaluate
 
         value = outside(evaluate(frame, State(OFF), expr), frame)
@@ -413,5 +425,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
         problem = analyser.program.module(key).problem
         if problem is not None:
             failures.append((key, problem))
-    ordered = {key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()}
+    ordered = {
+        key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
+    }
     return Analysis(analyser.program, ordered, failures, sorted(set(analyser.remarks)))

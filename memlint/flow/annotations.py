@@ -32,7 +32,9 @@ _WRAPPERS = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})
 _CONTAINERS = frozenset({"list", "List", "dict", "Dict", "set", "Set", "deque", "Deque", "defaultdict", "DefaultDict"})
 
 
-def annotation_value(analyser: Analyser, module: Module, annotation: ir.Expr, around: Function | None = None) -> V | None:
+def annotation_value(
+    analyser: Analyser, module: Module, annotation: ir.Expr, around: Function | None = None
+) -> V | None:
     """What a value with this annotation is; None where the annotation says nothing that matters here."""
     if isinstance(annotation, ir.Const):
         if annotation.kind == "None":
@@ -41,7 +43,10 @@ def annotation_value(analyser: Analyser, module: Module, annotation: ir.Expr, ar
             return _named(analyser, module, _parsed(annotation.value), around)
         return None
     if isinstance(annotation, ir.Binary) and annotation.op == "|":
-        return _either(annotation_value(analyser, module, annotation.left, around), annotation_value(analyser, module, annotation.right, around))
+        return _either(
+            annotation_value(analyser, module, annotation.left, around),
+            annotation_value(analyser, module, annotation.right, around),
+        )
     if isinstance(annotation, ir.Subscript):
         name = dotted(annotation.value).rsplit(".", 1)[-1]
         if name in _WRAPPERS:

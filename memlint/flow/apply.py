@@ -48,7 +48,9 @@ MAX_RUNS, MAX_RUN_DEPTH = 4, 3
 class Application:
     """One instantiation of a callee's summary in a caller's state."""
 
-    def __init__(self, frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None) -> None:
+    def __init__(
+        self, frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None
+    ) -> None:
         self.frame = frame
         self.state = state
         self.before = frame.fork(state)
@@ -125,7 +127,9 @@ class Application:
             module, variable = root[2:].rsplit(":", 1)
             from memlint.flow.scope import _symbolic
 
-            fact = self.frame.analyser.global_value("value", (self.frame.analyser.program.module(module), variable), frame=self.frame)
+            fact = self.frame.analyser.global_value(
+                "value", (self.frame.analyser.program.module(module), variable), frame=self.frame
+            )
             return _symbolic(fact, path)
         return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
 
@@ -152,8 +156,15 @@ class Application:
                 pass
             refs = value.refs
             rest = V(
-                kinds or (UNKNOWN if own else 0), src, bare=value.bare, objs=objs, refs=refs, store=self._made_here(value),
-                device=self._placed(value), size=value.size, const=value.const,
+                kinds or (UNKNOWN if own else 0),
+                src,
+                bare=value.bare,
+                objs=objs,
+                refs=refs,
+                store=self._made_here(value),
+                device=self._placed(value),
+                size=value.size,
+                const=value.const,
             )
             result = join(result, rest) if rest.kinds else result
         return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
@@ -165,7 +176,11 @@ class Application:
         if self._device is None:
             from memlint.flow.placement import device_of
 
-            self._device = device_of(self.frame, self.before, [given for given in self.bound.values() if given.kinds & (TENSORS | MODULE | CONTAINER)])
+            self._device = device_of(
+                self.frame,
+                self.before,
+                [given for given in self.bound.values() if given.kinds & (TENSORS | MODULE | CONTAINER)],
+            )
         return self._device if self._device == ACCELERATOR else ANYWHERE
 
     def _made_here(self, value: V) -> Sources:
@@ -199,9 +214,13 @@ class Application:
             self.state.heap[new] = Obj("list", NOTHING, {}, self.frame.loop_ids)
         else:
             self.state.heap[new] = Obj(
-                obj.kind, self.value(obj.elem, depth - 1) if obj.elem.kinds else NOTHING,
+                obj.kind,
+                self.value(obj.elem, depth - 1) if obj.elem.kinds else NOTHING,
                 {name: self.value(item, depth - 1) for name, item in obj.fields.items()},
-                self.frame.loop_ids, obj.bounded, obj.cls, obj.text,
+                self.frame.loop_ids,
+                obj.bounded,
+                obj.cls,
+                obj.text,
             )
         self.state.fresh |= {new}
         return new
@@ -261,10 +280,21 @@ class Application:
         ambient = (definite or own).ambient and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
         via = ((self.callee.site(shown.at), shown.what), *shown.via)
         self.frame.graphs.record(
-            key, Node(
-                self.at, text(self.expr.func) if self.expr is not None else shown.what, definite is not None,
-                unknown is not None and definite is None, ambient, parents, None, via[:4], model, own.guess, own.leaf, loops=self.frame.loop_ids,
-            )
+            key,
+            Node(
+                self.at,
+                text(self.expr.func) if self.expr is not None else shown.what,
+                definite is not None,
+                unknown is not None and definite is None,
+                ambient,
+                parents,
+                None,
+                via[:4],
+                model,
+                own.guess,
+                own.leaf,
+                loops=self.frame.loop_ids,
+            ),
         )
         one = frozenset((key,))
         self.state.freed_must -= one
@@ -304,7 +334,9 @@ class Application:
         for reached, _, _ in self.callee.backwards:
             here = {mark for item in reached if isinstance(item, Path) for mark in self.graph_of(item)}
             if here:
-                self.frame.backwards.append((self.frame.graphs.closure(here), self.frame.loop_ids, self.frame.site(self.at)))
+                self.frame.backwards.append(
+                    (self.frame.graphs.closure(here), self.frame.loop_ids, self.frame.site(self.at))
+                )
         for item in self.callee.escaped:
             if isinstance(item, Path):
                 self.frame.escaped |= self.frame.graphs.closure(self.graph_of(item))
@@ -326,7 +358,12 @@ class Application:
                     self.state.modes[(tag, made) if tag else made] = self.exit.modes[inside]
         for entry in self.callee.extra.get("owned", ()):
             self.frame.extra.setdefault("owned", []).append(self._owned(entry))
-        given = {outer for key in self.callee.extra.get("given", ()) if isinstance(key, Path) for outer in self._named_here(key)}
+        given = {
+            outer
+            for key in self.callee.extra.get("given", ())
+            if isinstance(key, Path)
+            for outer in self._named_here(key)
+        }
         if given:
             self.frame.extra.setdefault("given", set()).update(given)
         if self.callee.extra.get("gradients"):
@@ -456,7 +493,12 @@ class Application:
     def runs(self) -> None:
         """Models that run in the callee under the caller's grad mode, where the callee does not set their mode."""
         function = self.callee.function
-        if self.state.grad == OFF or self.expr is None or function.name in ("forward", "__call__") or function.is_generator:
+        if (
+            self.state.grad == OFF
+            or self.expr is None
+            or function.name in ("forward", "__call__")
+            or function.is_generator
+        ):
             return
         count = 0
         for run in list(self.callee.runs.values()):
@@ -472,10 +514,20 @@ class Application:
             mode, key = mode_of(self.state, module, None)
             tip = next(iter(nodes))
             self.frame.runs[self.key, run.key] = ModelRun(
-                (self.key, run.key), self.frame.site(self.at), run.text, module, self.frame.loop_ids,
-                self.state.grad, mode, V(UNKNOWN, nodes), tip,
+                (self.key, run.key),
+                self.frame.site(self.at),
+                run.text,
+                module,
+                self.frame.loop_ids,
+                self.state.grad,
+                mode,
+                V(UNKNOWN, nodes),
+                tip,
                 (Step(run.site, f"where `{run.text}` runs the model"), *run.trace),
-                loop=self.frame.innermost(()), depth=run.depth + 1, mode_key=key, origin=(self.callee, run),
+                loop=self.frame.innermost(()),
+                depth=run.depth + 1,
+                mode_key=key,
+                origin=(self.callee, run),
             )
 
     def _seen(self, path: Path) -> V:
@@ -502,19 +554,57 @@ class Application:
         assert isinstance(place, Path)
         reached = self.callee.graphs.closure((store.incoming or store.value).src)
         passed = not self._made_inside(store, reached)
-        incoming = self.value((store.incoming or store.value).but(objs=EMPTY, syms=(store.incoming or store.value).syms - {place, place.then("[]")}))
+        incoming = self.value(
+            (store.incoming or store.value).but(
+                objs=EMPTY, syms=(store.incoming or store.value).syms - {place, place.then("[]")}
+            )
+        )
         if not incoming.kinds:
             return
-        trace = (Step(store.site, f"{store.place_text} keeps {store.text}" if store.kind == "retain" else f"{store.place_text} is built from its previous value and {store.text}"), *store.trace)
+        trace = (
+            Step(
+                store.site,
+                f"{store.place_text} keeps {store.text}"
+                if store.kind == "retain"
+                else f"{store.place_text} is built from its previous value and {store.text}",
+            ),
+            *store.trace,
+        )
         tag = (*self.key, store.key)
         for where, kind, shown in self._places(place, store):
             if store.kind == "retain":
-                made = note_store(self.frame, self.state, "retain", store.how, where, kind, shown, incoming, self.at, self._argument(store), trace=trace, tag=tag)
+                made = note_store(
+                    self.frame,
+                    self.state,
+                    "retain",
+                    store.how,
+                    where,
+                    kind,
+                    shown,
+                    incoming,
+                    self.at,
+                    self._argument(store),
+                    trace=trace,
+                    tag=tag,
+                )
             else:
                 marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
                 if isinstance(where, Path):
                     marks |= {where}
-                made = note_carry(self.frame, self.state, store.how, where, kind, shown, incoming.but(src=incoming.src | marks), incoming, self.at, self._argument(store), trace=trace, tag=tag)
+                made = note_carry(
+                    self.frame,
+                    self.state,
+                    store.how,
+                    where,
+                    kind,
+                    shown,
+                    incoming.but(src=incoming.src | marks),
+                    incoming,
+                    self.at,
+                    self._argument(store),
+                    trace=trace,
+                    tag=tag,
+                )
             if made is None:
                 continue
             made.lifted = store.lifted + 1
@@ -522,7 +612,17 @@ class Application:
             made.cleared = made.cleared or store.cleared
             made.origin = "argument" if passed else "callee"
             if not passed:
-                made.site, made.trace, made.text = store.site, (Step(self.frame.site(self.at), f"{text(self.expr.func) if self.expr else 'the call'} runs in each iteration"), *store.trace), store.text
+                made.site, made.trace, made.text = (
+                    store.site,
+                    (
+                        Step(
+                            self.frame.site(self.at),
+                            f"{text(self.expr.func) if self.expr else 'the call'} runs in each iteration",
+                        ),
+                        *store.trace,
+                    ),
+                    store.text,
+                )
 
     def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
         """Whether the graph that is kept is the callee's own work: the finding then belongs at its store."""
@@ -530,14 +630,20 @@ class Application:
         sources = frozenset(item for item in (store.incoming or store.value).src if item != place)
         if self.callee.graphs.attached(sources, lambda path: None)[0] == "yes":
             return True
-        return takes_activations(self.frame.analyser, self.callee) and any(isinstance(item, Path) and item != place for item in reached)
+        return takes_activations(self.frame.analyser, self.callee) and any(
+            isinstance(item, Path) and item != place for item in reached
+        )
 
     def _argument(self, store: Store) -> str:
         """The argument that carries the graph in, as the user wrote it."""
         if self.expr is None:
             return store.text
         reached = self.callee.graphs.closure((store.incoming or store.value).src)
-        roots = {item.root[2:] for item in reached if isinstance(item, Path) and item.root.startswith("p:") and item != store.place}
+        roots = {
+            item.root[2:]
+            for item in reached
+            if isinstance(item, Path) and item.root.startswith("p:") and item != store.place
+        }
         params = [param.name for param in self.callee.function.params]
         offset = 1 if self.callee.function.takes_self and isinstance(self.expr.func, ir.Attr) else 0
         for position, name in enumerate(params[offset:]):
@@ -546,16 +652,26 @@ class Application:
         for word in self.expr.keywords:
             if word.name in roots or (word.name and params and len(roots) == 1 and next(iter(roots)) not in params):
                 return text(word.value)
-        return text(self.expr.keywords[0].value) if len(self.expr.keywords) == 1 and not self.expr.args[offset:] else text(self.expr)
+        return (
+            text(self.expr.keywords[0].value)
+            if len(self.expr.keywords) == 1 and not self.expr.args[offset:]
+            else text(self.expr)
+        )
 
     def _places(self, place: Path, store: Store) -> list[tuple[Source, str, str]]:
         """The callee's place in our terms: (identity, kind, text)."""
         found: list[tuple[Source, str, str]] = []
         if store.kind == "retain":
             target = self.resolve(place)
-            keys = [(key, "local") for key in target.objs if key in self.state.heap and not self.state.heap[key].bounded]
+            keys = [
+                (key, "local") for key in target.objs if key in self.state.heap and not self.state.heap[key].bounded
+            ]
             found += [(key, kind, self._shown(place, store)) for key, kind in keys]
-            found += [(path, _kind(path), path.text) for path in sorted(target.syms) if not any(ref.kind == "bounded" for ref in target.refs)]
+            found += [
+                (path, _kind(path), path.text)
+                for path in sorted(target.syms)
+                if not any(ref.kind == "bounded" for ref in target.refs)
+            ]
             if not found and place.steps and place.steps[-1].startswith("["):
                 # a member that the callee makes on demand (setdefault): what grows is the container around it
                 return self._places(Path(place.root, place.steps[:-1]), store)

@@ -17,13 +17,43 @@ if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
 #: methods and functions whose result has the rows of what they are given
-_SAME_ROWS = frozenset({
-    "to", "cuda", "cpu", "float", "double", "half", "long", "unsqueeze", "view", "reshape", "permute", "transpose",
-    "contiguous", "type", "clone", "detach", "squeeze", "flatten", "numpy", "astype",
-})
-_WRAPS = frozenset({
-    "Variable", "Tensor", "FloatTensor", "tensor", "as_tensor", "from_numpy", "array", "asarray", "stack",
-})
+_SAME_ROWS = frozenset(
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "double",
+        "half",
+        "long",
+        "unsqueeze",
+        "view",
+        "reshape",
+        "permute",
+        "transpose",
+        "contiguous",
+        "type",
+        "clone",
+        "detach",
+        "squeeze",
+        "flatten",
+        "numpy",
+        "astype",
+    }
+)
+_WRAPS = frozenset(
+    {
+        "Variable",
+        "Tensor",
+        "FloatTensor",
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "array",
+        "asarray",
+        "stack",
+    }
+)
 #: attributes of torchvision's data sets that hold all samples
 _ALL_SAMPLES = frozenset({"data", "train_data", "test_data", "tensors", "x", "X", "features", "images"})
 #: an order of all rows (a part of it is a batch), and a draw of some

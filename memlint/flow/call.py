@@ -75,7 +75,9 @@ def arguments(frame: Frame, state: State, expr: ir.Call) -> tuple[Args, Words]:
     for arg in expr.args:
         value = evaluate(frame, state, arg)
         args.append(value)
-    words = {word.name or f"**{number}": evaluate(frame, state, word.value) for number, word in enumerate(expr.keywords)}
+    words = {
+        word.name or f"**{number}": evaluate(frame, state, word.value) for number, word in enumerate(expr.keywords)
+    }
     return args, words
 
 
@@ -161,7 +163,14 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
     symbol = next(iter(sorted(callee.syms)), None)
     guess = is_loss(expr.func) and not (isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr)
     src = frame.record(
-        state, expr.at, expr.at, text(expr), parents, unknown=not guess, callee=symbol, guess=guess,
+        state,
+        expr.at,
+        expr.at,
+        text(expr),
+        parents,
+        unknown=not guess,
+        callee=symbol,
+        guess=guess,
     )
     if guess and src:
         return V(TENSOR, src, size=SCALAR)
@@ -182,7 +191,11 @@ def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:
 def is_loss(func: ir.Expr) -> bool:
     """Whether a callee that cannot be resolved is called as losses are: its result has its arguments' graph."""
     name = dotted(func).rsplit(".", 1)[-1].lower()
-    return "criterion" in name or name in ("loss", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct") or name.endswith(("_loss", "loss_fn"))
+    return (
+        "criterion" in name
+        or name in ("loss", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct")
+        or name.endswith(("_loss", "loss_fn"))
+    )
 
 
 def leave(frame: Frame, value: V, inner: V) -> None:
@@ -197,7 +210,11 @@ def leave(frame: Frame, value: V, inner: V) -> None:
 
 def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """``receiver.name(…)``"""
-    if name in ("parameters", "named_parameters") and receiver.kinds & UNKNOWN and not receiver.kinds & (TENSORS | CONTAINER):
+    if (
+        name in ("parameters", "named_parameters")
+        and receiver.kinds & UNKNOWN
+        and not receiver.kinds & (TENSORS | CONTAINER)
+    ):
         receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
     resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:
@@ -215,13 +232,29 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         set_mode(state, expr.func, receiver, name, args, words)
         if name == "eval" and not args and not words and not receiver.kinds & (TENSORS | CONTAINER | LOADER):
             return receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
-    if name in ("prepare", "setup_dataloaders") and args and receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds):
-        ready = [value.but(device=ACCELERATOR) if value.kinds & (MODULE | LOADER | UNKNOWN) else value for value in args]
-        return ready[0] if len(ready) == 1 else make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
-    if name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module") and args and not receiver.kinds & (TENSORS | MODULE):
+    if (
+        name in ("prepare", "setup_dataloaders")
+        and args
+        and receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds)
+    ):
+        ready = [
+            value.but(device=ACCELERATOR) if value.kinds & (MODULE | LOADER | UNKNOWN) else value for value in args
+        ]
+        return (
+            ready[0]
+            if len(ready) == 1
+            else make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
+        )
+    if (
+        name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module")
+        and args
+        and not receiver.kinds & (TENSORS | MODULE)
+    ):
         return args[0]
     found = NOTHING
-    if receiver.kinds & CONTAINER or (receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)):
+    if receiver.kinds & CONTAINER or (
+        receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)
+    ):
         found = join(found, containers.call(frame, state, expr, receiver, name, args, words))
     if receiver.kinds & TENSORS:
         found = join(found, tensors.call(frame, state, expr, receiver, name, args, words))
@@ -236,7 +269,9 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     return found if found.kinds else unknown_call(frame, state, expr, receiver, args, words)
 
 
-def _resolved_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V | None:
+def _resolved_method(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+) -> V | None:
     """Call the project methods, attributes and external functions that the receiver is known to have."""
     func = expr.func
     assert isinstance(func, ir.Attr)
@@ -244,17 +279,27 @@ def _resolved_method(frame: Frame, state: State, expr: ir.Call, receiver: V, nam
         return None
     if receiver.kinds & (TENSORS | OPTIMIZER):
         return None
-    if receiver.kinds & MODULE and name in ("eval", "train", "to", "cuda", "cpu", "parameters", "state_dict") and not _own_method(frame, receiver, name):
+    if (
+        receiver.kinds & MODULE
+        and name in ("eval", "train", "to", "cuda", "cpu", "parameters", "state_dict")
+        and not _own_method(frame, receiver, name)
+    ):
         return None
     for ref in receiver.refs:
         if ref.kind == "extinstance":
             return external.call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
     member = read_attribute(frame, state, receiver, name, func)
-    callable_refs = {ref for ref in member.refs if ref.kind in ("func", "class", "ext", "partial", "instance", "extinstance")}
+    callable_refs = {
+        ref for ref in member.refs if ref.kind in ("func", "class", "ext", "partial", "instance", "extinstance")
+    }
     if not callable_refs and not member.kinds & MODULE:
         if any(ref.kind in ("module", "package") for ref in receiver.refs) and member.kinds:
             return call_value(frame, state, member, args, words, expr)
-        if member.syms and any(ref.kind == "instance" for ref in receiver.refs) and not receiver.kinds & (MODULE | CONTAINER):
+        if (
+            member.syms
+            and any(ref.kind == "instance" for ref in receiver.refs)
+            and not receiver.kinds & (MODULE | CONTAINER)
+        ):
             return unknown_call(frame, state, expr, member, args, words)
         return None
     if receiver.kinds & MODULE:
@@ -272,7 +317,9 @@ def _own_method(frame: Frame, receiver: V, name: str) -> bool:
     return False
 
 
-def _module_call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words) -> V:
+def _module_call(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words
+) -> V:
     """A resolved method of a module: what it computes is a model's output."""
     before = len(frame.graphs.nodes)
     result = call_value(frame, state, member, args, words, expr)
@@ -312,7 +359,12 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
         flag = next(iter([*args, *words.values()]), None)
         const = name == "unfreeze" if flag is None or name != "requires_grad_" else flag.const
         frozen = not const if isinstance(const, bool) else None
-        freeze(state, receiver, expr.func.value, name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False))
+        freeze(
+            state,
+            receiver,
+            expr.func.value,
+            name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False),
+        )
         return receiver
     if name == "generate" and not any(method.cls is not None for method in frame.analyser.methods_named(name)):
         # the libraries' generate() is decorated with no_grad
@@ -322,7 +374,23 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
     if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
     if name in ("parameters", "named_parameters"):
-        return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", V(TREE, frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True) if state.grad != OFF else EMPTY, size=4, store=marks_of_parameters(receiver, expr.func.value if isinstance(expr.func, ir.Attr) else None))).objs)
+        return V(
+            CONTAINER | UNKNOWN,
+            objs=make(
+                frame,
+                state,
+                expr.at,
+                "list",
+                V(
+                    TREE,
+                    frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
+                    if state.grad != OFF
+                    else EMPTY,
+                    size=4,
+                    store=marks_of_parameters(receiver, expr.func.value if isinstance(expr.func, ir.Attr) else None),
+                ),
+            ).objs,
+        )
     if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
         return V(MODULE)
     if name in ("state_dict", "buffers", "named_buffers"):
@@ -332,18 +400,66 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
     return run_module(frame, state, expr, receiver, args, words, method=name)
 
 
-_BOOKKEEPING = ("create_", "prepare_", "freeze_", "unfreeze_", "get_", "set_", "is_", "has_", "num_", "load_", "save_", "log_", "print_", "update_", "add_", "reset_", "register_", "init_", "make_", "build_", "count_", "latest_", "clear_", "enable_", "disable_", "remove_")
-_COMPUTED = ("feature", "features", "logits", "loss", "embedding", "embeddings", "score", "scores", "output", "outputs", "prediction", "action", "value")
+_BOOKKEEPING = (
+    "create_",
+    "prepare_",
+    "freeze_",
+    "unfreeze_",
+    "get_",
+    "set_",
+    "is_",
+    "has_",
+    "num_",
+    "load_",
+    "save_",
+    "log_",
+    "print_",
+    "update_",
+    "add_",
+    "reset_",
+    "register_",
+    "init_",
+    "make_",
+    "build_",
+    "count_",
+    "latest_",
+    "clear_",
+    "enable_",
+    "disable_",
+    "remove_",
+)
+_COMPUTED = (
+    "feature",
+    "features",
+    "logits",
+    "loss",
+    "embedding",
+    "embeddings",
+    "score",
+    "scores",
+    "output",
+    "outputs",
+    "prediction",
+    "action",
+    "value",
+)
 
 
 def _computes(frame: Frame, name: str) -> bool:
-    """Whether a method of a module of unknown class may run layers: by the project's methods of that name, or by the name."""
+    """Whether a method of a module of unknown class may run layers, by the project's methods of that name or by it."""
     candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
     if summaries:
-        return any(summary.runs or any(node.definite or node.unknown for node in summary.graphs.nodes.values()) for summary in summaries)
+        return any(
+            summary.runs or any(node.definite or node.unknown for node in summary.graphs.nodes.values())
+            for summary in summaries
+        )
     name = name.lstrip("_")
-    return not name.startswith(_BOOKKEEPING) and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty") or name.endswith(_COMPUTED)
+    return (
+        (not name.startswith(_BOOKKEEPING)
+        and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty"))
+        or name.endswith(_COMPUTED)
+    )
 
 
 def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
@@ -371,7 +487,12 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
         if not accepts(method, len(args) + 1, set(words)):
             continue
         inner = state.copy()
-        self_value = V(INSTANCE, EMPTY, syms=receiver.syms, refs=frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else frozenset())
+        self_value = V(
+            INSTANCE,
+            EMPTY,
+            syms=receiver.syms,
+            refs=frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else frozenset(),
+        )
         found = join(found, call_function(frame, inner, method, [self_value, *args], words, expr.at, expr))
         after = join_states(after, inner)
     if after is None:
@@ -401,7 +522,9 @@ def accepts(function: Function, count: int, words: set[str]) -> bool:
 # -------------------------------------------------------------------------------------- models
 
 
-def run_module(frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str = "forward") -> V:
+def run_module(
+    frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str = "forward"
+) -> V:
     """A model runs. Its forward is followed where the class is known; else it gives attached tensors."""
     batches.model_called(frame, expr)
     shown = text(expr.func)
@@ -450,7 +573,9 @@ def _saves(frame: Frame, function: Function) -> bool:
 def module_expression(expr: ir.Call, module: V) -> ir.Expr:
     """The module in ``module(x)``, ``module.forward(x)`` and ``module.method(x)``."""
     func = expr.func
-    return func.value if isinstance(func, ir.Attr) and (func.name in ("forward", "__call__") or not module.syms) else func
+    return (
+        func.value if isinstance(func, ir.Attr) and (func.name in ("forward", "__call__") or not module.syms) else func
+    )
 
 
 def note_run(
@@ -460,13 +585,28 @@ def note_run(
     if state.grad == OFF:
         return
     func = expr.func
-    base = func.value if isinstance(func, ir.Attr) and not module.may_be(NONE) and func.name in ("forward", "__call__") else func
+    base = (
+        func.value
+        if isinstance(func, ir.Attr) and not module.may_be(NONE) and func.name in ("forward", "__call__")
+        else func
+    )
     mode, key = mode_of(state, module, base)
     if mode is None and isinstance(func, ir.Attr):
         mode, key = mode_of(state, V(UNKNOWN), func.value)
     frame.runs[expr.at] = ModelRun(
-        expr.at, frame.site(expr.at), text(func), module, frame.loop_ids, state.grad, mode, value, node,
-        input=args[0] if args else None, resolved=resolved, loop=frame.innermost(()), mode_key=key,
+        expr.at,
+        frame.site(expr.at),
+        text(func),
+        module,
+        frame.loop_ids,
+        state.grad,
+        mode,
+        value,
+        node,
+        input=args[0] if args else None,
+        resolved=resolved,
+        loop=frame.innermost(()),
+        mode_key=key,
     )
 
 
@@ -485,7 +625,16 @@ def call_function(
             return _call_overrides(frame, state, overriding, args, words, at, expr)
     bound = bind(frame, state, function, args, words)
     summary = frame.analyser.summary(function)
-    record = CallRecord(function.key, at, state.grad, bound, NOTHING, frame.loop_ids, any(loop.counts for loop in frame.loops), dict(state.modes))
+    record = CallRecord(
+        function.key,
+        at,
+        state.grad,
+        bound,
+        NOTHING,
+        frame.loop_ids,
+        any(loop.counts for loop in frame.loops),
+        dict(state.modes),
+    )
     record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
     frame.calls[at, function.key] = record
     if summary is None or summary.exit is None:
@@ -564,16 +713,25 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
     if program.is_module(cls):
         if init is not None:
             bound = bind(frame, state, init, [V(INSTANCE), *args], words)
-            frame.calls[expr.at, init.key] = CallRecord(init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops))
+            frame.calls[expr.at, init.key] = CallRecord(
+                init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops)
+            )
         return V(MODULE | INSTANCE, refs=ref, store=frozenset((expr.at,)))
-    order, outside = program.ancestors(cls)
+    _order, outside = program.ancestors(cls)
     if any(name.startswith("torch.autograd.") for name in outside):
         return UNKNOWN_VALUE
     if any("optim." in name for name in outside):
         note_optimizer(frame, state, next(iter(args), words.get("params")))
     if any("Dataset" in name for name in outside) or any("optim" in name.lower() for name in outside):
         return V(OPTIMIZER if any("optim." in name for name in outside) else INSTANCE, refs=ref)
-    base_kind = next((kind for base, kind in (("list", "list"), ("dict", "dict"), ("OrderedDict", "dict"), ("deque", "deque")) if any(name.rsplit(".", 1)[-1] == base for name in outside)), "")
+    base_kind = next(
+        (
+            kind
+            for base, kind in (("list", "list"), ("dict", "dict"), ("OrderedDict", "dict"), ("deque", "deque"))
+            if any(name.rsplit(".", 1)[-1] == base for name in outside)
+        ),
+        "",
+    )
     key = expr.at
     state.heap[key] = Obj("instance", NOTHING, {}, frame.loop_ids, cls=cls, text=cls.qual)
     state.fresh |= {key}
@@ -582,7 +740,7 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
         call_function(frame, state, init, [value, *args], words, expr.at, expr)
     elif cls.is_dataclass or any(name.endswith("NamedTuple") for name in outside):
         names = list(cls.annotations)
-        fields = {name: given for name, given in zip(names, args, strict=False)}
+        fields = dict(zip(names, args, strict=False))
         fields.update({name: given for name, given in words.items() if name in names})
         for name, default in cls.attributes.items():
             if name not in fields:
@@ -593,5 +751,14 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
 
 
 __all__: list[str] = [
-    "Any", "Node", "call_function", "call_method", "call_value", "construct", "elements_of", "evaluate_call", "tensor_op", "unknown_call",
+    "Any",
+    "Node",
+    "call_function",
+    "call_method",
+    "call_value",
+    "construct",
+    "elements_of",
+    "evaluate_call",
+    "tensor_op",
+    "unknown_call",
 ]

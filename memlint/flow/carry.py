@@ -64,7 +64,18 @@ def augmented(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: 
     if found is None or not own_sources(frame, found[0]) & frame.graphs.closure(value.src | old.src):
         return
     how = "add" if statement.op in ("+", "-") else "update"
-    _note(frame, state, found, how, value, new, statement.at, text(statement.target), text(statement.value), _index(statement.target))
+    _note(
+        frame,
+        state,
+        found,
+        how,
+        value,
+        new,
+        statement.at,
+        text(statement.target),
+        text(statement.value),
+        _index(statement.target),
+    )
 
 
 def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
@@ -103,13 +114,19 @@ def _rebuilt(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     if isinstance(expr, ir.Binary) and expr.op == "+" and isinstance(expr.left, ir.Name) and expr.left.id == target.id:
         added = list(expr.right.elements) if isinstance(expr.right, ir.Display) else []
     elif isinstance(expr, ir.Display):
-        olds = [item for item in expr.elements if isinstance(item, ir.Starred) and isinstance(item.value, ir.Name) and item.value.id == target.id]
+        olds = [
+            item
+            for item in expr.elements
+            if isinstance(item, ir.Starred) and isinstance(item.value, ir.Name) and item.value.id == target.id
+        ]
         added = [item for item in expr.elements if item not in olds] if olds else []
     for item in added:
         from memlint.flow.evaluate import evaluate
 
         inner = deep(frame, state, evaluate(frame, state, item))
-        made = note_store(frame, state, "retain", "append", ("var", target.id), "local", target.id, inner, statement.at, text(item))
+        made = note_store(
+            frame, state, "retain", "append", ("var", target.id), "local", target.id, inner, statement.at, text(item)
+        )
         if made is not None:
             made.objs = value.objs
     return bool(added)
@@ -120,23 +137,45 @@ def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript)
     if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF or isinstance(target.index, ir.Const):
         return
     for path in sorted(base.syms):
-        known = base.may_be(TENSORS) or (frame.function.cls is not None and len(path.steps) == 1 and frame.analyser.is_buffer(frame.function.cls, path.steps[0][1:]))
+        known = base.may_be(TENSORS) or (
+            frame.function.cls is not None
+            and len(path.steps) == 1
+            and frame.analyser.is_buffer(frame.function.cls, path.steps[0][1:])
+        )
         if known and path.steps:
             state.sym[path] = V(TENSORS & ~TREE, value.src | {path}, bare=True, size=base.size, device=base.device)
-            note_carry(frame, state, "update", path, "buffer", text(target.value), state.sym[path], value, frame_at(frame), text(target.value))
+            note_carry(
+                frame,
+                state,
+                "update",
+                path,
+                "buffer",
+                text(target.value),
+                state.sym[path],
+                value,
+                frame_at(frame),
+                text(target.value),
+            )
 
 
 def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
     """How the expression rebuilds the place, and what comes in beside the old value."""
     inner = expr
-    while isinstance(inner, ir.Call) and isinstance(inner.func, ir.Attr) and not inner.args and not isinstance(inner.func.value, ir.Name):
+    while (
+        isinstance(inner, ir.Call)
+        and isinstance(inner.func, ir.Attr)
+        and not inner.args
+        and not isinstance(inner.func.value, ir.Name)
+    ):
         inner = inner.func.value
     if isinstance(inner, ir.Binary) and inner.op in ("+", "-"):
         for position, side in enumerate((inner.left, inner.right)):
             if isinstance(side, ir.Name | ir.Attr | ir.Subscript) and text(side, 200) == shown:
                 pair = frame.operands.get(inner.at)
                 return "add", value if pair is None else pair[1 - position]
-        if any(isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)):
+        if any(
+            isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)
+        ):
             return "average", value
         if _leftmost(inner, shown):
             return "add", value
@@ -165,7 +204,15 @@ def _leftmost(expr: ir.Binary, shown: str) -> bool:
 
 
 def _note(
-    frame: Frame, state: State, found: tuple[Source, str], how: str, value: V, incoming: V, at: int, place: str, shown: str,
+    frame: Frame,
+    state: State,
+    found: tuple[Source, str],
+    how: str,
+    value: V,
+    incoming: V,
+    at: int,
+    place: str,
+    shown: str,
     index: str,
 ) -> None:
     note_carry(frame, state, how, found[0], found[1], place, value, incoming, at, shown, index=index)

@@ -38,7 +38,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         store_value(frame, state, receiver, "add", args[0], expr.at, text(expr.args[0]), place)
         return NONE_VALUE
     if name in _SPREADERS and args:
-        store_value(frame, state, receiver, name, elements_of(frame, state, args[0]), expr.at, text(expr.args[0]), place)
+        store_value(
+            frame, state, receiver, name, elements_of(frame, state, args[0]), expr.at, text(expr.args[0]), place
+        )
         return NONE_VALUE
     if name == "update" and (args or words):
         for key in receiver.objs:
@@ -85,7 +87,14 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name == "values":
         return make(frame, state, (expr.at, "values"), "list", elements_of(frame, state, receiver))
     if name == "items":
-        pair = make(frame, state, (expr.at, "pair"), "tuple", NOTHING, {"0": DATA_VALUE, "1": elements_of(frame, state, receiver)})
+        pair = make(
+            frame,
+            state,
+            (expr.at, "pair"),
+            "tuple",
+            NOTHING,
+            {"0": DATA_VALUE, "1": elements_of(frame, state, receiver)},
+        )
         return make(frame, state, (expr.at, "items"), "list", pair)
     if name == "keys":
         return make(frame, state, (expr.at, "keys"), "list", DATA_VALUE)

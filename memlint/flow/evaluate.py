@@ -93,9 +93,13 @@ def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
 
 def _apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
     frame.operands[expr.at] = (left, right)
-    if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)):
+    if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (
+        right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
+    ):
         if expr.op == "+":
-            return make(frame, state, expr.at, "list", join(elements_of(frame, state, left), elements_of(frame, state, right)))
+            return make(
+                frame, state, expr.at, "list", join(elements_of(frame, state, left), elements_of(frame, state, right))
+            )
         return left if left.may_be(CONTAINER) else right
     if left.is_only(DATA | NONE) and right.is_only(DATA | NONE):
         return V(DATA, left.src | right.src, size=SCALAR)
@@ -120,7 +124,9 @@ def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
     values = [evaluate(frame, state, expr.left), *(evaluate(frame, state, right) for right in expr.rights)]
     for value in values:
         frame.used |= value.src
-    if any(value.may_be(TENSORS | UNKNOWN) for value in values) and not any(op in ("is", "is not", "in", "not in") for op in expr.ops):
+    if any(value.may_be(TENSORS | UNKNOWN) for value in values) and not any(
+        op in ("is", "is not", "in", "not in") for op in expr.ops
+    ):
         # element-wise: a tensor of booleans, which never carries a graph
         biggest = max(values, key=lambda value: value.size if value.may_be(TENSORS) else -1)
         kinds = TENSOR if any(value.may_be(TENSORS) for value in values) else DATA | TENSOR
@@ -140,7 +146,10 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
     merged = join_states(yes, no)
     assert merged is not None
     state.take(merged)
-    state.env = {**merged.env, **{name: value for name, value in env.items() if name in merged.env and not isinstance(expr.body, ir.Walrus)}}
+    state.env = {
+        **merged.env,
+        **{name: value for name, value in env.items() if name in merged.env and not isinstance(expr.body, ir.Walrus)},
+    }
     if not_a_tensor(expr):
         right = V(right.kinds & ~TENSORS or DATA, size=SCALAR)
     return join(left, right)
@@ -154,7 +163,9 @@ def not_a_tensor(expr: ir.IfExp) -> bool:
     name = text(test.func)
     if name == "isinstance" and len(test.args) == 2:
         return text(test.args[1]).endswith("Tensor")
-    return name.endswith("is_tensor") or (name == "hasattr" and isinstance(test.args[1], ir.Const) and test.args[1].value in ("item", "detach"))
+    return name.endswith("is_tensor") or (
+        name == "hasattr" and isinstance(test.args[1], ir.Const) and test.args[1].value in ("item", "detach")
+    )
 
 
 def _display(frame: Frame, state: State, expr: ir.Display) -> V:
@@ -167,7 +178,13 @@ def _display(frame: Frame, state: State, expr: ir.Display) -> V:
     starred = any(isinstance(item, ir.Starred) for item in expr.elements)
     if expr.kind == "tuple" and not starred:
         if all(value.is_only(DATA | NONE) for value in values):
-            return V(DATA | CONTAINER, size=SCALAR, objs=make(frame, state, expr.at, "tuple", join_all(values), {str(i): v for i, v in enumerate(values)}).objs)
+            return V(
+                DATA | CONTAINER,
+                size=SCALAR,
+                objs=make(
+                    frame, state, expr.at, "tuple", join_all(values), {str(i): v for i, v in enumerate(values)}
+                ).objs,
+            )
         return make(frame, state, expr.at, "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})
     if expr.kind == "list" and not starred and 0 < len(values) <= 8:
         return make(frame, state, expr.at, "list", NOTHING, {str(i): value for i, value in enumerate(values)})
@@ -196,7 +213,9 @@ def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
     pushed = 0
     for one in expr.fors:
         source = evaluate(frame, inner, one.iter)
-        loop = loop_of(frame, inner, expr.at, source, one.iter, one.target, f"for {text(one.target, 30)} in {text(one.iter, 40)}")
+        loop = loop_of(
+            frame, inner, expr.at, source, one.iter, one.target, f"for {text(one.target, 30)} in {text(one.iter, 40)}"
+        )
         loop.counts = loop.counts and expr.kind != "generator" and loop.loop.over in ("loader", "range")
         frame.loops.append(loop)
         pushed += 1
@@ -214,7 +233,12 @@ def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
         inner.heap[key] = inner.heap[key].with_elem(value)
     names = {name for name in inner.env if name not in state.env}
     state.heap, state.sym = inner.heap, inner.sym
-    state.freed_may, state.freed_must, state.pending, state.modes = inner.freed_may, inner.freed_must, inner.pending, inner.modes
+    state.freed_may, state.freed_must, state.pending, state.modes = (
+        inner.freed_may,
+        inner.freed_must,
+        inner.pending,
+        inner.modes,
+    )
     for name, found in inner.env.items():
         if name not in names and name in state.env:
             state.env[name] = found if state.env[name] is found else state.env[name]
@@ -229,7 +253,9 @@ def bind_comprehension(frame: Frame, state: State, target: ir.Expr, value: V) ->
     assign(frame, state, target, value, None)
 
 
-def loop_of(frame: Frame, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, described: str) -> LoopFrame:
+def loop_of(
+    frame: Frame, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, described: str
+) -> LoopFrame:
     """The loop over ``source``."""
     from memlint.flow.loops import describe
 

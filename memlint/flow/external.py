@@ -43,14 +43,60 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
-_PASS_THROUGH = frozenset({"tqdm", "trange", "track", "prefetch", "auto_tqdm", "notebook_tqdm", "progress_bar", "tqdm_notebook"})
+_PASS_THROUGH = frozenset(
+    {"tqdm", "trange", "track", "prefetch", "auto_tqdm", "notebook_tqdm", "progress_bar", "tqdm_notebook"}
+)
 #: what runs the module that it is given
-_WRAPPERS = frozenset({
-    "torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.compile", "torch.jit.script", "apex.parallel.DistributedDataParallel",
-    "apex.parallel.convert_syncbn_model", "torch.distributed.fsdp.FullyShardedDataParallel", "intel_extension_for_pytorch.optimize",
-})
-_CONVERT = frozenset({"float", "int", "str", "bool", "len", "print", "repr", "isinstance", "issubclass", "hasattr", "id", "hash", "round", "format", "type", "callable", "open", "input", "ord", "chr", "any", "all", "divmod", "vars", "dir", "exit", "bytes", "range", "complex", "ascii", "bin", "hex"})
+_WRAPPERS = frozenset(
+    {
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DataParallel",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+        "torch.compile",
+        "torch.jit.script",
+        "apex.parallel.DistributedDataParallel",
+        "apex.parallel.convert_syncbn_model",
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "intel_extension_for_pytorch.optimize",
+    }
+)
+_CONVERT = frozenset(
+    {
+        "float",
+        "int",
+        "str",
+        "bool",
+        "len",
+        "print",
+        "repr",
+        "isinstance",
+        "issubclass",
+        "hasattr",
+        "id",
+        "hash",
+        "round",
+        "format",
+        "type",
+        "callable",
+        "open",
+        "input",
+        "ord",
+        "chr",
+        "any",
+        "all",
+        "divmod",
+        "vars",
+        "dir",
+        "exit",
+        "bytes",
+        "range",
+        "complex",
+        "ascii",
+        "bin",
+        "hex",
+    }
+)
 
 
 def call_external(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
@@ -97,16 +143,38 @@ def _builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[s
                     fields.update(state.heap[key].fields)
         return make(frame, state, expr.at, "dict", NOTHING, fields)
     if name == "next" and args:
-        found = element(frame, state, args[0], expr.at)
-        return found
+        return element(frame, state, args[0], expr.at)
     if name == "enumerate" and args:
         if args[0].kinds & LOADER and not args[0].kinds & ~LOADER:
-            pair = make(frame, state, (expr.at, "pair"), "tuple", NOTHING, {"0": DATA_VALUE, "1": element(frame, state, args[0], expr.at)})
-            return V(LOADER | CONTAINER, objs=make(frame, state, expr.at, "list", pair).objs).but(kinds=CONTAINER, refs=frozenset((Ref("over", "", "loader"),)))
-        pair = make(frame, state, (expr.at, "pair"), "tuple", NOTHING, {"0": DATA_VALUE, "1": element(frame, state, args[0], expr.at)})
+            pair = make(
+                frame,
+                state,
+                (expr.at, "pair"),
+                "tuple",
+                NOTHING,
+                {"0": DATA_VALUE, "1": element(frame, state, args[0], expr.at)},
+            )
+            return V(LOADER | CONTAINER, objs=make(frame, state, expr.at, "list", pair).objs).but(
+                kinds=CONTAINER, refs=frozenset((Ref("over", "", "loader"),))
+            )
+        pair = make(
+            frame,
+            state,
+            (expr.at, "pair"),
+            "tuple",
+            NOTHING,
+            {"0": DATA_VALUE, "1": element(frame, state, args[0], expr.at)},
+        )
         return make(frame, state, expr.at, "list", pair).but(refs=_over(args))
     if name == "zip" and args:
-        pair = make(frame, state, (expr.at, "pair"), "tuple", NOTHING, {str(i): element(frame, state, value, expr.at) for i, value in enumerate(args)})
+        pair = make(
+            frame,
+            state,
+            (expr.at, "pair"),
+            "tuple",
+            NOTHING,
+            {str(i): element(frame, state, value, expr.at) for i, value in enumerate(args)},
+        )
         return make(frame, state, expr.at, "list", pair).but(refs=_over(args))
     if name == "sum" and args:
         return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[0]), *args[1:]], text(expr))
@@ -133,40 +201,69 @@ def _builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[s
         return NONE_VALUE
     if name == "super":
         return UNKNOWN_VALUE
-    if name in ("Exception", "ValueError", "RuntimeError", "NotImplementedError", "KeyError", "slice", "object", "globals", "locals"):
+    if name in (
+        "Exception",
+        "ValueError",
+        "RuntimeError",
+        "NotImplementedError",
+        "KeyError",
+        "slice",
+        "object",
+        "globals",
+        "locals",
+    ):
         return DATA_VALUE
     return DATA_VALUE if name[:1].isupper() else UNKNOWN_VALUE
 
 
 def _over(args: list[V]) -> frozenset[Ref]:
-    if any(value.kinds & LOADER or any(ref.kind == "over" and ref.name == "loader" for ref in value.refs) for value in args):
+    if any(
+        value.kinds & LOADER or any(ref.kind == "over" and ref.name == "loader" for ref in value.refs) for value in args
+    ):
         return frozenset((Ref("over", "", "loader"),))
     if any(value.kinds & MODULE or any(ref.kind == "over" for ref in value.refs) for value in args):
         return frozenset((Ref("over", "", "modules"),))
     return EMPTY
 
 
-def _standard(frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V | None:
+def _standard(
+    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V | None:
     """The standard library's containers, iterators and wrappers; None for other names."""
     if name == "collections.deque":
         maxlen = words.get("maxlen") or (args[1] if len(args) > 1 else None)
         bounded = maxlen is not None and not maxlen.is_only(NONE)
-        return make(frame, state, expr.at, "deque", element(frame, state, args[0], expr.at) if args else NOTHING, bounded=bounded).but(
-            refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY
-        )
+        return make(
+            frame,
+            state,
+            expr.at,
+            "deque",
+            element(frame, state, args[0], expr.at) if args else NOTHING,
+            bounded=bounded,
+        ).but(refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY)
     if name in ("collections.defaultdict", "collections.OrderedDict"):
         result = make(frame, state, expr.at, "dict", NOTHING)
         if last == "defaultdict" and args:
             from memlint.flow.call import call_value
 
-            inner = call_value(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ())) if args[0].kinds & CALLABLE else NOTHING
+            inner = (
+                call_value(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
+                if args[0].kinds & CALLABLE
+                else NOTHING
+            )
             for ref in args[0].refs:
                 if ref.kind == "ext" and ref.name in ("builtins.list", "builtins.set", "collections.deque"):
                     inner = make(frame, state, (expr.at, "default"), "list", NOTHING)
             for key in result.objs:
                 state.heap[key] = state.heap[key].with_elem(inner)
         return result
-    if name in ("queue.Queue", "queue.LifoQueue", "queue.SimpleQueue", "multiprocessing.Queue", "torch.multiprocessing.Queue"):
+    if name in (
+        "queue.Queue",
+        "queue.LifoQueue",
+        "queue.SimpleQueue",
+        "multiprocessing.Queue",
+        "torch.multiprocessing.Queue",
+    ):
         bounded = bool(args or "maxsize" in words)
         return make(frame, state, expr.at, "queue", NOTHING, bounded=bounded)
     if name == "functools.partial" and args:
@@ -182,17 +279,37 @@ def _standard(frame: Frame, state: State, name: str, last: str, args: list[V], w
         return made
     if name in _WRAPPERS and (args or "module" in words):
         wrapped = args[0] if args else words["module"]
-        return wrapped.but(kinds=wrapped.kinds & ~UNKNOWN | MODULE, src=EMPTY) if wrapped.kinds & (MODULE | UNKNOWN) else wrapped
-    if name in ("itertools.cycle", "itertools.islice", "copy.copy", "copy.deepcopy", "itertools.takewhile", "more_itertools.peekable"):
+        return (
+            wrapped.but(kinds=wrapped.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+            if wrapped.kinds & (MODULE | UNKNOWN)
+            else wrapped
+        )
+    if name in (
+        "itertools.cycle",
+        "itertools.islice",
+        "copy.copy",
+        "copy.deepcopy",
+        "itertools.takewhile",
+        "more_itertools.peekable",
+    ):
         return args[0] if args else UNKNOWN_VALUE
     if name in ("itertools.chain", "itertools.product", "itertools.zip_longest", "itertools.starmap"):
-        return make(frame, state, expr.at, "list", join_all(element(frame, state, value, expr.at) for value in args)).but(refs=_over(args))
+        return make(
+            frame, state, expr.at, "list", join_all(element(frame, state, value, expr.at) for value in args)
+        ).but(refs=_over(args))
     if name == "itertools.count" or name.startswith("itertools."):
         return DATA_VALUE
     if name in ("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.closing"):
         return args[0] if args and last in ("nullcontext", "closing") else DATA_VALUE
     if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
-        return make(frame, state, expr.at, "dict", NOTHING, {word: value for word, value in words.items() if not word.startswith("**")})
+        return make(
+            frame,
+            state,
+            expr.at,
+            "dict",
+            NOTHING,
+            {word: value for word, value in words.items() if not word.startswith("**")},
+        )
     if name in ("functools.reduce",) and len(args) >= 2:
         return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[1]), *args[2:]], text(expr))
     return None
@@ -201,7 +318,9 @@ def _standard(frame: Frame, state: State, name: str, last: str, args: list[V], w
 # -------------------------------------------------------------------------------------- by the tables
 
 
-def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def _by_row(
+    frame: Frame, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V:
     if row.context:
         grad = grad_of_reference(frame, state, V(CALLABLE, refs=frozenset((Ref("ext", "", name),))), expr)
         if row.context == "argument" and grad is not None and _is_statement(frame, expr):
@@ -224,7 +343,11 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
             inert.volatile(frame, state, expr, words["volatile"])
         if not args:
             return inner[0] if inner else UNKNOWN_VALUE
-        return args[0] if not name.endswith(("split", "chunk", "unbind")) else make(frame, state, expr.at, "tuple", inner[0])
+        return (
+            args[0]
+            if not name.endswith(("split", "chunk", "unbind"))
+            else make(frame, state, expr.at, "tuple", inner[0])
+        )
     if row.graph == "leaf":
         src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
         return V(TENSOR, src, size=MODEL, device=_device_word(words))
@@ -246,13 +369,21 @@ def _by_row(frame: Frame, state: State, name: str, row: knowledge.Row, args: lis
         return V(CALLABLE, refs=frozenset((Ref("extinstance", "", name),)))
     if row.returns in ("module", "plainmodule", "lossmodule"):
         give_away(frame, state, [*args, *words.values()])
-        refs = frozenset((Ref("extinstance", "", name),)) if name.startswith("torch.nn.") or row.returns != "module" else EMPTY
+        refs = (
+            frozenset((Ref("extinstance", "", name),))
+            if name.startswith("torch.nn.") or row.returns != "module"
+            else EMPTY
+        )
         return V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
     if row.graph == "none":
         if row.allocates:
             allocation.made(frame, state, name, expr, args, words)
         size = {"sample": SAMPLE, "scalar": SCALAR}.get(row.size, SOME_SIZE)
-        if name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor") and args and args[0].is_only(DATA):
+        if (
+            name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor")
+            and args
+            and args[0].is_only(DATA)
+        ):
             size = SCALAR
         follows = args and "device" not in words and (name.endswith("_like") or not row.allocates)
         device = args[0].device if follows else _device_word(words)
@@ -266,7 +397,9 @@ def _operation(
     frame: Frame, state: State, row: knowledge.Row, inner: list[V], args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
     if row.returns == "values-indices":
-        over = any(word in words for word in ("dim", "axis", "k", "keepdim")) or (len(args) > 1 and not args[1].may_be(TENSORS))
+        over = any(word in words for word in ("dim", "axis", "k", "keepdim")) or (
+            len(args) > 1 and not args[1].may_be(TENSORS)
+        )
         if over or (row.size == "sample" and dotted(expr.func).endswith(("topk", "sort"))):
             from memlint.flow.tensors import values_and_indices
 
@@ -282,7 +415,11 @@ def _operation(
             size = SAMPLE
     elif row.size == "reduction":
         whole = len(args) == 1 and "dim" not in words and "axis" not in words
-        size = SCALAR if whole else reduced(max((value.size for value in inner if value.kinds & TENSORS), default=SOME_SIZE))
+        size = (
+            SCALAR
+            if whole
+            else reduced(max((value.size for value in inner if value.kinds & TENSORS), default=SOME_SIZE))
+        )
     elif row.size == "sample":
         size = SAMPLE
     result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=size, certain=True)
@@ -313,7 +450,9 @@ def call_instance(
     inner = [deep(frame, state, value) for value in (*args, *words.values())]
     if kind == "lossmodule":
         reduced = frame.analyser.reduction(name)
-        return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR if reduced else SAMPLE, certain=True)
+        return tensor_op(
+            frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR if reduced else SAMPLE, certain=True
+        )
     if kind == "metric":
         return V(TENSOR, size=SCALAR)
     if kind == "plainmodule":
@@ -327,7 +466,11 @@ def call_instance(
     key = (expr.at, "run")
     src = frame.record(state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen)
     device = device_of(frame, state, inner)
-    kinds = TREE if name.rsplit(".", 1)[-1] in ("LSTM", "GRU", "RNN", "LSTMCell") or not name.startswith("torch.nn.") else TENSOR
+    kinds = (
+        TREE
+        if name.rsplit(".", 1)[-1] in ("LSTM", "GRU", "RNN", "LSTMCell") or not name.startswith("torch.nn.")
+        else TENSOR
+    )
     result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)))
     if src and not frozen:
         own = V(MODULE, refs=frozenset((Ref("extinstance", "", name),)), syms=module.syms, store=module.store)
@@ -369,7 +512,9 @@ def _device_word(words: dict[str, V]) -> int:
     device = words.get("device")
     if device is None:
         return CPU
-    return device_named(device.const) if device.const is not None else device.device & (CPU | ACCELERATOR) or ACCELERATOR
+    return (
+        device_named(device.const) if device.const is not None else device.device & (CPU | ACCELERATOR) or ACCELERATOR
+    )
 
 
 def _literal_device(name: str, args: list[V]) -> int:

@@ -97,11 +97,13 @@ class Facts:
         """Names of the attributes whose parameters some optimizer of the project takes."""
         if self._owned is None:
             entries = [entry for frame in self.analyser.frames() for entry in frame.extra.get("owned", ()) if entry]
-            self._owned = frozenset(key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps)
+            self._owned = frozenset(
+                key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps
+            )
         return self._owned
 
     def made_mode(self, cls: Class, steps: tuple[str, ...], tag: str) -> bool | None:
-        """The mode (or, with a tag, frozenness) that ``__init__`` gives ``self`` + steps and no other method changes."""
+        """The mode (with a tag: frozenness) that ``__init__`` gives ``self`` + steps and no other method changes."""
         from memlint.flow.modes import look_up
 
         init = self.analyser.program.method(cls, "__init__")
@@ -126,7 +128,9 @@ class Facts:
 
     # ------------------------------------------------------------------------------------ parameters
 
-    def parameter(self, function: Function, name: str, trail: frozenset[tuple[tuple[str, str], str]] = frozenset()) -> V | None:
+    def parameter(
+        self, function: Function, name: str, trail: frozenset[tuple[tuple[str, str], str]] = frozenset()
+    ) -> V | None:
         """What all known call sites pass for a parameter; None where they do not agree on something plain."""
         key = (function.key, name)
         if key in trail or len(trail) > 6:
@@ -203,10 +207,22 @@ class Facts:
             if not self._assigns(method, name):
                 continue
             value = None
-            if method.name in ("__init__", "setup", "build", "configure", "_setup", "initialize", "init", "_build_model", "build_model"):
+            if method.name in (
+                "__init__",
+                "setup",
+                "build",
+                "configure",
+                "_setup",
+                "initialize",
+                "init",
+                "_build_model",
+                "build_model",
+            ):
                 summary = self.analyser.summary(method)
                 if summary is not None and summary.exit is not None:
-                    value = summary.exit.sym.get(Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",)))
+                    value = summary.exit.sym.get(
+                        Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",))
+                    )
                     if value is not None:
                         value = self._through_parameters(method, summary, value)
             if value is None:
@@ -219,7 +235,11 @@ class Facts:
             known = self.settled(frame, value, frozenset())
             if known is not None:
                 return known
-        if value.kinds & CONTAINER and any(obj is not None and obj.bounded for key in value.objs if (obj := frame.exit.heap.get(key) if frame.exit else None)):
+        if value.kinds & CONTAINER and any(
+            obj is not None and obj.bounded
+            for key in value.objs
+            if (obj := frame.exit.heap.get(key) if frame.exit else None)
+        ):
             from memlint.flow.values import Ref
 
             return value.but(refs=value.refs | {Ref("bounded", "", "")})
@@ -232,7 +252,11 @@ class Facts:
         """What the method's assignments say by themselves: calls and literals at the module's scope."""
         found = NOTHING
         for statement in walk_statements(method.body):
-            if not _stores(statement, name) or not isinstance(statement, ir.Assign | ir.AnnAssign) or statement.value is None:
+            if (
+                not _stores(statement, name)
+                or not isinstance(statement, ir.Assign | ir.AnnAssign)
+                or statement.value is None
+            ):
                 if _stores(statement, name):
                     found = join(found, UNKNOWN_VALUE)
                 continue
@@ -259,7 +283,7 @@ class Facts:
         return self._buffers[cls.key]
 
     def is_reset(self, function: Function, name: str) -> bool:
-        """Whether other code sets this attribute anew: another module does, or a method of the class that somebody calls."""
+        """Whether other code sets this attribute anew: another module, or a method of the class that is called."""
         cls = function.cls
         if cls is None:
             return False
@@ -307,14 +331,25 @@ class Facts:
                 if imported[0] != "none":
                     return self.analyser.global_value(*imported)
             if isinstance(statement, ir.ClassDef) and statement.name == name:
-                inner = next((cls for cls in around.module.classes.values() if cls.unit == around.unit and cls.node.at == statement.at), None)
+                inner = next(
+                    (
+                        cls
+                        for cls in around.module.classes.values()
+                        if cls.unit == around.unit and cls.node.at == statement.at
+                    ),
+                    None,
+                )
                 return self.analyser.global_value("class", inner) if inner is not None else None
             if isinstance(statement, ir.FunctionDef) and statement.name == name:
                 made = around.module.by_place.get((around.unit, statement.at))
                 return self.analyser.global_value("function", made) if made is not None else None
-            if isinstance(statement, ir.Assign) and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets):
+            if isinstance(statement, ir.Assign) and any(
+                isinstance(target, ir.Name) and target.id == name for target in statement.targets
+            ):
                 plain = isinstance(statement.value, ir.Const | ir.Display | ir.DictDisplay | ir.Call)
-                found = join(found, self.analyser.evaluate_constant(around.module, statement.value) if plain else UNKNOWN_VALUE)
+                found = join(
+                    found, self.analyser.evaluate_constant(around.module, statement.value) if plain else UNKNOWN_VALUE
+                )
         if not found.kinds or found.kinds & UNKNOWN:
             return None
         return found
@@ -342,7 +377,11 @@ class Facts:
     def callers_of(self, functions: Sequence[Function], linted: list[str]) -> list[Function]:
         """Functions of other files that call one of these by name, so that their grad mode and arguments are known."""
         inside = set(linted)
-        names = {function.name for function in functions if function.node is not None and not function.name.startswith("__") and function.name != "forward"}
+        names = {
+            function.name
+            for function in functions
+            if function.node is not None and not function.name.startswith("__") and function.name != "forward"
+        }
         classes = {function.cls.node.name for function in functions if function.cls is not None}
         wanted = names | classes
         if not wanted:
@@ -387,7 +426,9 @@ def _stores(statement: ir.Stmt, name: str) -> bool:
     flat: list[ir.Expr] = []
     for target in targets:
         flat.extend(target.elements if isinstance(target, ir.Display) else (target,))
-    return any(isinstance(target, ir.Attr) and target.name == name and isinstance(target.value, ir.Name) for target in flat)
+    return any(
+        isinstance(target, ir.Attr) and target.name == name and isinstance(target.value, ir.Name) for target in flat
+    )
 
 
 __all__ = ["UNKNOWN_VALUE", "Facts"]

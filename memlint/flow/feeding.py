@@ -16,10 +16,24 @@ from memlint.flow.values import LOADER, UNKNOWN, V
 from memlint.ir import nodes as ir
 
 #: an item that is moved alone may be an object that knows how to move itself: a name must say that it is data
-_SOURCE = re.compile(r"loader|dataset|batch|iter|queue|stream|sampler|prefetch|(^|[._])(data|dl|val|test|train|images|frames|inputs)$")
+_SOURCE = re.compile(
+    r"loader|dataset|batch|iter|queue|stream|sampler|prefetch|(^|[._])(data|dl|val|test|train|images|frames|inputs)$"
+)
 _MOVES = frozenset({"cuda", "to", "xpu", "npu", "pin_memory"})
-_HELPERS = ("to_device", "to_gpu", "to_cuda", "move_data_to_device", "send_to_device", "convert_tensor", "batch_to_device", "cudafy", "move_to")
-_WRAPPERS = frozenset({"tqdm", "enumerate", "zip", "iter", "islice", "track", "trange", "progress_bar", "auto_tqdm", "prefetch"})
+_HELPERS = (
+    "to_device",
+    "to_gpu",
+    "to_cuda",
+    "move_data_to_device",
+    "send_to_device",
+    "convert_tensor",
+    "batch_to_device",
+    "cudafy",
+    "move_to",
+)
+_WRAPPERS = frozenset(
+    {"tqdm", "enumerate", "zip", "iter", "islice", "track", "trange", "progress_bar", "auto_tqdm", "prefetch"}
+)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -51,7 +65,9 @@ def _is_item(value: ir.Expr, given: set[str], items: set[str]) -> bool:
             return True
         if isinstance(part, ir.Subscript) and (_mentions(part.index, given) or _root(part.value) in given):
             return True
-        if isinstance(part, ir.Call) and (dotted(part.func) == "next" or dotted(part.func).endswith((".next", ".get_batch", ".next_batch"))):
+        if isinstance(part, ir.Call) and (
+            dotted(part.func) == "next" or dotted(part.func).endswith((".next", ".get_batch", ".next_batch"))
+        ):
             return True
     return _root(value) in given
 

@@ -202,16 +202,28 @@ class Frame:
     # ------------------------------------------------------------------------------------ graphs
 
     def record(
-        self, state: State, key: Source, at: int, what: str, parents: Sources, *, definite: bool = False,
-        unknown: bool = False, callee: Path | None = None, via: tuple[Any, ...] = (), model: bool = False,
-        guess: bool = False, leaf: bool = False,
+        self,
+        state: State,
+        key: Source,
+        at: int,
+        what: str,
+        parents: Sources,
+        *,
+        definite: bool = False,
+        unknown: bool = False,
+        callee: Path | None = None,
+        via: tuple[Any, ...] = (),
+        model: bool = False,
+        guess: bool = False,
+        leaf: bool = False,
     ) -> Sources:
         """Record an operation under the state's grad mode; the sources of its result."""
         if state.grad == OFF:
             return EMPTY
         ambient = not state.grad & ON and bool(state.grad & AMBIENT)
         self.graphs.record(
-            key, Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess, leaf, loops=self.loop_ids)
+            key,
+            Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess, leaf, loops=self.loop_ids),
         )
         one = frozenset((key,))
         state.freed_must -= one
@@ -250,7 +262,9 @@ def module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                 if not isinstance(part, ir.Call) or not isinstance(part.func, ir.Attr):
                     continue
                 name = part.func.name
-                if name in evidence or (name == "train" and len(part.args) + len(part.keywords) <= 1 and _train_flag(part)):
+                if name in evidence or (
+                    name == "train" and len(part.args) + len(part.keywords) <= 1 and _train_flag(part)
+                ):
                     if name in ("state_dict", "load_state_dict") and _stateful(dotted(part.func.value)):
                         continue
                     if name == "eval" and part.args:
@@ -268,7 +282,9 @@ def _receiver(expr: ir.Expr) -> ir.Expr:
     return expr
 
 
-_RETURN_SELF = frozenset({"to", "cuda", "cpu", "half", "float", "double", "bfloat16", "eval", "train", "requires_grad_"})
+_RETURN_SELF = frozenset(
+    {"to", "cuda", "cpu", "half", "float", "double", "bfloat16", "eval", "train", "requires_grad_"}
+)
 
 
 def _train_flag(call: ir.Call) -> bool:
@@ -276,7 +292,11 @@ def _train_flag(call: ir.Call) -> bool:
     if isinstance_self(call.func):
         return False
     flags = [*call.args, *(word.value for word in call.keywords)]
-    return not flags or (isinstance(flags[0], ir.Const) and flags[0].kind == "bool") or bool(call.keywords and call.keywords[0].name == "mode")
+    return (
+        not flags
+        or (isinstance(flags[0], ir.Const) and flags[0].kind == "bool")
+        or bool(call.keywords and call.keywords[0].name == "mode")
+    )
 
 
 def isinstance_self(func: ir.Expr) -> bool:
@@ -287,4 +307,6 @@ def isinstance_self(func: ir.Expr) -> bool:
 def _stateful(place: str) -> bool:
     """Optimizers, schedulers and scalers have state dicts too."""
     name = place.rsplit(".", 1)[-1].lower()
-    return any(word in name for word in ("optim", "sched", "scaler", "opt_", "sampler", "loader", "trainer", "ema")) or name in ("opt", "self")
+    return any(
+        word in name for word in ("optim", "sched", "scaler", "opt_", "sampler", "loader", "trainer", "ema")
+    ) or name in ("opt", "self")

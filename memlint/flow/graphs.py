@@ -81,7 +81,9 @@ class Graphs:
 
     def _settle_parts(self, root: Source, evidence: Sources, nodes: dict[Any, Node]) -> None:
         """Where the loss was computed from the result itself, that is a tensor, and its parts are views of it."""
-        whole = root in evidence or any(root in node.parents and not _part_of(item, root) for item, node in nodes.items())
+        whole = root in evidence or any(
+            root in node.parents and not _part_of(item, root) for item, node in nodes.items()
+        )
         if not whole:
             return
         for item, node in self.nodes.items():

@@ -19,18 +19,51 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
-_CATS = frozenset({
-    "cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack", "column_stack",
-})
+_CATS = frozenset(
+    {
+        "cat",
+        "concat",
+        "concatenate",
+        "stack",
+        "hstack",
+        "vstack",
+        "dstack",
+        "row_stack",
+        "column_stack",
+    }
+)
 #: methods that give the same tensor, elsewhere or without its graph
-_PASSED = frozenset({
-    "cpu", "cuda", "to", "detach", "clone", "contiguous", "float", "half", "double", "long", "type",
-})
+_PASSED = frozenset(
+    {
+        "cpu",
+        "cuda",
+        "to",
+        "detach",
+        "clone",
+        "contiguous",
+        "float",
+        "half",
+        "double",
+        "long",
+        "type",
+    }
+)
 #: calls that make a tensor with nothing of the old one in it
-_FRESH = frozenset({
-    "empty", "zeros", "tensor", "Tensor", "FloatTensor", "LongTensor", "new_empty", "new_zeros", "new_tensor",
-    "full", "ones",
-})
+_FRESH = frozenset(
+    {
+        "empty",
+        "zeros",
+        "tensor",
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "new_empty",
+        "new_zeros",
+        "new_tensor",
+        "full",
+        "ones",
+    }
+)
 
 
 def noticed(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:

@@ -43,12 +43,36 @@ from memlint.ir import nodes as ir
 #: nesting of unknown results that is told apart
 MAX_STEPS = 4
 #: attributes of a tensor that hold no graph
-_PLAIN = frozenset({"shape", "device", "dtype", "grad", "ndim", "is_leaf", "requires_grad", "is_cuda", "layout", "itemsize", "nbytes", "grad_fn", "version", "name"})
+_PLAIN = frozenset(
+    {
+        "shape",
+        "device",
+        "dtype",
+        "grad",
+        "ndim",
+        "is_leaf",
+        "requires_grad",
+        "is_cuda",
+        "layout",
+        "itemsize",
+        "nbytes",
+        "grad_fn",
+        "version",
+        "name",
+    }
+)
 
 
 def make(
-    frame: Frame, state: State, key: Source, kind: str, elem: V, fields: dict[str, V] | None = None, *,
-    bounded: bool = False, shown: str = "",
+    frame: Frame,
+    state: State,
+    key: Source,
+    kind: str,
+    elem: V,
+    fields: dict[str, V] | None = None,
+    *,
+    bounded: bool = False,
+    shown: str = "",
 ) -> V:
     """A new container."""
     state.heap[key] = Obj(kind, elem, fields, frame.loop_ids, bounded, text=shown)
@@ -98,7 +122,17 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
         found = join(found, batch_tree(value.device))
     if value.kinds & TENSORS:
         value = part_of_output(frame, value, step)
-        found = join(found, V(value.kinds & TENSORS, value.src, bare=value.bare, size=value.size, device=value.device, store=value.store))
+        found = join(
+            found,
+            V(
+                value.kinds & TENSORS,
+                value.src,
+                bare=value.bare,
+                size=value.size,
+                device=value.device,
+                store=value.store,
+            ),
+        )
     if value.kinds & MODULE:
         found = join(found, V(MODULE))
     if value.kinds & DATA:
@@ -138,7 +172,12 @@ def derive(frame: Frame, value: V, step: str) -> V:
             continue
         if key not in frame.graphs.nodes:
             callee = node.callee
-            frame.graphs.record(key, Node(node.at, node.what, unknown=True, ambient=node.ambient, parents=frozenset((source,)), callee=callee))
+            frame.graphs.record(
+                key,
+                Node(
+                    node.at, node.what, unknown=True, ambient=node.ambient, parents=frozenset((source,)), callee=callee
+                ),
+            )
         sources.add(key)
     return V(UNKNOWN, frozenset(sources), size=SOME_SIZE, device=value.device)
 
@@ -155,7 +194,9 @@ def part_of_output(frame: Frame, value: V, step: str) -> V:
             continue
         key = (source, step) if isinstance(source, int) else (*source, step)
         if key not in frame.graphs.nodes:
-            frame.graphs.record(key, Node(node.at, node.what, unknown=True, ambient=node.ambient, parents=frozenset((source,))))
+            frame.graphs.record(
+                key, Node(node.at, node.what, unknown=True, ambient=node.ambient, parents=frozenset((source,)))
+            )
         sources.add(key)
     return value.but(src=frozenset(sources))
 
@@ -179,8 +220,13 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         else:
             found = join(found, _marked(members(obj), key))
     if base.kinds & TENSORS:
-        base = part_of_output(frame, base, f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]")
-        found = join(found, V(base.kinds & TENSORS, base.src, bare=base.bare, size=base.size, device=base.device, store=base.store))
+        base = part_of_output(
+            frame, base, f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]"
+        )
+        found = join(
+            found,
+            V(base.kinds & TENSORS, base.src, bare=base.bare, size=base.size, device=base.device, store=base.store),
+        )
     if base.kinds & MODULE:
         found = join(found, V(MODULE))
     if base.kinds & LOADER:
@@ -208,7 +254,9 @@ def placed(value: V, device: int) -> V:
 
 def sized(value: V, name: str) -> V:
     """A part of a batch or of a model's output under a name that speaks of numbers: its size is not known."""
-    if name and ((value.size == OUTPUT and names_number(name)) or (value.size in (BATCH, OUTPUT) and names_labels(name))):
+    if name and (
+        (value.size == OUTPUT and names_number(name)) or (value.size in (BATCH, OUTPUT) and names_labels(name))
+    ):
         return value.but(size=SOME_SIZE)
     return value
 
@@ -225,9 +273,9 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
     found = NOTHING
     if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.refs:
         return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
-    if base.kinds & UNKNOWN and not base.refs and not base.objs:
-        if name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda"):
-            return DATA_VALUE
+    plain = name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda")
+    if plain and base.kinds & UNKNOWN and not base.refs and not base.objs:
+        return DATA_VALUE
     analyser = frame.analyser
     for key in base.objs:
         obj = state.heap.get(key)
@@ -236,14 +284,18 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         if name in obj.fields:
             found = join(found, obj.fields[name])
         elif obj.cls is not None:
-            found = join(found, _class_member(frame, state, obj.cls, name, V(INSTANCE, objs=frozenset((key,)), refs=base.refs)))
+            found = join(
+                found, _class_member(frame, state, obj.cls, name, V(INSTANCE, objs=frozenset((key,)), refs=base.refs))
+            )
     for ref in base.refs:
         if ref.kind == "ext":
             found = join(found, analyser.external(f"{ref.name}.{name}"))
         elif ref.kind in ("module", "package"):
             kind = "module" if ref.kind == "module" else "package"
             what = ref.key if kind == "module" else ref.name
-            found = join(found, analyser.global_value(*analyser.program.member(frame.module, kind, what, name), frame=frame))
+            found = join(
+                found, analyser.global_value(*analyser.program.member(frame.module, kind, what, name), frame=frame)
+            )
         elif ref.kind == "class":
             cls = analyser.program.module(ref.key).cls(ref.name)
             if cls is not None:
@@ -262,15 +314,28 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         elif found.kinds == 0 or not _self_contained(found):
             place = frozenset((inner,))
             kinds = found.kinds or UNKNOWN
-            found = found.but(kinds=kinds, src=found.src | place, syms=found.syms | place) if found.kinds else V(UNKNOWN, place, syms=place)
+            found = (
+                found.but(kinds=kinds, src=found.src | place, syms=found.syms | place)
+                if found.kinds
+                else V(UNKNOWN, place, syms=place)
+            )
         else:
             found = found.but(syms=found.syms | {inner})
     if base.kinds & TENSORS and not found.kinds:
         found = _tensor_attribute(base, name)
     if base.kinds & MODULE and base.store and not base.syms and not found.kinds:
-        found = V(UNKNOWN, store=frozenset(("part", item, name) for item in base.store if not isinstance(item, tuple) or item[0] != "part" or len(repr(item)) < 120))
+        found = V(
+            UNKNOWN,
+            store=frozenset(
+                ("part", item, name)
+                for item in base.store
+                if not isinstance(item, tuple) or item[0] != "part" or len(repr(item)) < 120
+            ),
+        )
     if base.kinds & UNKNOWN and not base.syms and not found.kinds:
-        found = V(DATA, size=SCALAR) if name in ("shape", "device", "dtype", "ndim") else derive(frame, base, "." + name)
+        found = (
+            V(DATA, size=SCALAR) if name in ("shape", "device", "dtype", "ndim") else derive(frame, base, "." + name)
+        )
     return found if found.kinds else UNKNOWN_VALUE
 
 
@@ -336,10 +401,24 @@ def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[So
         return value
     if value.kinds & CONTAINER and value.syms and not value.objs:
         inner = join_all(read_symbol(frame, state, path.then("[]")) for path in value.syms)
-        return join(value.but(kinds=value.kinds & ~CONTAINER, syms=frozenset()), inner) if value.kinds & ~CONTAINER else inner
+        return (
+            join(value.but(kinds=value.kinds & ~CONTAINER, syms=frozenset()), inner)
+            if value.kinds & ~CONTAINER
+            else inner
+        )
     if not value.objs:
         return value
-    found = [V(value.kinds & ~CONTAINER, value.src, bare=value.bare, size=value.size, device=value.device, syms=value.syms, store=value.store)]
+    found = [
+        V(
+            value.kinds & ~CONTAINER,
+            value.src,
+            bare=value.bare,
+            size=value.size,
+            device=value.device,
+            syms=value.syms,
+            store=value.store,
+        )
+    ]
     for key in value.objs:
         obj = state.heap.get(key)
         if obj is None:

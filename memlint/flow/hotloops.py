@@ -21,26 +21,104 @@ if TYPE_CHECKING:
 _SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown", "unknown")
 _OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
 #: element-wise operations of shape and dtype, with the same name and an underscore in place
-_ELEMENTWISE = frozenset({
-    "abs", "add", "addcdiv", "addcmul", "ceil", "clamp", "clamp_max", "clamp_min", "clip", "cos", "div", "exp",
-    "expm1", "floor", "lerp", "log", "log1p", "masked_fill", "mul", "neg", "pow", "reciprocal", "relu", "round",
-    "rsqrt", "sigmoid", "sin", "sqrt", "square", "sub", "tanh", "trunc",
-})
+_ELEMENTWISE = frozenset(
+    {
+        "abs",
+        "add",
+        "addcdiv",
+        "addcmul",
+        "ceil",
+        "clamp",
+        "clamp_max",
+        "clamp_min",
+        "clip",
+        "cos",
+        "div",
+        "exp",
+        "expm1",
+        "floor",
+        "lerp",
+        "log",
+        "log1p",
+        "masked_fill",
+        "mul",
+        "neg",
+        "pow",
+        "reciprocal",
+        "relu",
+        "round",
+        "rsqrt",
+        "sigmoid",
+        "sin",
+        "sqrt",
+        "square",
+        "sub",
+        "tanh",
+        "trunc",
+    }
+)
 #: factories of floating-point tensors; others may make integers
-_FLOATS = frozenset({
-    "zeros", "ones", "empty", "rand", "randn", "zeros_like", "ones_like", "empty_like", "rand_like", "randn_like",
-})
+_FLOATS = frozenset(
+    {
+        "zeros",
+        "ones",
+        "empty",
+        "rand",
+        "randn",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "rand_like",
+        "randn_like",
+    }
+)
 #: methods that numbers and arrays lack: what they are called on is a tensor
-_TENSOR_METHODS = frozenset({
-    "cuda", "cpu", "detach", "device", "requires_grad", "new_zeros", "new_ones", "new_empty", "new_full",
-    "new_tensor", "unsqueeze", "to", "numpy", "is_cuda", "backward", "grad", "add_", "mul_", "copy_", "clamp_",
-    "zero_", "size",
-})
+_TENSOR_METHODS = frozenset(
+    {
+        "cuda",
+        "cpu",
+        "detach",
+        "device",
+        "requires_grad",
+        "new_zeros",
+        "new_ones",
+        "new_empty",
+        "new_full",
+        "new_tensor",
+        "unsqueeze",
+        "to",
+        "numpy",
+        "is_cuda",
+        "backward",
+        "grad",
+        "add_",
+        "mul_",
+        "copy_",
+        "clamp_",
+        "zero_",
+        "size",
+    }
+)
 #: parameters of these names are numbers
-_NUMBERS = frozenset({
-    "dt", "lr", "eps", "epsilon", "alpha", "beta", "gamma", "decay", "momentum", "step", "steps", "size", "scale",
-    "rate", "factor",
-})
+_NUMBERS = frozenset(
+    {
+        "dt",
+        "lr",
+        "eps",
+        "epsilon",
+        "alpha",
+        "beta",
+        "gamma",
+        "decay",
+        "momentum",
+        "step",
+        "steps",
+        "size",
+        "scale",
+        "rate",
+        "factor",
+    }
+)
 #: a literal shape of at most so many elements is small, one of at least so many is large
 SMALL, LARGE = 4096, 2**22
 

@@ -19,12 +19,47 @@ if TYPE_CHECKING:
     from memlint.flow.analysis import Analyser
 
 #: calls that prepare a batch or a model, and run neither
-_PREPARES = frozenset({
-    "to", "cuda", "cpu", "eval", "train", "float", "long", "half", "double", "int", "bool", "type", "Variable",
-    "tensor", "as_tensor", "from_numpy", "zeros", "ones", "next", "iter", "len", "print", "size", "view",
-    "reshape", "unsqueeze", "squeeze", "permute", "transpose", "contiguous", "get", "items", "keys", "format",
-    "dict", "list", "tuple",
-})
+_PREPARES = frozenset(
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "eval",
+        "train",
+        "float",
+        "long",
+        "half",
+        "double",
+        "int",
+        "bool",
+        "type",
+        "Variable",
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "zeros",
+        "ones",
+        "next",
+        "iter",
+        "len",
+        "print",
+        "size",
+        "view",
+        "reshape",
+        "unsqueeze",
+        "squeeze",
+        "permute",
+        "transpose",
+        "contiguous",
+        "get",
+        "items",
+        "keys",
+        "format",
+        "dict",
+        "list",
+        "tuple",
+    }
+)
 
 
 def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> None:

@@ -56,7 +56,7 @@ def run(frame: Frame, state: State, *, backward: bool = False) -> None:
     for value, at in frame.returns:
         result = join(result, value)
         final = join_states(final, at)
-    for value, at in frame.yields:
+    for _, at in frame.yields:
         final = join_states(final, at)
     frame.result = result
     frame.exit = final
@@ -116,7 +116,16 @@ def _augassign(frame: Frame, state: State, statement: ir.AugAssign) -> State:
     old = evaluate(frame, state, statement.target)
     new = evaluate(frame, state, statement.value)
     if old.may_be(CONTAINER) and statement.op == "+" and not old.may_be(TENSORS):
-        store_value(frame, state, old, "append", elements_of(frame, state, new), statement.at, text(statement.value), text(statement.target))
+        store_value(
+            frame,
+            state,
+            old,
+            "append",
+            elements_of(frame, state, new),
+            statement.at,
+            text(statement.value),
+            text(statement.target),
+        )
         return state
     fake = ir.Binary(statement.at, statement.op, statement.target, statement.value)
     value = _apply_binary(frame, state, fake, old, new)
@@ -148,7 +157,13 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
         case ir.Display():
             _unpack(frame, state, target, value, statement)
         case ir.Starred():
-            assign(frame, state, target.value, V(CONTAINER | value.kinds, value.src, objs=value.objs, syms=value.syms), statement)
+            assign(
+                frame,
+                state,
+                target.value,
+                V(CONTAINER | value.kinds, value.src, objs=value.objs, syms=value.syms),
+                statement,
+            )
         case _:
             pass
 
@@ -156,7 +171,11 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
 def _bind(frame: Frame, state: State, name: str, value: V) -> None:
     function = frame.function
     if name not in function.locals and name not in frame.own_names:
-        root = "g:" + frame.module.key + ":" if function.enclosing is None or name not in function.enclosing.locals else "c:"
+        root = (
+            "g:" + frame.module.key + ":"
+            if function.enclosing is None or name not in function.enclosing.locals
+            else "c:"
+        )
         path = Path(root + name)
         if value.kinds & CONTAINER:
             forget(frame, state, frozenset((path,)))
@@ -183,7 +202,9 @@ def _dropped(frame: Frame, state: State, keys: frozenset[Source]) -> None:
         forget(frame, state, frozenset(gone))
 
 
-def _unpack(frame: Frame, state: State, target: ir.Display, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
+def _unpack(
+    frame: Frame, state: State, target: ir.Display, value: V, statement: ir.Assign | ir.AnnAssign | None
+) -> None:
     count = len(target.elements)
     for position, part in enumerate(target.elements):
         if isinstance(part, ir.Starred):
@@ -233,7 +254,9 @@ def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) ->
         state.sym[place] = value if len(base.syms) == 1 else join(state.sym.get(place) or UNKNOWN_VALUE, value)
 
 
-def write_item(frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False) -> None:
+def write_item(
+    frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False
+) -> None:
     """``base[index] = value``"""
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     inner = deep(frame, state, value)
@@ -252,7 +275,11 @@ def write_item(frame: Frame, state: State, base: V, index: V, value: V, target: 
     for path in base.syms:
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
-        state.sym[place] = value if step != "[]" else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
+        state.sym[place] = (
+            value
+            if step != "[]"
+            else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
+        )
         if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):
             _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
     if base.kinds & TENSORS:
@@ -260,7 +287,9 @@ def write_item(frame: Frame, state: State, base: V, index: V, value: V, target: 
     carry.written(frame, state, base, value, target)
 
 
-def _note_key(frame: Frame, state: State, place: Source, kind: str, mark: Source, value: V, target: ir.Subscript) -> None:
+def _note_key(
+    frame: Frame, state: State, place: Source, kind: str, mark: Source, value: V, target: ir.Subscript
+) -> None:
     """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
     if mark in frame.graphs.closure(value.src):
         return
@@ -409,7 +438,9 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
             if (test.op == "and") == truth:
                 narrow(frame, state, test.left, truth)
                 narrow(frame, state, test.right, truth)
-        case ir.Compare() if len(test.ops) == 1 and isinstance(test.rights[0], ir.Const) and test.rights[0].kind == "None":
+        case ir.Compare() if (
+            len(test.ops) == 1 and isinstance(test.rights[0], ir.Const) and test.rights[0].kind == "None"
+        ):
             if test.ops[0] in ("is", "==") and truth:
                 _narrow_to(state, test.left, NONE, True)
             elif test.ops[0] in ("is not", "!=", "is", "=="):
@@ -429,7 +460,11 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                     names[0] = "Tensor"
                 if "Tensor" in names and (truth or len(names) == 1):
                     _narrow_to(state, test.args[0], TENSOR, truth)
-                elif truth and names and all(item in ("float", "int", "str", "bool", "Number", "ndarray") for item in names):
+                elif (
+                    truth
+                    and names
+                    and all(item in ("float", "int", "str", "bool", "Number", "ndarray") for item in names)
+                ):
                     _narrow_to(state, test.args[0], DATA, True)
         case _:
             pass
@@ -480,7 +515,9 @@ def _while(frame: Frame, state: State, statement: ir.While) -> State | None:
     endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
     shown = f"while {text(statement.test, 40)}"
     over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"
-    loop = LoopFrame(("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True)
+    loop = LoopFrame(
+        ("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True
+    )
     _prepare(loop, statement.body)
 
     def enter(inner: State) -> State | None:
@@ -503,8 +540,13 @@ def _prepare(loop: LoopFrame, body: tuple[ir.Stmt, ...]) -> None:
 
 
 def _loop(
-    frame: Frame, state: State, loop: LoopFrame, body: tuple[ir.Stmt, ...],
-    enter: Callable[[State], State | None], *, maybe_zero: bool,
+    frame: Frame,
+    state: State,
+    loop: LoopFrame,
+    body: tuple[ir.Stmt, ...],
+    enter: Callable[[State], State | None],
+    *,
+    maybe_zero: bool,
 ) -> State | None:
     """Run a loop's body until the state at its head is stable; the state after the loop, breaks left out."""
     head: State = state
@@ -549,12 +591,15 @@ def _loop(
 
 
 def _mark_members(state: State, value: V, mark: Source) -> None:
-    """Mark the members of a tuple or list that a name held when the round began (a recurrent state of several tensors)."""
+    """Mark the members of a tuple or list that a name held when the round began (a state of several tensors)."""
     for key in value.objs:
         obj = state.heap.get(key)
         if obj is None or obj.kind not in ("tuple", "list"):
             continue
-        fields = {name: item.but(src=item.src | {mark}) if item.kinds & (TENSORS | UNKNOWN | DATA) else item for name, item in obj.fields.items()}
+        fields = {
+            name: item.but(src=item.src | {mark}) if item.kinds & (TENSORS | UNKNOWN | DATA) else item
+            for name, item in obj.fields.items()
+        }
         elem = obj.elem.but(src=obj.elem.src | {mark}) if obj.elem.kinds & (TENSORS | UNKNOWN) else obj.elem
         state.heap[key] = Obj(obj.kind, elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
 
@@ -570,7 +615,9 @@ def mark_previous(state: State, loop: Source) -> None:
             state.heap[key] = obj
         if obj.kind in ("instance", "dict") and obj.fields:
             fields = {
-                name: value.but(src=value.src | {("prev", loop, (key, name))}) if value.kinds & (TENSORS | UNKNOWN | DATA) else value
+                name: value.but(src=value.src | {("prev", loop, (key, name))})
+                if value.kinds & (TENSORS | UNKNOWN | DATA)
+                else value
                 for name, value in obj.fields.items()
             }
             state.heap[key] = Obj(obj.kind, obj.elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)

@@ -38,7 +38,11 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     kept: set[Source] = set()
     events: list[Event] = []
     for store in frame.stores.values():
-        judged = growing.judged(analyser, frame, store, _value, _needed) if store.kind == "cat" else _judge_store(analyser, frame, store)
+        judged = (
+            growing.judged(analyser, frame, store, _value, _needed)
+            if store.kind == "cat"
+            else _judge_store(analyser, frame, store)
+        )
         for event in judged:
             events.append(event)
             if isinstance(event, Retain | Carry) and not event.needed and event.value.attached in ("yes", "some"):
@@ -53,7 +57,9 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     loop = _loop_of(analyser, frame, store)
     if loop is None or not store.ended or store.cleared == FEW:
         return
-    if store.local and (_in_module(analyser, frame, store) or (store.how != "call" and _rebuilt_each_batch(frame, store))):
+    if store.local and (
+        _in_module(analyser, frame, store) or (store.how != "call" and _rebuilt_each_batch(frame, store))
+    ):
         return
     if not store.local and _in_module(analyser, frame, store) and not _from_last_call(analyser, frame, store):
         return
@@ -68,27 +74,50 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
     if value.attached in ("yes", "some"):
         certainty = weakest(certainty, _unwanted(frame, store, value))
-    if needed and (store.how == "add" or (store.kind == "retain" and value.size == "scalar")) and value.attached in ("yes", "some") and store.loop is not None:
+    if (
+        needed
+        and (store.how == "add" or (store.kind == "retain" and value.size == "scalar"))
+        and value.attached in ("yes", "some")
+        and store.loop is not None
+    ):
         yield from _summed(frame, store, place, loop)
     retained_run = _run_of(frame, incoming)
     if store.kind == "retain":
         yield Retain(
-            site=store.site, function=frame.function.qual, certainty=certainty, trace=store.trace, value=value, place=place,
-            loop=loop, how=store.how, needed=needed, reset=store.cleared, in_model_loop=retained_run,
+            site=store.site,
+            function=frame.function.qual,
+            certainty=certainty,
+            trace=store.trace,
+            value=value,
+            place=place,
+            loop=loop,
+            how=store.how,
+            needed=needed,
+            reset=store.cleared,
+            in_model_loop=retained_run,
         )
         return
     yield Carry(
-        site=store.site, function=frame.function.qual, certainty=certainty, trace=store.trace, value=value, place=place,
-        loop=loop, how=store.how, needed=needed, reset=store.cleared, in_model_loop=retained_run,  # type: ignore[arg-type]
+        site=store.site,
+        function=frame.function.qual,
+        certainty=certainty,
+        trace=store.trace,
+        value=value,
+        place=place,
+        loop=loop,
+        how=store.how,  # type: ignore[arg-type]
+        needed=needed,
+        reset=store.cleared,
+        in_model_loop=retained_run,
     )
 
 
 def _unwanted(frame: Frame, store: Store, value: Value) -> Confidence:
     """How sure it is that nobody wants the graph that the place keeps.
 
-    A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the framework that
-    runs the backward itself. Without any of these, code that neither trains nor evaluates may well hand the
-    graph to somebody: a function's name is then the only hint, and not enough where there is none.
+    A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the
+    framework that runs the backward itself. Without any of these, code that neither trains nor evaluates may well
+    hand the graph to somebody: a function's name is then the only hint, and not enough where there is none.
     """
     if value.freed in ("yes", "some") or store.dead:
         return "high"
@@ -110,11 +139,16 @@ def _adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
     if store.loop is None:
         return True
     reached = frame.graphs.closure(incoming.src)
-    if any(isinstance(item, Path) and item != store.place for item in reached) and not any(item in frame.graphs.nodes and frame.graphs.nodes[item].definite for item in reached):
+    if any(isinstance(item, Path) and item != store.place for item in reached) and not any(
+        item in frame.graphs.nodes and frame.graphs.nodes[item].definite for item in reached
+    ):
         return True
     proved = {item for evidence in frame.graphs.evidence if evidence <= incoming.src for item in evidence}
     return any(
-        (node := frame.graphs.nodes.get(item)) is not None and (node.definite or item in proved) and store.loop.id in node.loops for item in reached
+        (node := frame.graphs.nodes.get(item)) is not None
+        and (node.definite or item in proved)
+        and store.loop.id in node.loops
+        for item in reached
     )
 
 
@@ -138,7 +172,9 @@ def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
         return None
     if not store.place.steps and store.place.root.startswith("p:"):
         return None
-    return Loop("calls", "unknown", "iteration", None, f"each call of {frame.function.name}", frame.site(_at(frame.function)))
+    return Loop(
+        "calls", "unknown", "iteration", None, f"each call of {frame.function.name}", frame.site(_at(frame.function))
+    )
 
 
 def _self_name(function: Function) -> str:
@@ -150,7 +186,7 @@ def _at(function: Function) -> int:
 
 
 def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
-    """Helpers of a forward are like it: their loops run over layers and steps, unless they train or run over batches."""
+    """Helpers of a forward are like it: their loops run over layers and steps, unless they train or see batches."""
     if _in_forward(analyser, frame):
         return True
     function = frame.function
@@ -187,7 +223,9 @@ def _rebuilt_each_batch(frame: Frame, store: Store) -> bool:
         loop = frame.kinds_of_loops.get(item)
         if loop is None or loop.kind != "for" or loop.over not in ("loader", "unknown"):
             continue
-        if item in store.made or (store.kind == "carry" and not any(("prev", item, mark) in reached for mark in _names_of(store))):
+        if item in store.made or (
+            store.kind == "carry" and not any(("prev", item, mark) in reached for mark in _names_of(store))
+        ):
             return True
     return False
 
@@ -202,7 +240,11 @@ def _in_forward(analyser: Analyser, frame: Frame) -> bool:
     function = frame.function
     while function.enclosing is not None:
         function = function.enclosing
-    return function.cls is not None and function.name in ("forward", "__call__") and analyser.program.is_module(function.cls)
+    return (
+        function.cls is not None
+        and function.name in ("forward", "__call__")
+        and analyser.program.is_module(function.cls)
+    )
 
 
 def _value(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
@@ -214,7 +256,9 @@ def _value(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
     def symbol(path: Path) -> bool | None:
         if path in own:
             return False
-        return True if layered and path.root.startswith("p:") and path.root != f"p:{_self_name(frame.function)}" else None
+        return (
+            True if layered and path.root.startswith("p:") and path.root != f"p:{_self_name(frame.function)}" else None
+        )
 
     attached, by_backward = frame.graphs.attached(sources, symbol)
     certainty = _certainty(frame, sources)
@@ -229,8 +273,14 @@ def _value(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         fact = "unknown"
     freed: Fact = store.freed or "no"  # type: ignore[assignment]
     return Value(
-        attached=fact, freed=freed, device=_device(value), size=_size(store, value, fact), text=store.text,
-        certainty=certainty, origin=_origin(frame, sources), by_backward=by_backward,
+        attached=fact,
+        freed=freed,
+        device=_device(value),
+        size=_size(store, value, fact),
+        text=store.text,
+        certainty=certainty,
+        origin=_origin(frame, sources),
+        by_backward=by_backward,
     )
 
 
@@ -238,7 +288,14 @@ def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
     """A part of a model's output that goes back into the model is its recurrent state, and has the model's graph."""
     for source in sources:
         node = frame.graphs.nodes.get(source)
-        if node is not None and node.unknown and any((parent := frame.graphs.nodes.get(item)) is not None and parent.definite and parent.model for item in node.parents):
+        if (
+            node is not None
+            and node.unknown
+            and any(
+                (parent := frame.graphs.nodes.get(item)) is not None and parent.definite and parent.model
+                for item in node.parents
+            )
+        ):
             return True
     return False
 
@@ -253,7 +310,11 @@ def analyser_grad(analyser: Analyser, frame: Frame, grad: int) -> int:
 
 
 def _ambient_only(frame: Frame, sources: frozenset[Source]) -> bool:
-    nodes = [node for item in frame.graphs.closure(sources) if (node := frame.graphs.nodes.get(item)) is not None and node.definite]
+    nodes = [
+        node
+        for item in frame.graphs.closure(sources)
+        if (node := frame.graphs.nodes.get(item)) is not None and node.definite
+    ]
     return bool(nodes) and all(node.ambient for node in nodes)
 
 
@@ -375,7 +436,9 @@ def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[Su
     assert store.loop is not None
     if loop.kind != "for" or loop.over in ("modules", "epochs"):
         return
-    if any(other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in frame.stores.values()):
+    if any(
+        other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in frame.stores.values()
+    ):
         return  # time steps of a recurrence, not batches of their own
     reached_nodes = (frame.graphs.nodes.get(item) for item in frame.graphs.closure((store.incoming or store.value).src))
     if not any(node is not None and node.model and store.loop.id in node.loops for node in reached_nodes):
@@ -383,7 +446,9 @@ def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[Su
     marks = marks_of(frame, store)
     for reached, loops, site in frame.backwards:
         if marks & reached and store.loop.id not in loops:
-            yield SummedLosses(site=store.site, function=frame.function.qual, certainty="medium", place=place, loop=loop, backward=site)
+            yield SummedLosses(
+                site=store.site, function=frame.function.qual, certainty="medium", place=place, loop=loop, backward=site
+            )
             return
 
 

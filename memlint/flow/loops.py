@@ -25,7 +25,9 @@ def describe(
     called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
     if source.kinds & LOADER:
         over = "loader"
-    elif source.kinds & MODULE or called.endswith((".modules", ".children", ".parameters", ".named_parameters", ".named_modules", ".named_children", ".layers")):
+    elif source.kinds & MODULE or called.endswith(
+        (".modules", ".children", ".parameters", ".named_parameters", ".named_modules", ".named_children", ".layers")
+    ):
         over = "modules"
     elif any("epoch" in name.lower() for name in names):
         over = "epochs"
@@ -33,7 +35,14 @@ def describe(
         over = "range"
     counters = _counters(iterable, target, called)
     loop = Loop("for", over, "epoch" if over == "epochs" else "iteration", trips, shown, frame.site(at))  # type: ignore[arg-type]
-    made = LoopFrame(("loop", at), loop, not accumulates(iterable) and over != "modules" and not few(source, state, trips) and not literal_display(iterable))
+    made = LoopFrame(
+        ("loop", at),
+        loop,
+        not accumulates(iterable)
+        and over != "modules"
+        and not few(source, state, trips)
+        and not literal_display(iterable),
+    )
     made.counters = counters
     made.targets = frozenset(names)
     return made
@@ -44,7 +53,12 @@ def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]
     name = called.rsplit(".", 1)[-1]
     if name in ("range", "trange", "count") and isinstance(target, ir.Name):
         return frozenset((target.id,))
-    if name in ("enumerate",) and isinstance(target, ir.Display) and target.elements and isinstance(target.elements[0], ir.Name):
+    if (
+        name in ("enumerate",)
+        and isinstance(target, ir.Display)
+        and target.elements
+        and isinstance(target.elements[0], ir.Name)
+    ):
         return frozenset((target.elements[0].id,))
     return frozenset()
 

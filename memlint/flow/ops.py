@@ -26,8 +26,12 @@ from memlint.flow.values import (
     V,
 )
 
-_NUMBER = re.compile(r"loss|criterion|metric|error|accuracy|(^|_)(err|acc|nll|kl|kld|elbo|iou|miou|dice|psnr|ssim|lpips|fid|mse|mae|bce|rmse|reg|lr|norm)s?(_|$)")
-_MODEL = re.compile(r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?")
+_NUMBER = re.compile(
+    r"loss|criterion|metric|error|accuracy|(^|_)(err|acc|nll|kl|kld|elbo|iou|miou|dice|psnr|ssim|lpips|fid|mse|mae|bce|rmse|reg|lr|norm)s?(_|$)"
+)
+_MODEL = re.compile(
+    r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
+)
 _LABELS = re.compile(
     r"(.*_)?(y|ys|yb|y_true|labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
     r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
@@ -36,7 +40,14 @@ _LABELS = re.compile(
 
 
 def tensor_op(
-    frame: Frame, state: State, key: Source, inputs: list[V], shown: str, *, what: str = "", size: int | None = None,
+    frame: Frame,
+    state: State,
+    key: Source,
+    inputs: list[V],
+    shown: str,
+    *,
+    what: str = "",
+    size: int | None = None,
     certain: bool = False,
 ) -> V:
     """The result of an operation that autograd records where an input is attached.
@@ -118,7 +129,13 @@ def device_named(name: object) -> int:
     """The device of a literal such as ``"cuda:0"``."""
     if not isinstance(name, str):
         return ACCELERATOR if isinstance(name, int) and not isinstance(name, bool) else ANYWHERE
-    return CPU if name.startswith("cpu") else ACCELERATOR if name.startswith(("cuda", "xpu", "mps", "npu", "hip")) else ANYWHERE
+    return (
+        CPU
+        if name.startswith("cpu")
+        else ACCELERATOR
+        if name.startswith(("cuda", "xpu", "mps", "npu", "hip"))
+        else ANYWHERE
+    )
 
 
 def batch_tree(device: int = ANYWHERE) -> V:

@@ -23,7 +23,11 @@ def first_rounds(frame: Frame) -> bool:
 
 
 def _conjuncts(test: ir.Expr) -> tuple[ir.Expr, ...]:
-    return (*_conjuncts(test.left), *_conjuncts(test.right)) if isinstance(test, ir.BoolOp) and test.op == "and" else (test,)
+    return (
+        (*_conjuncts(test.left), *_conjuncts(test.right))
+        if isinstance(test, ir.BoolOp) and test.op == "and"
+        else (test,)
+    )
 
 
 def _first(test: ir.Expr) -> bool:
@@ -33,7 +37,10 @@ def _first(test: ir.Expr) -> bool:
     if isinstance(left, ir.Call):
         return isinstance(left.func, ir.Name) and left.func.id == "len" and test.ops[0] in ("<", "<=")
     name = (left.id if isinstance(left, ir.Name) else left.name).lower()
-    if not (name in ("i", "j", "k", "n", "b", "it", "ii", "idx", "step", "iteration", "index", "count", "num") or name.endswith(("_idx", "_i", "_step", "_index", "idx", "_id", "_count"))):
+    if not (
+        name in ("i", "j", "k", "n", "b", "it", "ii", "idx", "step", "iteration", "index", "count", "num")
+        or name.endswith(("_idx", "_i", "_step", "_index", "idx", "_id", "_count"))
+    ):
         return False
     if test.ops[0] == "==":
         return isinstance(right, ir.Const) and isinstance(right.value, int)
@@ -43,6 +50,11 @@ def _first(test: ir.Expr) -> bool:
 def _period(test: ir.Expr) -> int:
     """``k`` of ``i % k == c``, else a large number."""
     for part in walk_expression(test):
-        if isinstance(part, ir.Binary) and part.op == "%" and isinstance(part.right, ir.Const) and isinstance(part.right.value, int):
+        if (
+            isinstance(part, ir.Binary)
+            and part.op == "%"
+            and isinstance(part.right, ir.Const)
+            and isinstance(part.right.value, int)
+        ):
             return part.right.value
     return 1 << 30

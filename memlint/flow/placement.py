@@ -28,7 +28,9 @@ def moved_module(state: State, expr: ir.Call, receiver: V, args: list[V], words:
     assert isinstance(func, ir.Attr)
     if func.name == "to":
         device = words.get("device") or (args[0] if args else None)
-        shown = next((word.value for word in expr.keywords if word.name == "device"), expr.args[0] if expr.args else None)
+        shown = next(
+            (word.value for word in expr.keywords if word.name == "device"), expr.args[0] if expr.args else None
+        )
         where = destination(device, shown) if device is not None else ANYWHERE
     else:
         where = CPU if func.name == "cpu" else ACCELERATOR

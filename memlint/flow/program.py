@@ -306,14 +306,12 @@ class Program:
         if not statements:
             for star in module.stars:
                 found = self._imported(module, star, name, depth)
-                if found[0] not in ("none", "ext") or (found[0] == "ext" and self.resolve(star.module, module.key, star.level) is not None):
+                if found[0] not in ("none", "ext") or (
+                    found[0] == "ext" and self.resolve(star.module, module.key, star.level) is not None
+                ):
                     return found
             if module.stars and name in USUAL_NAMES:
                 return "ext", USUAL_NAMES[name]
-            for star in module.stars:
-                if star.level == 0 and star.module and self.resolve(star.module, module.key, 0) is None:
-                    if star.module.split(".", 1)[0] in ("torch", "fastai"):
-                        return "none", None
             return "none", None
         imports = [s for s in statements if isinstance(s, ir.Import | ir.ImportFrom)]
         if imports and len(imports) == len(statements):
@@ -347,7 +345,11 @@ class Program:
                     if found[0] != "none":
                         return found
                     if isinstance(statement, ir.ClassDef) and statement.name == name:
-                        made = (cls for cls in module.classes.values() if cls.unit == around.unit and cls.node.at == statement.at)
+                        made = (
+                            cls
+                            for cls in module.classes.values()
+                            if cls.unit == around.unit and cls.node.at == statement.at
+                        )
                         return "class", next(made, None)
                 return "unknown", None
             around = around.around

@@ -5,14 +5,70 @@ from __future__ import annotations
 from memlint.flow.program import Program
 
 #: top-level packages whose values are tensors, modules, optimizers or loaders
-TORCH_FAMILY = frozenset({
-    "torch", "torchvision", "torchaudio", "torchtext", "torchmetrics", "pytorch_lightning", "lightning", "lightning_fabric", "ignite",
-    "accelerate", "transformers", "diffusers", "timm", "fairseq", "apex", "deepspeed", "monai", "kornia", "fastai", "dgl", "torch_geometric",
-    "pytorch_transformers", "pytorch_pretrained_bert", "peft", "trl", "detectron2", "mmcv", "mmengine", "mmdet", "colossalai", "catalyst",
-    "pyro", "botorch", "gpytorch", "stable_baselines3", "segmentation_models_pytorch", "efficientnet_pytorch", "einops", "sentence_transformers",
-    "flair", "allennlp", "poutyne", "skorch", "avalanche", "pytorch3d", "open_clip", "clip", "torchdata", "torchrl", "tianshou", "habana_frameworks",
-    "xformers", "bitsandbytes", "schedulefree", "composer", "pytorch_forecasting", "torch_scatter", "torch_sparse", "torchtune", "intel_extension_for_pytorch",
-})
+TORCH_FAMILY = frozenset(
+    {
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "torchtext",
+        "torchmetrics",
+        "pytorch_lightning",
+        "lightning",
+        "lightning_fabric",
+        "ignite",
+        "accelerate",
+        "transformers",
+        "diffusers",
+        "timm",
+        "fairseq",
+        "apex",
+        "deepspeed",
+        "monai",
+        "kornia",
+        "fastai",
+        "dgl",
+        "torch_geometric",
+        "pytorch_transformers",
+        "pytorch_pretrained_bert",
+        "peft",
+        "trl",
+        "detectron2",
+        "mmcv",
+        "mmengine",
+        "mmdet",
+        "colossalai",
+        "catalyst",
+        "pyro",
+        "botorch",
+        "gpytorch",
+        "stable_baselines3",
+        "segmentation_models_pytorch",
+        "efficientnet_pytorch",
+        "einops",
+        "sentence_transformers",
+        "flair",
+        "allennlp",
+        "poutyne",
+        "skorch",
+        "avalanche",
+        "pytorch3d",
+        "open_clip",
+        "clip",
+        "torchdata",
+        "torchrl",
+        "tianshou",
+        "habana_frameworks",
+        "xformers",
+        "bitsandbytes",
+        "schedulefree",
+        "composer",
+        "pytorch_forecasting",
+        "torch_scatter",
+        "torch_sparse",
+        "torchtune",
+        "intel_extension_for_pytorch",
+    }
+)
 
 
 def relevant_modules(program: Program, keys: list[str]) -> frozenset[str]:
@@ -23,7 +79,9 @@ def relevant_modules(program: Program, keys: list[str]) -> frozenset[str]:
     while todo:
         key = todo.pop()
         index = program.module(key).index
-        if not index.complete or any(item.level == 0 and item.module.split(".", 1)[0] in TORCH_FAMILY for item in index.imports):
+        if not index.complete or any(
+            item.level == 0 and item.module.split(".", 1)[0] in TORCH_FAMILY for item in index.imports
+        ):
             knowing.append(key)
             continue
         for target in _imported(program, key):

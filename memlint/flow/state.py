@@ -21,8 +21,14 @@ class Obj:
     __slots__ = ("bounded", "cls", "elem", "fields", "kind", "loops", "text")
 
     def __init__(
-        self, kind: str, elem: V = NOTHING, fields: dict[str, V] | None = None, loops: tuple[Source, ...] = (),
-        bounded: bool = False, cls: Any = None, text: str = "",
+        self,
+        kind: str,
+        elem: V = NOTHING,
+        fields: dict[str, V] | None = None,
+        loops: tuple[Source, ...] = (),
+        bounded: bool = False,
+        cls: Any = None,
+        text: str = "",
     ) -> None:
         self.kind = kind
         self.elem = elem
@@ -131,7 +137,9 @@ def join_states(a: State | None, b: State | None) -> State | None:
     new.freed_may = a.freed_may | b.freed_may
     new.pending = a.pending | b.pending
     new.fresh = a.fresh & b.fresh
-    new.modes = {key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None for key in {*a.modes, *b.modes}}
+    new.modes = {
+        key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None for key in {*a.modes, *b.modes}
+    }
     return new
 
 

@@ -10,7 +10,9 @@ from memlint.flow.state import State
 from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join
 
 
-def store_value(frame: Frame, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str) -> None:
+def store_value(
+    frame: Frame, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str
+) -> None:
     """``value`` enters a container (``how``: append, key …)."""
     inner = deep(frame, state, value)
     for key in container.objs:
@@ -22,7 +24,9 @@ def store_value(frame: Frame, state: State, container: V, how: str, value: V, at
             note_store(frame, state, "retain", how, key, "local", place_text, inner, at, shown)
     for path in container.syms:
         place = path.then("[]")
-        state.sym[place] = join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
+        state.sym[place] = join(
+            state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value
+        )
         if not any(ref.kind == "bounded" for ref in container.refs):
             note_store(frame, state, "retain", how, path, kind_of(path), place_text, inner, at, shown)
 
@@ -52,8 +56,19 @@ def outlived(frame: Frame, state: State, place: Source) -> tuple[tuple[Source, .
 
 
 def note_store(
-    frame: Frame, state: State, kind: str, how: str, place: Source, place_kind: str, place_text: str, value: V, at: int,
-    shown: str, *, trace: tuple[Step, ...] = (), tag: Source = None,
+    frame: Frame,
+    state: State,
+    kind: str,
+    how: str,
+    place: Source,
+    place_kind: str,
+    place_text: str,
+    value: V,
+    at: int,
+    shown: str,
+    *,
+    trace: tuple[Step, ...] = (),
+    tag: Source = None,
 ) -> Store | None:
     """Remember a store for judgement at the end of the iteration."""
     made, survives = outlived(frame, state, place)
@@ -68,8 +83,21 @@ def note_store(
     key = ("s", at, place, kind, tag)
     old = frame.stores.get(key)
     store = Store(
-        key, kind, how, place, place_kind, place_text, value, frame.site(at), trace, around, frame.loop_ids, shown,
-        local=local, grad=state.grad, made=made,
+        key,
+        kind,
+        how,
+        place,
+        place_kind,
+        place_text,
+        value,
+        frame.site(at),
+        trace,
+        around,
+        frame.loop_ids,
+        shown,
+        local=local,
+        grad=state.grad,
+        made=made,
     )
     if survives:
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
@@ -115,8 +143,20 @@ def carried_by(frame: Frame, place: Source, reached: frozenset[Source], index: s
 
 
 def note_carry(
-    frame: Frame, state: State, how: str, place: Source, place_kind: str, place_text: str, value: V, incoming: V, at: int,
-    shown: str, *, trace: tuple[Step, ...] = (), tag: Source = None, index: str = "",
+    frame: Frame,
+    state: State,
+    how: str,
+    place: Source,
+    place_kind: str,
+    place_text: str,
+    value: V,
+    incoming: V,
+    at: int,
+    shown: str,
+    *,
+    trace: tuple[Step, ...] = (),
+    tag: Source = None,
+    index: str = "",
 ) -> Store | None:
     """Remember that a place was rebuilt from its own previous value."""
     reached = frame.graphs.closure(value.src)
@@ -130,8 +170,22 @@ def note_carry(
     key = ("s", at, place, "carry", tag)
     old = frame.stores.get(key)
     store = Store(
-        key, "carry", how, place, place_kind, place_text, value, frame.site(at), trace, loop, frame.loop_ids, shown,
-        local=not isinstance(place, Path), grad=state.grad, incoming=incoming, made=outlived(frame, state, _object_of(place))[0],
+        key,
+        "carry",
+        how,
+        place,
+        place_kind,
+        place_text,
+        value,
+        frame.site(at),
+        trace,
+        loop,
+        frame.loop_ids,
+        shown,
+        local=not isinstance(place, Path),
+        grad=state.grad,
+        incoming=incoming,
+        made=outlived(frame, state, _object_of(place))[0],
     )
     if old is not None:
         store.cleared, store.freed, store.ended = old.cleared, old.freed, old.ended

@@ -204,7 +204,10 @@ def _text(expr: ir.Expr | None, depth: int) -> str:
             return f"{_text(expr.value, inner)}.{expr.name}"
         case ir.Call():
             parts = [_text(arg, inner) for arg in expr.args]
-            parts += [f"{word.name}={_text(word.value, inner)}" if word.name else f"**{_text(word.value, inner)}" for word in expr.keywords]
+            parts += [
+                f"{word.name}={_text(word.value, inner)}" if word.name else f"**{_text(word.value, inner)}"
+                for word in expr.keywords
+            ]
             return f"{_text(expr.func, inner)}({', '.join(parts)})"
         case ir.Subscript():
             return f"{_text(expr.value, inner)}[{_text(expr.index, inner)}]"
@@ -233,5 +236,6 @@ def _text(expr: ir.Expr | None, depth: int) -> str:
 def mentions(expr: ir.Expr, place: str) -> bool:
     """Whether the expression reads the place with this text."""
     return any(
-        isinstance(part, ir.Name | ir.Attr | ir.Subscript) and text(part, 200) == place for part in walk_expression(expr)
+        isinstance(part, ir.Name | ir.Attr | ir.Subscript) and text(part, 200) == place
+        for part in walk_expression(expr)
     )

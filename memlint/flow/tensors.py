@@ -33,7 +33,9 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
-_INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8", "long", "int", "bool", "LongTensor", "IntTensor", "ByteTensor"})
+_INTEGERS = frozenset(
+    {"int64", "int32", "int16", "int8", "uint8", "long", "int", "bool", "LongTensor", "IntTensor", "ByteTensor"}
+)
 
 
 def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
@@ -46,7 +48,13 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         cut_everywhere(state, receiver)
     if name in table.cut:
         size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
-        return cut(receiver, TENSOR if name in ("detach", "detach_") and not receiver.kinds & TREE else None, size=_smaller(receiver, size) if args or words or name not in ("argmax", "argmin", "all", "any") else SCALAR)
+        return cut(
+            receiver,
+            TENSOR if name in ("detach", "detach_") and not receiver.kinds & TREE else None,
+            size=_smaller(receiver, size)
+            if args or words or name not in ("argmax", "argmin", "all", "any")
+            else SCALAR,
+        )
     if name in table.move:
         result = _move(receiver, name, expr, args, words)
         allocation.moved(frame, expr, result)
@@ -59,7 +67,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name in table.reduce:
         return _reduce(frame, state, expr, receiver, name, args, words, inputs)
     if name in ("topk", "sort", "kthvalue"):
-        return values_and_indices(frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=receiver.size))
+        return values_and_indices(
+            frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=receiver.size)
+        )
     if name in table.op:
         certain = receiver.may_be(TENSORS)
         return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
@@ -73,7 +83,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
 
 def cut_everywhere(state: State, value: V) -> None:
     """``detach_()`` cuts the tensor itself, under whatever names and in whatever containers it is."""
-    gone = frozenset(source for source in value.src if not (isinstance(source, tuple) and source and source[0] in ("prev", "elem")))
+    gone = frozenset(
+        source for source in value.src if not (isinstance(source, tuple) and source and source[0] in ("prev", "elem"))
+    )
     if not gone:
         return
 
@@ -126,7 +138,9 @@ def destination(device: V, expr: ir.Expr | None) -> int:
 
 
 #: objects whose ``device`` is the one that a program was told to use; the ``device`` of anything else may be any
-_SETTINGS = re.compile(r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)")
+_SETTINGS = re.compile(
+    r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)"
+)
 
 
 def _names_device(expr: ir.Expr) -> bool:
@@ -134,7 +148,20 @@ def _names_device(expr: ir.Expr) -> bool:
     if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const):
         return str(expr.index.value).lower() == "device"
     owner, _, name = dotted(expr).lower().rpartition(".")
-    if name not in ("device", "dev", "gpu", "gpu_id", "rank", "local_rank", "cuda", "device_id", "_device", "gpu_device", "cuda_device", "torch_device"):
+    if name not in (
+        "device",
+        "dev",
+        "gpu",
+        "gpu_id",
+        "rank",
+        "local_rank",
+        "cuda",
+        "device_id",
+        "_device",
+        "gpu_device",
+        "cuda_device",
+        "torch_device",
+    ):
         return False
     return not owner or _SETTINGS.fullmatch(owner) is not None
 
@@ -150,17 +177,28 @@ def values_and_indices(frame: Frame, state: State, expr: ir.Call, values: V) -> 
 
 
 def _reduce(
-    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V], inputs: list[V]
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    receiver: V,
+    name: str,
+    args: list[V],
+    words: dict[str, V],
+    inputs: list[V],
 ) -> V:
     over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
     if name in ("max", "min", "median") and over and args and not args[0].may_be(TENSORS):
-        return values_and_indices(frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size)))
+        return values_and_indices(
+            frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size))
+        )
     size = SCALAR if not over or name == "dist" else reduced(receiver.size)
     certain = receiver.may_be(TENSORS)
     return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)
 
 
-def _in_place(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
+def _in_place(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+) -> V:
     """``place.mul_(m).add_(value)``: the place takes over the graphs that come in."""
     func = expr.func
     assert isinstance(func, ir.Attr)
@@ -187,7 +225,16 @@ def _in_place(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str,
 
 
 def _overwrite(
-    frame: Frame, state: State, expr: ir.Call, base: ir.Expr, receiver: V, result: V, incoming: V, how: str, *, copied: bool
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    base: ir.Expr,
+    receiver: V,
+    result: V,
+    incoming: V,
+    how: str,
+    *,
+    copied: bool,
 ) -> None:
     """The place that an in-place operation changed now holds ``result``."""
     shown = text(base)
@@ -195,17 +242,50 @@ def _overwrite(
     for path in sorted(receiver.syms):
         state.sym[path] = result.but(syms=frozenset())
         if not copied:
-            note_carry(frame, state, how, path, "buffer" if _is_buffer(frame, path) else kind_of(path), shown, result.but(src=result.src | {path}), incoming, expr.at, argument)
+            note_carry(
+                frame,
+                state,
+                how,
+                path,
+                "buffer" if _is_buffer(frame, path) else kind_of(path),
+                shown,
+                result.but(src=result.src | {path}),
+                incoming,
+                expr.at,
+                argument,
+            )
         return
     if isinstance(base, ir.Name) and base.id in state.env:
         old = state.env[base.id]
         state.env[base.id] = result
         if not copied:
-            note_carry(frame, state, how, ("var", base.id), "local", shown, result.but(src=result.src | old.src), incoming, expr.at, argument)
+            note_carry(
+                frame,
+                state,
+                how,
+                ("var", base.id),
+                "local",
+                shown,
+                result.but(src=result.src | old.src),
+                incoming,
+                expr.at,
+                argument,
+            )
         return
     if isinstance(base, ir.Call) and frame.loops and _looks_up(base):
         place = Path(f"x:{shown}")
-        note_carry(frame, state, how, place, "foreign", shown, result.but(src=result.src | {place}), incoming, expr.at, argument)
+        note_carry(
+            frame,
+            state,
+            how,
+            place,
+            "foreign",
+            shown,
+            result.but(src=result.src | {place}),
+            incoming,
+            expr.at,
+            argument,
+        )
 
 
 def _looks_up(call: ir.Call) -> bool:

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (1 << i for i in range(11))
+NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (
+    1 << i for i in range(11)
+)
 #: kinds that can carry a graph
 TENSORS = TENSOR | TREE
 CPU, ACCELERATOR, ANYWHERE = 1, 2, 4
@@ -110,7 +112,11 @@ class V:
 
     def __repr__(self) -> str:
         fields = [f"kinds={self.kinds:b}"]
-        fields += [f"{name}={getattr(self, name)!r}" for name in ("src", "objs", "refs", "syms", "const") if getattr(self, name)]
+        fields += [
+            f"{name}={getattr(self, name)!r}"
+            for name in ("src", "objs", "refs", "syms", "const")
+            if getattr(self, name)
+        ]
         return f"V({', '.join(fields)})"
 
     def but(self, **changes: Any) -> V:

@@ -60,8 +60,13 @@ def _read(name: str) -> dict[str, Any]:
 
 def _row(raw: dict[str, Any]) -> Row:
     return Row(
-        raw.get("returns", "data"), raw.get("graph", "none"), raw.get("size", "unknown"), raw.get("context", ""),
-        raw.get("cat", False), raw.get("average", False), raw.get("allocates", False),
+        raw.get("returns", "data"),
+        raw.get("graph", "none"),
+        raw.get("size", "unknown"),
+        raw.get("context", ""),
+        raw.get("cat", False),
+        raw.get("average", False),
+        raw.get("allocates", False),
     )
 
 
@@ -113,7 +118,14 @@ def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
         (
             tuple(re.compile(fnmatch.translate(base)) for base in raw["bases"]),
             frozenset(raw["methods"]),
-            Hook(raw["every"], raw["grad"], raw.get("returns", ""), raw.get("batch", 0), raw.get("outputs", 0), raw.get("device", "")),
+            Hook(
+                raw["every"],
+                raw["grad"],
+                raw.get("returns", ""),
+                raw.get("batch", 0),
+                raw.get("outputs", 0),
+                raw.get("device", ""),
+            ),
         )
         for raw in _read("frameworks.toml")["hook"]
     ]
@@ -129,4 +141,6 @@ def hook(base: str, method: str) -> Hook | None:
 
 
 #: qualified names that mark a class as a module
-MODULE_BASES = re.compile(r"torch\.nn\.(?!Parameter)[A-Z]\w*|torch\.nn\.modules\..*|.*LightningModule|.*PreTrainedModel|.*ModelMixin|fairseq\.models\..*Model\w*|timm\.models\..*|torchvision\.models\..*|transformers\.\w*(Model|For)\w*|torch_geometric\.nn\..*|flash\..*|torch\.jit\.ScriptModule")
+MODULE_BASES = re.compile(
+    r"torch\.nn\.(?!Parameter)[A-Z]\w*|torch\.nn\.modules\..*|.*LightningModule|.*PreTrainedModel|.*ModelMixin|fairseq\.models\..*Model\w*|timm\.models\..*|torchvision\.models\..*|transformers\.\w*(Model|For)\w*|torch_geometric\.nn\..*|flash\..*|torch\.jit\.ScriptModule"
+)

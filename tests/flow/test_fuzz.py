@@ -18,26 +18,166 @@ from memlint import lint
 #: programs a run; the slow run is for nights: MEMLINT_FUZZ=2000 pytest tests/flow/test_fuzz.py
 EXAMPLES = int(os.environ.get("MEMLINT_FUZZ", "25"))
 SETTINGS = settings(
-    max_examples=EXAMPLES, deadline=None, database=None, derandomize="MEMLINT_FUZZ" not in os.environ,
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    derandomize="MEMLINT_FUZZ" not in os.environ,
     suppress_health_check=list(HealthCheck),
 )
 
-NAMES = ("model", "net", "loss", "losses", "x", "y", "out", "total", "opt", "loader", "batch", "h", "self", "args", "state", "stats", "f", "i")
+NAMES = (
+    "model",
+    "net",
+    "loss",
+    "losses",
+    "x",
+    "y",
+    "out",
+    "total",
+    "opt",
+    "loader",
+    "batch",
+    "h",
+    "self",
+    "args",
+    "state",
+    "stats",
+    "f",
+    "i",
+)
 ATTRIBUTES = ("loss", "hidden", "history", "net", "data", "grad", "logits", "shape", "append", "T", "training")
 METHODS = (
-    "backward", "append", "extend", "update", "detach", "item", "cpu", "to", "cuda", "mean", "clone", "eval", "train", "step", "zero_grad",
-    "parameters", "setdefault", "get", "pop", "clear", "insert", "add_", "items", "values", "forward", "register_buffer", "keys", "add", "put",
-    "appendleft", "state_dict", "register_forward_hook", "split", "unbind", "meter", "helper", "popitem", "copy", "size", "view", "numpy",
+    "backward",
+    "append",
+    "extend",
+    "update",
+    "detach",
+    "item",
+    "cpu",
+    "to",
+    "cuda",
+    "mean",
+    "clone",
+    "eval",
+    "train",
+    "step",
+    "zero_grad",
+    "parameters",
+    "setdefault",
+    "get",
+    "pop",
+    "clear",
+    "insert",
+    "add_",
+    "items",
+    "values",
+    "forward",
+    "register_buffer",
+    "keys",
+    "add",
+    "put",
+    "appendleft",
+    "state_dict",
+    "register_forward_hook",
+    "split",
+    "unbind",
+    "meter",
+    "helper",
+    "popitem",
+    "copy",
+    "size",
+    "view",
+    "numpy",
 )
 CALLABLES = (
-    "torch.cat", "torch.stack", "torch.zeros", "torch.ones_like", "torch.no_grad", "torch.enable_grad", "torch.load", "F.relu", "F.cross_entropy",
-    "nn.Linear", "nn.Sequential", "DataLoader", "torch.optim.Adam", "list", "dict", "zip", "enumerate", "map", "filter", "sum", "max", "len", "float",
-    "range", "iter", "next", "sorted", "getattr", "setattr", "partial", "deque", "defaultdict", "copy.deepcopy", "itertools.cycle", "super().f",
-    "Meter", "Net", "helper", "other.helper", "other.Meter", "torch.autograd.grad", "torch.set_grad_enabled", "isinstance", "hasattr", "set", "tuple",
-    "print", "torch.utils.checkpoint.checkpoint", "contextlib.nullcontext", "int", "reversed", "torch.tensor", "torch.randn", "vars", "Data", "type",
+    "torch.cat",
+    "torch.stack",
+    "torch.zeros",
+    "torch.ones_like",
+    "torch.no_grad",
+    "torch.enable_grad",
+    "torch.load",
+    "F.relu",
+    "F.cross_entropy",
+    "nn.Linear",
+    "nn.Sequential",
+    "DataLoader",
+    "torch.optim.Adam",
+    "list",
+    "dict",
+    "zip",
+    "enumerate",
+    "map",
+    "filter",
+    "sum",
+    "max",
+    "len",
+    "float",
+    "range",
+    "iter",
+    "next",
+    "sorted",
+    "getattr",
+    "setattr",
+    "partial",
+    "deque",
+    "defaultdict",
+    "copy.deepcopy",
+    "itertools.cycle",
+    "super().f",
+    "Meter",
+    "Net",
+    "helper",
+    "other.helper",
+    "other.Meter",
+    "torch.autograd.grad",
+    "torch.set_grad_enabled",
+    "isinstance",
+    "hasattr",
+    "set",
+    "tuple",
+    "print",
+    "torch.utils.checkpoint.checkpoint",
+    "contextlib.nullcontext",
+    "int",
+    "reversed",
+    "torch.tensor",
+    "torch.randn",
+    "vars",
+    "Data",
+    "type",
 )
-DECORATORS = ("torch.no_grad()", "torch.no_grad", "torch.inference_mode()", "staticmethod", "classmethod", "property", "functools.wraps(f)", "wrap", "torch.jit.script", "functools.lru_cache(maxsize=None)", "contextlib.contextmanager", "x.setter")
-CONSTANTS = ("0", "1", "-1", "2.5", "1e400", "10**30", "99999999999999999999999", "'loss'", "'a' 'b'", "b'x'", "None", "True", "...", "3j", "''")
+DECORATORS = (
+    "torch.no_grad()",
+    "torch.no_grad",
+    "torch.inference_mode()",
+    "staticmethod",
+    "classmethod",
+    "property",
+    "functools.wraps(f)",
+    "wrap",
+    "torch.jit.script",
+    "functools.lru_cache(maxsize=None)",
+    "contextlib.contextmanager",
+    "x.setter",
+)
+CONSTANTS = (
+    "0",
+    "1",
+    "-1",
+    "2.5",
+    "1e400",
+    "10**30",
+    "99999999999999999999999",
+    "'loss'",
+    "'a' 'b'",
+    "b'x'",
+    "None",
+    "True",
+    "...",
+    "3j",
+    "''",
+)
 OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "@", "|", "&", "^", "<<", ">>")
 COMPARISONS = ("<", "==", "!=", ">=", "is", "is not", "in", "not in")
 
@@ -64,7 +204,11 @@ class Writer:
             return self.expression(depth + 1, scope)
 
         kinds: list[Callable[[], str]] = [
-            lambda: f"{one()}.{self.pick(METHODS)}({self.arguments(depth, scope)})" if rng.random() < 0.9 else f"({one()}).x.y().z",
+            lambda: (
+                f"{one()}.{self.pick(METHODS)}({self.arguments(depth, scope)})"
+                if rng.random() < 0.9
+                else f"({one()}).x.y().z"
+            ),
             lambda: f"{self.pick(CALLABLES)}({self.arguments(depth, scope)})",
             lambda: f"{self.pick(NAMES)}({self.arguments(depth, scope)})",
             lambda: f"({one()}).{self.pick(ATTRIBUTES)}",
@@ -80,8 +224,12 @@ class Writer:
             lambda: f"{{'loss': {one()}, 'n': {one()}}}",
             lambda: f"{{{one()}, {one()}}}",
             lambda: f"[{one()} for {self.pick(NAMES)} in {self.plain(depth)} if {self.plain(depth)}]",
-            lambda: f"{{{self.plain(depth)}: {self.plain(depth)} for {self.pick(NAMES)}, *{self.pick(NAMES)} in {self.plain(depth)}}}",
-            lambda: f"sum({self.plain(depth)} for {self.pick(NAMES)} in {self.plain(depth)} for {self.pick(NAMES)} in {self.plain(depth)})",
+            lambda: (
+                f"{{{self.plain(depth)}: {self.plain(depth)} for {self.pick(NAMES)}, *{self.pick(NAMES)} in {self.plain(depth)}}}"  # noqa: E501
+            ),
+            lambda: (
+                f"sum({self.plain(depth)} for {self.pick(NAMES)} in {self.plain(depth)} for {self.pick(NAMES)} in {self.plain(depth)})"  # noqa: E501
+            ),
             lambda: f"(lambda {self.pick(('', 'x', '*args', 'x=1, *, y=2', '**k'))}: {one()})",
             lambda: f"(lambda x: {one()})({one()})",
             lambda: f"f'{{{self.pick(NAMES)}!r:>{{{self.pick(NAMES)}}}}} {{{self.pick(NAMES)}.x}}'",
@@ -104,13 +252,19 @@ class Writer:
         if rng.random() < 0.15:
             parts.append(f"*({self.expression(depth + 1, scope)})")
         if rng.random() < 0.2:
-            parts.append(f"{self.pick(('device', 'retain_graph', 'maxlen', 'x', 'loss', 'dim', 'key', 'inplace'))}={self.expression(depth + 1, scope)}")
+            parts.append(
+                f"{self.pick(('device', 'retain_graph', 'maxlen', 'x', 'loss', 'dim', 'key', 'inplace'))}={self.expression(depth + 1, scope)}"  # noqa: E501
+            )
         if rng.random() < 0.1:
             parts.append(f"**({self.expression(depth + 1, scope)})")
         return ", ".join(parts)
 
     def index(self, depth: int, scope: str) -> str:
-        return self.pick(("0", "-1", "'loss'", ":", "::2", "..., None", ":, 0")) if self.rng.random() < 0.6 else self.expression(depth + 1, scope)
+        return (
+            self.pick(("0", "-1", "'loss'", ":", "::2", "..., None", ":, 0"))
+            if self.rng.random() < 0.6
+            else self.expression(depth + 1, scope)
+        )
 
     def target(self, depth: int = 0) -> str:
         rng = self.rng
@@ -123,7 +277,10 @@ class Writer:
             lambda: f"{self.pick(NAMES)}({self.plain(2)})[0]",
         ]
         if depth == 0:
-            kinds += [lambda: f"({self.target(1)}, *{self.target(1)})", lambda: f"[{self.target(1)}, ({self.target(1)}, {self.target(1)})]"]
+            kinds += [
+                lambda: f"({self.target(1)}, *{self.target(1)})",
+                lambda: f"[{self.target(1)}, ({self.target(1)}, {self.target(1)})]",
+            ]
         return rng.choice(kinds)()
 
     # ------------------------------------------------------------------------------------ statements
@@ -163,10 +320,17 @@ class Writer:
             lambda: f"assert {one()}, {one()}",
             lambda: "raise " + self.pick(("", "ValueError(x) from y", "loss")),
             lambda: f"import {self.pick(('torch', 'torch.nn as nn', 'other', 'os.path', 'missing.thing'))}",
-            lambda: f"from {self.pick(('other', '.other', 'torch', '.', 'os'))} import {self.pick(NAMES)} as {self.pick(NAMES)}",
+            lambda: (
+                f"from {self.pick(('other', '.other', 'torch', '.', 'os'))} import {self.pick(NAMES)} as {self.pick(NAMES)}"  # noqa: E501
+            ),
         ]
         if scope in ("function", "async"):
-            simple += [lambda: "return" + (f" {self.expression(0, scope)}" if scope == "function" and rng.random() < 0.8 else ""), lambda: f"return {self.pick(NAMES)}" if scope == "function" else "return"]
+            simple += [
+                lambda: (
+                    "return" + (f" {self.expression(0, scope)}" if scope == "function" and rng.random() < 0.8 else "")
+                ),
+                lambda: f"return {self.pick(NAMES)}" if scope == "function" else "return",
+            ]
         if loop:
             simple += [lambda: "break", lambda: "continue"]
         if rng.random() < 0.55:
@@ -194,7 +358,14 @@ class Writer:
                     self.block(inner, scope, loop)
             case 6:
                 prefix = "async " if scope == "async" and rng.random() < 0.4 else ""
-                guard = self.pick(("torch.no_grad()", "torch.set_grad_enabled(x)", "torch.autocast('cuda') as y, torch.no_grad()", one()))
+                guard = self.pick(
+                    (
+                        "torch.no_grad()",
+                        "torch.set_grad_enabled(x)",
+                        "torch.autocast('cuda') as y, torch.no_grad()",
+                        one(),
+                    )
+                )
                 self.put(depth, f"{prefix}with {guard}:")
                 self.block(inner, scope, loop)
             case 7:
@@ -211,7 +382,18 @@ class Writer:
                     self.block(inner, scope, False)
             case 8:
                 self.put(depth, f"match {one()}:")
-                pattern = self.pick(("[x, *y]", "{'loss': h, **f}", "Meter(loss=x)", "0 | 1", "(x, (y, _)) as h", "nn.Linear()", "None", "'a'"))
+                pattern = self.pick(
+                    (
+                        "[x, *y]",
+                        "{'loss': h, **f}",
+                        "Meter(loss=x)",
+                        "0 | 1",
+                        "(x, (y, _)) as h",
+                        "nn.Linear()",
+                        "None",
+                        "'a'",
+                    )
+                )
                 self.put(inner, f"case {pattern}" + (f" if {self.plain(1)}:" if rng.random() < 0.3 else ":"))
                 self.block(inner + 1, scope, loop)
                 self.put(inner, "case _:")
@@ -225,10 +407,27 @@ class Writer:
         rng = self.rng
         for _ in range(rng.choice((0, 0, 0, 1, 2))):
             self.put(depth, f"@{self.pick(DECORATORS)}")
-        name = name or self.pick(("f", "helper", "train", "forward", "__init__", "training_step", "update", "__call__", "loss", "evaluate"))
-        params = self.pick(("", "self", "self, x", "self, batch, *args, **state", "model, loader, opt", "x, /, y=None, *, h: torch.Tensor = 0", "*losses", "self, loss=[]", "x: 'Net', y: list[int]"))
+        name = name or self.pick(
+            ("f", "helper", "train", "forward", "__init__", "training_step", "update", "__call__", "loss", "evaluate")
+        )
+        params = self.pick(
+            (
+                "",
+                "self",
+                "self, x",
+                "self, batch, *args, **state",
+                "model, loader, opt",
+                "x, /, y=None, *, h: torch.Tensor = 0",
+                "*losses",
+                "self, loss=[]",
+                "x: 'Net', y: list[int]",
+            )
+        )
         inner = "async" if rng.random() < 0.15 else "function"
-        self.put(depth, f"{'async ' if inner == 'async' else ''}def {name}({params}){self.pick(('', '', ' -> float', ' -> torch.Tensor'))}:")
+        self.put(
+            depth,
+            f"{'async ' if inner == 'async' else ''}def {name}({params}){self.pick(('', '', ' -> float', ' -> torch.Tensor'))}:",  # noqa: E501
+        )
         taken = {part.strip(" */").split(":")[0].split("=")[0].strip() for part in params.split(",")}
         if rng.random() < 0.25:
             free = [item for item in NAMES if item not in taken]
@@ -236,7 +435,21 @@ class Writer:
         self.block(depth + 1, inner, False)
 
     def class_(self, depth: int) -> None:
-        base = self.pick(("", "(nn.Module)", "(pl.LightningModule)", "(Net)", "(Meter, Net)", "(dict)", "(torch.autograd.Function)", "(x, metaclass=y)", "(other.Meter)", "(NamedTuple)", "(torch.utils.data.Dataset)"))
+        base = self.pick(
+            (
+                "",
+                "(nn.Module)",
+                "(pl.LightningModule)",
+                "(Net)",
+                "(Meter, Net)",
+                "(dict)",
+                "(torch.autograd.Function)",
+                "(x, metaclass=y)",
+                "(other.Meter)",
+                "(NamedTuple)",
+                "(torch.utils.data.Dataset)",
+            )
+        )
         if self.rng.random() < 0.15:
             self.put(depth, "@dataclass")
         self.put(depth, f"class {self.pick(('Net', 'Meter', 'Inner', 'Data'))}{base}:")
@@ -247,10 +460,19 @@ class Writer:
 
     def program(self) -> str:
         self.lines = [
-            "import torch, copy, itertools, functools, contextlib", "import torch.nn as nn, torch.nn.functional as F", "import pytorch_lightning as pl",
-            "from torch.utils.data import DataLoader", "from functools import partial", "from collections import deque, defaultdict", "from dataclasses import dataclass",
-            "from typing import NamedTuple", self.pick(("import other", "from other import *", "from other import helper, Meter, Net", "from . import other")),
-            "model, opt = nn.Linear(2, 2), torch.optim.Adam(nn.Linear(2, 2).parameters())", "loader, losses, stats = DataLoader([1]), [], {}",
+            "import torch, copy, itertools, functools, contextlib",
+            "import torch.nn as nn, torch.nn.functional as F",
+            "import pytorch_lightning as pl",
+            "from torch.utils.data import DataLoader",
+            "from functools import partial",
+            "from collections import deque, defaultdict",
+            "from dataclasses import dataclass",
+            "from typing import NamedTuple",
+            self.pick(
+                ("import other", "from other import *", "from other import helper, Meter, Net", "from . import other")
+            ),
+            "model, opt = nn.Linear(2, 2), torch.optim.Adam(nn.Linear(2, 2).parameters())",
+            "loader, losses, stats = DataLoader([1]), [], {}",
         ]
         while self.room > 0:
             self.room -= 1

@@ -16,7 +16,11 @@ def names() -> list[str]:
     """The names under torch without a pattern."""
     table = tomllib.loads(resources.files("memlint.knowledge").joinpath("torch.toml").read_text(encoding="utf-8"))
     found = {name for row in table["function"] for name in row["names"]}
-    return sorted(name for name in found if name.startswith("torch.") and not any(char in name for char in "*[?") and name not in GONE)
+    return sorted(
+        name
+        for name in found
+        if name.startswith("torch.") and not any(char in name for char in "*[?") and name not in GONE
+    )
 
 
 @pytest.mark.parametrize("name", names())
