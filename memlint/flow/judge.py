@@ -124,7 +124,7 @@ def _unwanted(frame: Frame, store: Store, value: Value) -> Confidence:
     if _run_of(frame, store.incoming or store.value):
         return "high"
     if frame.hook is not None:
-        return "medium" if frame.hook.outputs else "high"
+        return "low" if frame.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
     if any(loops for _, loops, _ in frame.backwards):
         return "high"
     if is_evaluation_name(frame.function):

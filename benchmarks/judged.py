@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Precision on real code, from the committed judgements: ``python benchmarks/judged.py``.
+
+``benchmarks/results/judged.jsonl`` holds one finding a line, as memlint reported it with ``--preview`` off:
+source (a package with its version, or a repository with its commit), path, line, code, severity, the verdicts of two
+readers who did not see each other's (``first``, ``second``: true, false or unsure), one line why, and whether the
+current state still reports it. Two tables: as it was when it was judged, and what is left of it. The second flatters:
+the false alarms of the first taught the change, so only a fresh sample can tell how good the current state is.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+from pathlib import Path
+
+ROWS = Path(__file__).parent / "results" / "judged.jsonl"
+
+
+def verdict(row: dict[str, str]) -> str:
+    """One verdict of two: they agree, or it is disputed."""
+    first, second = row["first"], row.get("second") or row["first"]
+    if first == second:
+        return first
+    return "unsure" if "unsure" in (first, second) else "disputed"
+
+
+def main() -> None:
+    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines() if line.strip()]
+    print("as judged")
+    show(rows)
+    print("\nof these, reported now")
+    show([row for row in rows if row["reported"]])
+
+
+def show(rows: list[dict[str, str]]) -> None:
+    table: dict[tuple[str, str], collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for row in rows:
+        table[row["code"], row["severity"]][verdict(row)] += 1
+        table["all", row["severity"]][verdict(row)] += 1
+    print(f"{'code':8} {'severity':9} {'true':>5} {'false':>6} {'unsure':>7} {'disputed':>9} {'precision':>10}")
+    for (code, severity), counts in sorted(table.items()):
+        judged = counts["true"] + counts["false"] + counts["disputed"]
+        share = f"{counts['true'] / judged:.0%}" if judged else "-"
+        cells = f"{counts['true']:5} {counts['false']:6} {counts['unsure']:7} {counts['disputed']:9}"
+        print(f"{code:8} {severity:9} {cells} {share:>10}")
+    second = sum(1 for row in rows if row.get("second"))
+    print(f"{len(rows)} findings of {len({row['source'] for row in rows})} sources, {second} of them read twice")
+
+
+if __name__ == "__main__":
+    main()
