@@ -721,14 +721,18 @@ def takes_activations(analyser: Any, callee: Frame) -> bool:
 def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
     """Instantiate a callee's summary; the value of the call."""
     work = Application(frame, state, callee, bound, at, expr)
-    if callee.function.is_generator:
-        items = join_all(work.value(value) for value, _ in callee.yields)
-        result = make(frame, state, (*work.key, "yields"), "list", items)
-    else:
-        result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
-    work.effects()
-    work.runs()
-    work.stores()
+    frame.applying += 1
+    try:
+        if callee.function.is_generator:
+            items = join_all(work.value(value) for value, _ in callee.yields)
+            result = make(frame, state, (*work.key, "yields"), "list", items)
+        else:
+            result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
+        work.effects()
+        work.runs()
+        work.stores()
+    finally:
+        frame.applying -= 1
     return _as_annotated(frame, callee, result)
 
 

@@ -163,6 +163,8 @@ class Frame:
         #: the operands of binary operations, as last evaluated
         self.operands: dict[int, tuple[V, V]] = {}
         self.depth = 0
+        #: summaries that are being instantiated
+        self.applying = 0
         #: names that comprehensions bind
         self.own_names: set[str] = set()
         self.statement: ir.Stmt | None = None

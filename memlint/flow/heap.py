@@ -42,6 +42,10 @@ from memlint.ir import nodes as ir
 
 #: nesting of unknown results that is told apart
 MAX_STEPS = 4
+#: attributes of attributes that are told apart; a chain that grows past this goes round in a linked structure
+MAX_CHAIN = 8
+#: properties whose values are read off other properties: the summaries that wait for each other in one function
+MAX_PROPERTIES = 3
 #: attributes of a tensor that hold no graph
 _PLAIN = frozenset(
     {
@@ -308,7 +312,9 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         return found
     for path in base.syms:
         inner = path.then("." + name)
-        if inner in state.sym:
+        if len(path.steps) >= MAX_CHAIN:
+            found = join(found, UNKNOWN_VALUE)
+        elif inner in state.sym:
             stored = state.sym[inner]
             found = stored if len(base.syms) == 1 else join(found, stored)
         elif found.kinds == 0 or not _self_contained(found):
@@ -368,6 +374,8 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
         if receiver is not None and method.decorator_names & {"property", "cached_property"}:
             from memlint.flow.call import call_function
 
+            if frame.applying >= MAX_PROPERTIES:
+                return NOTHING
             return call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
         bound = receiver if receiver is not None else None
         return V(CALLABLE, refs=frozenset((Ref("func", method.module.key, method.qual, bound),)))

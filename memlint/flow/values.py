@@ -148,11 +148,14 @@ def join(a: V, b: V) -> V:
         return a
     src = a.src if a.src == b.src else a.src | b.src
     bare = a.bare or b.bare or (bool(src) and (not a.src or not b.src))
+    objs = a.objs if a.objs == b.objs else a.objs | b.objs
+    if len(objs) > MAX_OBJS:
+        objs = EMPTY
     return V(
-        a.kinds | b.kinds,
+        a.kinds | b.kinds if objs or not a.objs else a.kinds | b.kinds | UNKNOWN,
         src,
         bare=bare,
-        objs=a.objs | b.objs,
+        objs=objs,
         refs=a.refs if a.refs == b.refs else _few(a.refs | b.refs),
         syms=a.syms if a.syms == b.syms else _few(a.syms | b.syms),
         store=_storages(a, b),
@@ -162,6 +165,8 @@ def join(a: V, b: V) -> V:
     )
 
 
+#: objects
+MAX_OBJS = 16
 #: a set of alternatives that grows past this says nothing any more
 MAX_ALTERNATIVES = 16
 
@@ -223,6 +228,9 @@ def join_all(values: Iterable[V]) -> V:
         if const is not None and not (value.const == const and type(value.const) is type(const)):
             const = None
     store = EMPTY.union(*stores)
+    if len(objs) > MAX_OBJS:
+        objs = set()
+        kinds |= UNKNOWN
     return V(
         kinds,
         EMPTY.union(*graphs),
