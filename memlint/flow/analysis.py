@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from memlint.flow.ops import batch_tree
 from memlint.flow.program import Class, Function, Module, Program
 from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.summaries import Summaries
 from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import (
     ACCELERATOR,
@@ -44,9 +46,6 @@ from memlint.flow.values import (
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.spans import SpanTable, spans
 from memlint.ir import nodes as ir
-
-#: summaries that wait for each other: deeper chains are cut (their calls are unknown)
-MAX_NESTING = 24
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,8 +126,7 @@ class Analyser:
     def __init__(self, project: Any) -> None:
         self.program = Program(project)
         self.facts = Facts(self)
-        self._summaries: dict[tuple[str, str], Frame | None] = {}
-        self._running: list[tuple[str, str]] = []
+        self.summaries = Summaries(self._interpret, self._answer)
         self._lambdas: dict[tuple[str, int, int], Function] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
         self._attributes: dict[tuple[str, str, str], V] = {}
@@ -138,18 +136,15 @@ class Analyser:
 
     def summary(self, function: Function) -> Frame | None:
         """What the function does; None for one that is being analysed (recursion) or too deep."""
-        key = function.key
-        if key in self._summaries:
-            return self._summaries[key]
-        if key in self._running or len(self._running) >= MAX_NESTING:
-            return None
-        self._running.append(key)
-        try:
-            frame = self._interpret(function)
-        finally:
-            self._running.pop()
-        self._summaries[key] = frame
-        return frame
+        return self.summaries.get(function)
+
+    def _answer(self, kind: str, about: Any) -> Any:
+        """The answer to a question that a summary was made from, as things are now."""
+        if kind == "parameter":
+            return self.facts.parameter(*about)
+        if kind == "attribute":
+            return self.facts.attribute(*about)
+        return self.evaluate_constant(*about)
 
     def _interpret(self, function: Function) -> Frame:
         frame = Frame(self, function)
@@ -194,6 +189,7 @@ class Analyser:
         )
         if known is None:
             known = self.facts.parameter(function, param.name)
+            self.summaries.note("parameter", param.name, (function, param.name), known)
         if param.kind in ("star", "double-star"):
             return V(UNKNOWN | CONTAINER, place, syms=place)
         if known is None or not known.kinds:
@@ -310,6 +306,11 @@ class Analyser:
 
     def evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
         """An expression of a module's scope, without the objects that it makes."""
+        value = self._evaluate_constant(module, expr)
+        self.summaries.note("constant", (module.key, id(expr)), (module, expr), value)
+        return value
+
+    def _evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
         key = (module.key, id(expr), expr.at)
         if key in self._constants:
             return self._constants[key]
@@ -328,7 +329,9 @@ class Analyser:
 
     def attribute(self, cls: Class, name: str) -> V:
         """What an instance's attribute may be, by all that the class and its ancestors assign to it."""
-        return self.facts.attribute(cls, name)
+        value = self.facts.attribute(cls, name)
+        self.summaries.note("attribute", (cls.key, name), (cls, name), value)
+        return value
 
     def free_variable(self, function: Function, name: str) -> V | None:
         return self.facts.free_variable(function, name)
@@ -343,14 +346,15 @@ class Analyser:
         """Whether a loss class reduces to a number (its default)."""
         return True
 
-    def forget_summaries(self) -> None:
-        """Drop all summaries, so that they are made again with the facts that are known by now."""
-        self._summaries.clear()
+    def renew(self) -> None:
+        """Take what the call sites say; summaries for which that makes a difference are made again."""
+        self.facts.learn()
+        self.summaries.renew()
         self._constants.clear()
 
     def frames(self) -> Iterator[Frame]:
         """All summaries that were made."""
-        return (frame for frame in self._summaries.values() if frame is not None)
+        return self.summaries.frames()
 
 
 def outside(value: V, frame: Frame | None = None) -> V:
@@ -378,6 +382,9 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
 
     # deep call chains of the analysed program are deep recursions here
     limit, size = sys.getrecursionlimit(), threading.stack_size()
+    # trees and summaries live as long as the run: looking for cycles in them finds nothing, a quarter of the time
+    collects = gc.isenabled()
+    gc.disable()
     sys.setrecursionlimit(max(limit, 50_000))
     threading.stack_size(512 * 1024 * 1024)
     try:
@@ -385,6 +392,8 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
         thread.start()
         thread.join()
     finally:
+        if collects:
+            gc.enable()
         sys.setrecursionlimit(limit)
         threading.stack_size(size)
     if isinstance(result[0], BaseException):
@@ -410,8 +419,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     context = analyser.facts.callers_of(functions, linted)
     for function in (*functions, *context):
         analyser.summary(function)
-    analyser.facts.learn()
-    analyser.forget_summaries()
+    analyser.renew()
     for function in (*functions, *context):
         analyser.summary(function)
     analyser.facts.learn()

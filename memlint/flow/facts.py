@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -42,12 +43,16 @@ class Facts:
         self.analyser = analyser
         self._calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._attributes: dict[tuple[str, str, str], V] = {}
+        self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
+        self._grads: dict[tuple[str, str], int] = {}
         self._methods: dict[str, list[tuple[str, str]]] | None = None
         self._callers: dict[str, list[tuple[str, int]]] | None = None
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[str] | None = None
         self._owned: frozenset[str] | None = None
+        self._assigning: dict[tuple[str, str], dict[str, list[Function]]] = {}
+        self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
 
     def learn(self) -> None:
@@ -57,6 +62,8 @@ class Facts:
             for record in frame.calls.values():
                 calls.setdefault(record.callee, []).append((frame, record))
         self._calls = calls
+        self._parameters.clear()
+        self._grads.clear()
         self._overridden.clear()
         self._differentiated = None
         self._owned = None
@@ -128,19 +135,21 @@ class Facts:
 
     # ------------------------------------------------------------------------------------ parameters
 
-    def parameter(
-        self, function: Function, name: str, trail: frozenset[tuple[tuple[str, str], str]] = frozenset()
-    ) -> V | None:
+    def parameter(self, function: Function, name: str) -> V | None:
         """What all known call sites pass for a parameter; None where they do not agree on something plain."""
         key = (function.key, name)
-        if key in trail or len(trail) > 6:
-            return None
+        if key not in self._parameters:
+            self._parameters[key] = None  # what a function passes on to itself says nothing
+            self._parameters[key] = self._passed(function, name)
+        return self._parameters[key]
+
+    def _passed(self, function: Function, name: str) -> V | None:
         found = NOTHING
         for frame, record in self._calls.get(function.key, ()):
             value = record.args.get(name)
             if value is None:
                 return None
-            known = self.settled(frame, value, trail | {key})
+            known = self.settled(frame, value)
             if known is None:
                 return None
             found = join(found, known)
@@ -148,7 +157,7 @@ class Facts:
             return None
         return V(found.kinds, refs=found.refs, device=found.device, size=found.size)
 
-    def settled(self, frame: Frame, value: V, trail: frozenset[tuple[tuple[str, str], str]]) -> V | None:
+    def settled(self, frame: Frame, value: V) -> V | None:
         """A value at a call site, with the caller's own parameters looked up in turn."""
         if not value.kinds & UNKNOWN:
             return value
@@ -156,7 +165,7 @@ class Facts:
         for path in value.syms:
             if path.steps or not path.root.startswith("p:"):
                 return None
-            inner = self.parameter(frame.function, path.root[2:], trail)
+            inner = self.parameter(frame.function, path.root[2:])
             if inner is None:
                 return None
             found = join(found, inner)
@@ -164,17 +173,22 @@ class Facts:
 
     # ------------------------------------------------------------------------------------ grad mode
 
-    def grad_of(self, function: Function, trail: frozenset[tuple[str, str]] = frozenset()) -> int:
-        """The grad modes under which a function is called: ON where no caller is known."""
-        if function.key in trail or len(trail) > 12:
-            return 0
-        found = 0
-        records = self.calls_of(function)
-        for frame, record in records:
-            found |= record.grad & (ON | OFF)
-            if record.grad & AMBIENT:
-                found |= self.grad_of(frame.function, trail | {function.key})
-        return found or (ON if not trail or not records else 0)
+    def grad_of(self, function: Function) -> int:
+        """The grad modes under which a function is called, at any distance: ON where no caller is known."""
+        if function.key not in self._grads:
+            found = 0
+            todo, seen = [function], {function.key}
+            while todo:
+                records = self.calls_of(todo.pop())
+                if not records:
+                    found |= ON
+                for frame, record in records:
+                    found |= record.grad & (ON | OFF)
+                    if record.grad & AMBIENT and frame.function.key not in seen:
+                        seen.add(frame.function.key)
+                        todo.append(frame.function)
+            self._grads[function.key] = found or ON
+        return self._grads[function.key]
 
     # ------------------------------------------------------------------------------------ attributes
 
@@ -188,7 +202,7 @@ class Facts:
         found = NOTHING
         for item in order:
             found = join(found, self._assigned(item, name))
-        used = any(f"self.{name}" in module_uses(method.body) for item in order for method in item.methods.values())
+        used = any(f"self.{name}" in self._used_as_modules(item) for item in order)
         if used and (found.kinds & UNKNOWN or not found.kinds & ~NONE):
             found = V(MODULE, refs=found.refs)
         self._attributes[key] = found
@@ -203,9 +217,7 @@ class Facts:
         if name in cls.annotations:
             known = self.analyser.annotated(cls.module, cls.annotations[name])
             found = join(found, known) if known is not None else found
-        for method in list(cls.methods.values()):
-            if not self._assigns(method, name):
-                continue
+        for method in self._assignments(cls).get(name, ()):
             value = None
             if method.name in (
                 "__init__",
@@ -232,7 +244,7 @@ class Facts:
 
     def _through_parameters(self, method: Function, frame: Frame, value: V) -> V:
         if value.kinds & UNKNOWN and value.syms:
-            known = self.settled(frame, value, frozenset())
+            known = self.settled(frame, value)
             if known is not None:
                 return known
         if value.kinds & CONTAINER and any(
@@ -245,8 +257,26 @@ class Facts:
             return value.but(refs=value.refs | {Ref("bounded", "", "")})
         return value
 
-    def _assigns(self, method: Function, name: str) -> bool:
-        return any(_stores(statement, name) for statement in walk_statements(method.body))
+    def _assignments(self, cls: Class) -> dict[str, list[Function]]:
+        """The methods of a class that assign each attribute (of ``self``, or of another variable)."""
+        if cls.key not in self._assigning:
+            found: dict[str, list[Function]] = {}
+            for method in cls.methods.values():
+                names: set[str] = set()
+                for statement in walk_statements(method.body):
+                    names.update(_stored(statement))
+                for name in names:
+                    found.setdefault(name, []).append(method)
+            self._assigning[cls.key] = found
+        return self._assigning[cls.key]
+
+    def _used_as_modules(self, cls: Class) -> frozenset[str]:
+        """What the methods of a class use as only modules are used."""
+        if cls.key not in self._modules_by_use:
+            self._modules_by_use[cls.key] = frozenset().union(
+                *(module_uses(method.body) for method in cls.methods.values())
+            )
+        return self._modules_by_use[cls.key]
 
     def _shallow(self, method: Function, name: str) -> V:
         """What the method's assignments say by themselves: calls and literals at the module's scope."""
@@ -287,19 +317,27 @@ class Facts:
         cls = function.cls
         if cls is None:
             return False
-        calls: set[str] = set()
-        for key in self.analyser.program.project.sources:
-            index = self.analyser.program.module(key).index
-            for number, unit in enumerate(index.units):
-                if name in unit.stores and (key, number) != (cls.module.key, cls.unit):
-                    return True
-                calls |= unit.calls
+        calls, stores = self._named_in_project
+        if any(place != (cls.module.key, cls.unit) for place in stores.get(name, ())):
+            return True
         order, _ = self.analyser.program.ancestors(cls)
         return any(
-            method.name not in ("__init__", function.name) and method.name in calls and self._assigns(method, name)
+            method.name not in ("__init__", function.name) and method.name in calls
             for item in order
-            for method in item.methods.values()
+            for method in self._assignments(item).get(name, ())
         )
+
+    @functools.cached_property
+    def _named_in_project(self) -> tuple[frozenset[str], dict[str, list[tuple[str, int]]]]:
+        """What is called anywhere, and the units (module, number) that assign each attribute."""
+        calls: set[str] = set()
+        stores: dict[str, list[tuple[str, int]]] = {}
+        for key in self.analyser.program.project.sources:
+            for number, unit in enumerate(self.analyser.program.module(key).index.units):
+                calls |= unit.calls
+                for name in unit.stores:
+                    stores.setdefault(name, []).append((key, number))
+        return frozenset(calls), stores
 
     def attributes_in_backward(self) -> frozenset[str]:
         """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""
@@ -418,6 +456,11 @@ def _assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: s
 
 
 def _stores(statement: ir.Stmt, name: str) -> bool:
+    return name in _stored(statement)
+
+
+def _stored(statement: ir.Stmt) -> list[str]:
+    """The attributes of variables that a statement assigns."""
     targets: tuple[ir.Expr, ...] = ()
     if isinstance(statement, ir.Assign):
         targets = statement.targets
@@ -426,9 +469,7 @@ def _stores(statement: ir.Stmt, name: str) -> bool:
     flat: list[ir.Expr] = []
     for target in targets:
         flat.extend(target.elements if isinstance(target, ir.Display) else (target,))
-    return any(
-        isinstance(target, ir.Attr) and target.name == name and isinstance(target.value, ir.Name) for target in flat
-    )
+    return [target.name for target in flat if isinstance(target, ir.Attr) and isinstance(target.value, ir.Name)]
 
 
 __all__ = ["UNKNOWN_VALUE", "Facts"]

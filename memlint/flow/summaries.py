@@ -1,0 +1,82 @@
+"""Summaries on demand, each with what was asked while it was made.
+
+After the first round the call sites are known, and tell what parameters and attributes are. A summary is made again
+only where one of its questions has another answer now: the rest of the program keeps what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from memlint.flow.frame import Frame
+from memlint.flow.program import Function
+
+#: summaries that wait for each other: deeper chains are cut (their calls are unknown)
+MAX_NESTING = 24
+
+Key = tuple[str, str]
+
+
+class Summaries:
+    """``make`` interprets a function; ``ask`` answers a question that is not about a summary."""
+
+    def __init__(self, make: Callable[[Function], Frame], ask: Callable[[str, Any], Any]) -> None:
+        self._make = make
+        self._ask = ask
+        self._known: dict[Key, Frame | None] = {}
+        #: by function: (kind, identity of what was asked) -> (what was asked, the answer)
+        self._asked: dict[Key, dict[tuple[str, Any], tuple[Any, Any]]] = {}
+        self._old: dict[Key, Frame | None] = {}
+        self._running: list[Key] = []
+        self._open: list[dict[tuple[str, Any], tuple[Any, Any]]] = []
+
+    def get(self, function: Function) -> Frame | None:
+        """What the function does; None for one that is being analysed (recursion) or too deep."""
+        frame = self._get(function)
+        self.note("summary", function.key, function, frame)
+        return frame
+
+    def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
+        """Remember that the summary that is being made depends on this answer."""
+        if self._open:
+            self._open[-1].setdefault((kind, identity), (about, answer))
+
+    def _get(self, function: Function) -> Frame | None:
+        key = function.key
+        if key in self._known:
+            return self._known[key]
+        if key in self._running or len(self._running) >= MAX_NESTING:
+            return None
+        self._running.append(key)
+        self._open.append({})
+        try:
+            if key in self._old and self._holds(key):
+                frame = self._old[key]
+            else:
+                self._open[-1] = {}
+                frame = self._make(function)
+                self._asked[key] = self._open[-1]
+        finally:
+            self._running.pop()
+            self._open.pop()
+        self._known[key] = frame
+        return frame
+
+    def _holds(self, key: Key) -> bool:
+        """Whether every question that was asked for a summary has the same answer still."""
+        for (kind, _), (about, answer) in self._asked[key].items():
+            if kind == "summary":
+                if self._get(about) is not answer:
+                    return False
+            elif self._ask(kind, about) != answer:
+                return False
+        return True
+
+    def renew(self) -> None:
+        """Put all summaries in question."""
+        self._old, self._known = self._known, {}
+
+    def frames(self) -> Iterator[Frame]:
+        """All summaries that were made."""
+        return (frame for frame in self._known.values() if frame is not None)
