@@ -276,6 +276,7 @@ class Program:
     def __init__(self, project: Any) -> None:
         self.project = project
         self._modules: dict[str, Module] = {}
+        self._found: dict[tuple[str, str], tuple[str, Any]] = {}
         self._subclasses: dict[tuple[str, str], list[Class]] = {}
         self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
 
@@ -296,6 +297,14 @@ class Program:
         """
         if depth > 12:
             return "none", None
+        known = self._found.get((module.key, name))
+        if known is None:
+            known = self._find(module, name, depth)
+            if depth == 0:
+                self._found[module.key, name] = known
+        return known
+
+    def _find(self, module: Module, name: str, depth: int) -> tuple[str, Any]:
         if name in module.numbers:
             function, cls = module.function(name), module.cls(name)
             if cls is not None:

@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from memlint.ir import nodes as ir
 
 
-def bodies(statement: ir.Stmt) -> Iterator[tuple[ir.Stmt, ...]]:
+def bodies(statement: ir.Stmt) -> tuple[tuple[ir.Stmt, ...], ...]:
     """The blocks of a compound statement (of definitions too)."""
-    if isinstance(statement, ir.If | ir.For | ir.While):
-        yield statement.body
-        yield statement.orelse
-    elif isinstance(statement, ir.With | ir.FunctionDef | ir.ClassDef):
-        yield statement.body
-    elif isinstance(statement, ir.Try):
-        yield statement.body
-        for handler in statement.handlers:
-            yield handler.body
-        yield statement.orelse
-        yield statement.final
-    elif isinstance(statement, ir.Match):
-        for case in statement.cases:
-            yield case.body
+    blocks = _BLOCKS.get(type(statement))
+    return blocks(statement) if blocks is not None else ()
+
+
+_BLOCKS: dict[type, Callable[[Any], tuple[tuple[ir.Stmt, ...], ...]]] = {
+    ir.If: lambda statement: (statement.body, statement.orelse),
+    ir.For: lambda statement: (statement.body, statement.orelse),
+    ir.While: lambda statement: (statement.body, statement.orelse),
+    ir.With: lambda statement: (statement.body,),
+    ir.FunctionDef: lambda statement: (statement.body,),
+    ir.ClassDef: lambda statement: (statement.body,),
+    ir.Try: lambda statement: (
+        statement.body,
+        *[handler.body for handler in statement.handlers],
+        statement.orelse,
+        statement.final,
+    ),
+    ir.Match: lambda statement: tuple([case.body for case in statement.cases]),
+}
 
 
 def walk_statements(body: tuple[ir.Stmt, ...], into_definitions: bool = True) -> Iterator[ir.Stmt]:
     """All statements of a body and its blocks, in source order."""
-    stack = [iter(body)]
+    stack = [*reversed(body)]
     while stack:
-        for statement in stack[-1]:
-            yield statement
-            if into_definitions or not isinstance(statement, ir.FunctionDef | ir.ClassDef):
-                inner = [item for block in bodies(statement) for item in block]
-                if inner:
-                    stack.append(iter(inner))
-                    break
-        else:
-            stack.pop()
+        statement = stack.pop()
+        yield statement
+        kind = type(statement)
+        if kind in _BLOCKS and (into_definitions or (kind is not ir.FunctionDef and kind is not ir.ClassDef)):
+            for block in reversed(_BLOCKS[kind](statement)):
+                stack.extend(reversed(block))
 
 
 def dotted(expr: ir.Expr) -> str:
@@ -138,40 +141,41 @@ def expressions(statement: ir.Stmt) -> Iterator[ir.Expr]:
 
 def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     """The direct parts of an expression."""
-    match expr:
-        case ir.Attr() | ir.Starred() | ir.Await():
-            return (expr.value,)
-        case ir.Call():
-            return (expr.func, *expr.args, *(keyword.value for keyword in expr.keywords))
-        case ir.Subscript():
-            return (expr.value, expr.index)
-        case ir.Slice():
-            return tuple(part for part in (expr.lower, expr.upper, expr.step) if part is not None)
-        case ir.Binary() | ir.BoolOp():
-            return (expr.left, expr.right)
-        case ir.Unary():
-            return (expr.operand,)
-        case ir.Compare():
-            return (expr.left, *expr.rights)
-        case ir.IfExp():
-            return (expr.test, expr.body, expr.orelse)
-        case ir.Display():
-            return expr.elements
-        case ir.DictDisplay():
-            return (*(key for key in expr.keys if key is not None), *expr.values)
-        case ir.Comprehension():
-            parts = [expr.element] if expr.key is None else [expr.key, expr.element]
-            for one in expr.fors:
-                parts += [one.iter, *one.ifs]
-            return tuple(parts)
-        case ir.Walrus():
-            return (expr.target, expr.value)
-        case ir.Yield():
-            return (expr.value,) if expr.value is not None else ()
-        case ir.FormattedString():
-            return expr.parts
-        case _:
-            return ()
+    parts = _PARTS.get(type(expr))
+    return parts(expr) if parts is not None else ()
+
+
+def _comprehension(expr: ir.Comprehension) -> tuple[ir.Expr, ...]:
+    parts = [expr.element] if expr.key is None else [expr.key, expr.element]
+    for one in expr.fors:
+        parts += [one.iter, *one.ifs]
+    return tuple(parts)
+
+
+#: by type, since most expressions are names and constants: a chain of tests would try all others first
+_PARTS: dict[type, Callable[[Any], tuple[ir.Expr, ...]]] = {
+    ir.Attr: lambda expr: (expr.value,),
+    ir.Starred: lambda expr: (expr.value,),
+    ir.Await: lambda expr: (expr.value,),
+    ir.Call: lambda expr: (
+        (expr.func, *expr.args, *[keyword.value for keyword in expr.keywords])
+        if expr.keywords
+        else (expr.func, *expr.args)
+    ),
+    ir.Subscript: lambda expr: (expr.value, expr.index),
+    ir.Slice: lambda expr: tuple([part for part in (expr.lower, expr.upper, expr.step) if part is not None]),
+    ir.Binary: lambda expr: (expr.left, expr.right),
+    ir.BoolOp: lambda expr: (expr.left, expr.right),
+    ir.Unary: lambda expr: (expr.operand,),
+    ir.Compare: lambda expr: (expr.left, *expr.rights),
+    ir.IfExp: lambda expr: (expr.test, expr.body, expr.orelse),
+    ir.Display: lambda expr: expr.elements,
+    ir.DictDisplay: lambda expr: (*[key for key in expr.keys if key is not None], *expr.values),
+    ir.Comprehension: _comprehension,
+    ir.Walrus: lambda expr: (expr.target, expr.value),
+    ir.Yield: lambda expr: (expr.value,) if expr.value is not None else (),
+    ir.FormattedString: lambda expr: expr.parts,
+}
 
 
 def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
@@ -235,7 +239,8 @@ def _text(expr: ir.Expr | None, depth: int) -> str:
 
 def mentions(expr: ir.Expr, place: str) -> bool:
     """Whether the expression reads the place with this text."""
+    if place.isidentifier():
+        return any(type(part) is ir.Name and part.id == place for part in walk_expression(expr))
     return any(
-        isinstance(part, ir.Name | ir.Attr | ir.Subscript) and text(part, 200) == place
-        for part in walk_expression(expr)
+        isinstance(part, ir.Attr | ir.Subscript) and text(part, 200) == place for part in walk_expression(expr)
     )

@@ -121,9 +121,10 @@ class V:
 
     def but(self, **changes: Any) -> V:
         """A copy with some fields changed."""
-        fields = {name: getattr(self, name) for name in V.__slots__}
-        fields.update(changes)
-        return V(fields.pop("kinds"), fields.pop("src"), **fields)
+        new = V.__new__(V)
+        for name in V.__slots__:
+            setattr(new, name, changes[name] if name in changes else getattr(self, name))
+        return new
 
     def is_only(self, kinds: int) -> bool:
         return bool(self.kinds) and not self.kinds & ~kinds
