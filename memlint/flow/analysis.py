@@ -162,6 +162,8 @@ class Analyser:
             if hook is not None and hook.outputs == position and position:
                 state.env[param.name] = self._outputs(frame, param, hook)
         frame.hook = hook
+        if function.name == "__init__" and function.takes_self and function.params:
+            state.making = f"p:{function.params[0].name}"
         try:
             run(frame, state, backward=hook is not None and hook.returns == "backward")
         except RecursionError:
@@ -300,7 +302,7 @@ class Analyser:
                 found = join(found, self.evaluate_constant(module, statement.value) if direct else UNKNOWN_VALUE)
             else:
                 found = join(found, UNKNOWN_VALUE)
-        if found.kinds & UNKNOWN and name in module_uses(module.statements):
+        if found.may_be_module() and name in module_uses(module.statements):
             return V(MODULE, refs=frozenset(ref for ref in found.refs if ref.kind == "instance"))
         return found if found.kinds else UNKNOWN_VALUE
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from memlint.flow import external
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.graphs import Node
@@ -339,7 +340,15 @@ class Application:
                 )
         for item in self.callee.escaped:
             if isinstance(item, Path):
-                self.frame.escaped |= self.frame.graphs.closure(self.graph_of(item))
+                self.frame.escape(self.graph_of(item), scored=item not in self.callee.left)
+        for drawn in self.callee.extra.get("drawn", ()):
+            external.draws(self.frame, self.resolve(drawn))
+        if self.callee.cut_short:  # what it was given may have gone anywhere
+            for value in self.bound.values():
+                self.frame.left |= self.frame.graphs.closure(deep(self.frame, self.before, value).src)
+        for item in self.callee.used:
+            if isinstance(item, Path):
+                self.frame.used |= self.graph_of(item)
         for key, mode in self.exit.modes.items():
             inner = key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" else key
             if not isinstance(inner, Path):

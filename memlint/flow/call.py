@@ -106,6 +106,8 @@ def _super_call(frame: Frame, state: State, expr: ir.Call, name: str, args: Args
 def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
     """Call a value: the join over all that it may be."""
     found = NOTHING
+    if not callee.kinds & UNKNOWN and callee.may_be_module():
+        callee = callee.as_module()  # what a file held, and is called
     for ref in callee.refs:
         found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
     if callee.kinds & MODULE and not any(ref.kind == "instance" for ref in callee.refs):
@@ -155,13 +157,13 @@ def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words
 def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
     """A call that cannot be resolved: its result may carry any graph or none, its arguments leave."""
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
+    guess = is_loss(expr.func) and not (isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr)
     for value in (*args, *words.values()):
         inner = deep(frame, state, value)
         parents |= inner.src
-        leave(frame, value, inner)
+        leave(frame, value, inner, scored=guess)
     give_away(frame, state, [*args, *words.values()])
     symbol = next(iter(sorted(callee.syms)), None)
-    guess = is_loss(expr.func) and not (isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr)
     src = frame.record(
         state,
         expr.at,
@@ -198,10 +200,9 @@ def is_loss(func: ir.Expr) -> bool:
     )
 
 
-def leave(frame: Frame, value: V, inner: V) -> None:
-    """A value goes to code that cannot be followed."""
-    frame.escaped |= frame.graphs.closure(inner.src)
-    frame.escaped |= {("elem", key) for key in value.objs}
+def leave(frame: Frame, value: V, inner: V, *, scored: bool = False) -> None:
+    """A value goes to code that cannot be followed (``scored``: to a loss)."""
+    frame.escape(inner.src | {("elem", key) for key in value.objs}, scored=scored)
     hotloops.lend(frame, inner)
 
 
@@ -216,6 +217,12 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         and not receiver.kinds & (TENSORS | CONTAINER)
     ):
         receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+    if (
+        not receiver.kinds & UNKNOWN
+        and receiver.may_be_module()
+        and name in ("eval", "train", *knowledge.module_evidence())
+    ):
+        receiver = receiver.as_module()
     resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:
         return _backward(frame, state, expr, receiver, args, words)
@@ -397,6 +404,7 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
         return V(TREE, size=4)
     if name in knowledge.bookkeeping() or not _computes(frame, name):
         return unknown_call(frame, state, expr, receiver, args, words)
+    frame.named.add((name, state.grad))
     return run_module(frame, state, expr, receiver, args, words, method=name)
 
 
@@ -456,15 +464,14 @@ def _computes(frame: Frame, name: str) -> bool:
         )
     name = name.lstrip("_")
     return (
-        (not name.startswith(_BOOKKEEPING)
-        and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty"))
-        or name.endswith(_COMPUTED)
-    )
+        not name.startswith(_BOOKKEEPING) and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty")
+    ) or name.endswith(_COMPUTED)
 
 
 def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     if knowledge.methods().knows(name):
         return tensors.call(frame, state, expr, receiver, name, args, words)
+    frame.named.add((name, state.grad))
     guessed = _by_name(frame, state, expr, receiver, name, args, words)
     rest = unknown_call(frame, state, expr, receiver, args, words)
     return join(guessed, rest) if guessed is not None else rest
@@ -545,6 +552,14 @@ def run_module(
         inner = deep(frame, state, known)
         if known.kinds & ~(UNKNOWN | NONE) and not (known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)):
             tips = [tip for tip in inner.src if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+            if not tips:  # its own parameters take part
+                tips = [
+                    tip
+                    for tip in inner.src
+                    if (node := frame.graphs.nodes.get(tip)) is not None and node.definite and not node.leaf
+                ]
+                for tip in tips:
+                    frame.graphs.nodes[tip].model = True
             if not tips and state.grad != OFF and _saves(frame, function):
                 tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
             if tips:
@@ -561,6 +576,7 @@ def run_module(
     if src and not frozen:
         frame.graphs.nodes[key].opaque = True
         note_run(frame, state, expr, module, result, key, args, resolved=False)
+        frame.runs[expr.at].method = method
     return result
 
 

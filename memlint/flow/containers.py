@@ -30,7 +30,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         position = _ADDERS[name]
         if name.startswith("put"):
             # a queue hands over: somebody else takes what is put
-            frame.escaped |= frame.graphs.closure(deep(frame, state, args[position]).src)
+            frame.escape(deep(frame, state, args[position]).src)
             return NONE_VALUE
         store_value(frame, state, receiver, name, args[position], expr.at, text(expr.args[position]), place)
         return NONE_VALUE

@@ -285,7 +285,7 @@ def _yield(frame: Frame, state: State, expr: ir.Yield) -> V:
     if expr.is_from:
         value = elements_of(frame, state, value)
     frame.yields.append((value, frame.fork(state)))
-    frame.escaped |= frame.graphs.closure(value.src)
+    frame.escape(value.src)
     return UNKNOWN_VALUE
 
 

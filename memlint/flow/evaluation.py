@@ -13,6 +13,7 @@ from memlint.flow.heap import deep
 from memlint.flow.modes import look_up
 from memlint.flow.owner import owner_of
 from memlint.flow.program import Function
+from memlint.flow.spent import is_spent
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import UNKNOWN, Path, Source, Sources, V
@@ -38,6 +39,8 @@ _NAMES = (
 )
 
 
+#: how an evaluation is known, the surest way first
+_SUREST = ("eval", "spent", "name", "")
 #: how many calls away the caller is that says how a helper is used
 MAX_CALLERS_UP = 4
 
@@ -47,7 +50,7 @@ class Verdict:
     """What a recorded model run is. ``evaluation`` and ``wanted``: see `ModelCall`."""
 
     run: ModelRun
-    evaluation: Literal["eval", "name", ""]
+    evaluation: Literal["eval", "spent", "name", ""]
     wanted: str
 
 
@@ -76,7 +79,7 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
         run = verdict.run
         owner = owner_of(analyser, frame, run)
         if owner == "no" and not frame.extra.get("gradients"):
-            nodes = frame.graphs.closure((run.node, *run.value.src))
+            nodes = _own_nodes(frame, run)
             yield ModelCall(
                 site=run.site,
                 function=frame.function.qual,
@@ -99,13 +102,15 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
     for name, group in groups.items():
         if _guarded_with(name, group[0].run, groups):
             continue
-        first = next((item for item in group if item.evaluation == "eval"), group[0])
+        first = min(group, key=lambda item: _SUREST.index(item.evaluation))
         run = first.run
         loop = _loop(analyser, frame, run)
-        certainty: Confidence = "high" if run.mode is not None else "medium"
-        if loop is None and _is_trial(frame.function):
+        certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
+        if _is_trial(frame.function) and (loop is None or first.evaluation == "spent"):
             certainty = "low"
-        retained = any(frame.graphs.closure((item.run.node, *item.run.value.src)) & kept for item in group)
+        elif loop is None and first.evaluation == "spent" and _made_here(run):
+            certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
+        retained = any(_own_nodes(frame, item.run) & kept for item in group)
         yield ModelCall(
             site=run.site,
             function=frame.function.qual,
@@ -120,6 +125,11 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
             guard="",
             consumed=_consumed(frame, run),
         )
+
+
+def _own_nodes(frame: Frame, run: ModelRun) -> Sources:
+    """What the run itself recorded, without what its inputs bring along."""
+    return frozenset(item for item in (run.node, *run.value.src) if item in frame.graphs.nodes)
 
 
 def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict]]) -> bool:
@@ -144,12 +154,23 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         return None
     mode = run.mode if run.mode is not None or run.mode_key is not None else _told(analyser, frame, run.module, "")
     named = is_evaluation_name(frame.function) and run.origin is None
-    evaluation: Literal["eval", "name", ""] = "eval" if mode is True else "name" if named and mode is None else ""
+    evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
+    if mode is True:
+        evaluation = "eval"
+    if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
+        evaluation = "spent"
     if not evaluation:
         return Verdict(run, "", "")
     if _told(analyser, frame, run.module, "frozen") is True:
         return None
     return Verdict(run, evaluation, _wanted(analyser, frame, run))
+
+
+def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers."""
+    function = frame.function
+    layer = function.cls is not None and analyser.program.is_module(function.cls)
+    return not layer and not _is_trial(function) and _loop(analyser, frame, run) is not None
 
 
 def _is_trial(function: Function) -> bool:
@@ -172,6 +193,11 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
         return True
     verdicts = [judge_run(analyser, frame, one) for one in frame.runs.values()]
     return any(item is not None and item.evaluation == "eval" and not item.wanted for item in verdicts)
+
+
+def _made_here(run: ModelRun) -> bool:
+    """Whether the function itself made the module that runs."""
+    return bool(run.module.store) and not run.module.syms
 
 
 def _is_layer_code(analyser: Analyser, frame: Frame) -> bool:

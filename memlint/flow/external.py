@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from memlint import knowledge
 from memlint.flow import allocation, batches, inert
 from memlint.flow.frame import Frame
@@ -143,6 +145,7 @@ def _builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[s
                     fields.update(state.heap[key].fields)
         return make(frame, state, expr.at, "dict", NOTHING, fields)
     if name == "next" and args:
+        draws(frame, args[0])
         return element(frame, state, args[0], expr.at)
     if name == "enumerate" and args:
         if args[0].kinds & LOADER and not args[0].kinds & ~LOADER:
@@ -214,6 +217,14 @@ def _builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[s
     ):
         return DATA_VALUE
     return DATA_VALUE if name[:1].isupper() else UNKNOWN_VALUE
+
+
+def draws(frame: Frame, source: V) -> None:
+    """The loop around takes a batch from ``source``: where that is a loader, the loop runs over batches."""
+    frame.extra.setdefault("drawn", set()).update(source.syms)
+    loop = frame.innermost(())
+    if source.kinds & LOADER and loop is not None and loop.loop.over in ("unknown", "range"):
+        loop.loop = msgspec.structs.replace(loop.loop, over="loader")
 
 
 def _over(args: list[V]) -> frozenset[Ref]:
@@ -376,9 +387,11 @@ def _by_row(
         )
         return V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
     if row.graph == "none":
+        for value in inner:
+            frame.used |= value.src
         if row.allocates:
             allocation.made(frame, state, name, expr, args, words)
-        size = {"sample": SAMPLE, "scalar": SCALAR}.get(row.size, SOME_SIZE)
+        size = {"sample": SAMPLE, "scalar": SCALAR, "model": MODEL}.get(row.size, SOME_SIZE)
         if (
             name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor")
             and args

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.frame import CallRecord, Frame, module_uses
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, ON
-from memlint.flow.syntax import walk_statements
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
@@ -42,6 +42,7 @@ class Facts:
     def __init__(self, analyser: Analyser) -> None:
         self.analyser = analyser
         self._calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        self._named: dict[str, list[tuple[Frame, int]]] = {}
         self._attributes: dict[tuple[str, str, str], V] = {}
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._grads: dict[tuple[str, str], int] = {}
@@ -54,6 +55,7 @@ class Facts:
         self._assigning: dict[tuple[str, str], dict[str, list[Function]]] = {}
         self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
+        self._trained: dict[tuple[str, str], frozenset[str]] = {}
 
     def learn(self) -> None:
         """Take the call records of all summaries."""
@@ -64,6 +66,10 @@ class Facts:
         self._calls = calls
         self._parameters.clear()
         self._grads.clear()
+        self._named = {}
+        for frame in self.analyser.frames():
+            for name, grad in frame.named:
+                self._named.setdefault(name, []).append((frame, grad))
         self._overridden.clear()
         self._differentiated = None
         self._owned = None
@@ -179,16 +185,24 @@ class Facts:
             found = 0
             todo, seen = [function], {function.key}
             while todo:
-                records = self.calls_of(todo.pop())
+                records = self._grads_at(todo.pop())
                 if not records:
                     found |= ON
-                for frame, record in records:
-                    found |= record.grad & (ON | OFF)
-                    if record.grad & AMBIENT and frame.function.key not in seen:
-                        seen.add(frame.function.key)
-                        todo.append(frame.function)
+                for caller, grad in records:
+                    found |= grad & (ON | OFF)
+                    if grad & AMBIENT and caller.key not in seen:
+                        seen.add(caller.key)
+                        todo.append(caller)
             self._grads[function.key] = found or ON
         return self._grads[function.key]
+
+    def _grads_at(self, function: Function) -> list[tuple[Function, int]]:
+        """(caller, grad mode) of each call of a function. A method that nobody is seen to call may be what is called
+        by its name on objects of unknown class."""
+        records = [(frame.function, record.grad) for frame, record in self.calls_of(function)]
+        if not records and function.cls is not None:
+            records = [(frame.function, grad) for frame, grad in self._named.get(function.name, ())]
+        return records
 
     # ------------------------------------------------------------------------------------ attributes
 
@@ -203,7 +217,7 @@ class Facts:
         for item in order:
             found = join(found, self._assigned(item, name))
         used = any(f"self.{name}" in self._used_as_modules(item) for item in order)
-        if used and (found.kinds & UNKNOWN or not found.kinds & ~NONE):
+        if used and (found.may_be_module() or not found.kinds & ~NONE):
             found = V(MODULE, refs=found.refs)
         self._attributes[key] = found
         return found
@@ -311,6 +325,19 @@ class Facts:
                                     names.add(first.value)
             self._buffers[cls.key] = frozenset(names)
         return self._buffers[cls.key]
+
+    def parameters(self, cls: Class) -> frozenset[str]:
+        """Names of the attributes that the class makes ``nn.Parameter`` of, and that nothing in it freezes."""
+        if cls.key not in self._trained:
+            made: set[str] = set()
+            frozen: set[str] = set()
+            order, _ = self.analyser.program.ancestors(cls)
+            for item in order:
+                for method in item.methods.values():
+                    for statement in walk_statements(method.body):
+                        _learn_parameters(statement, made, frozen)
+            self._trained[cls.key] = frozenset(made - frozen)
+        return self._trained[cls.key]
 
     def is_reset(self, function: Function, name: str) -> bool:
         """Whether other code sets this attribute anew: another module, or a method of the class that is called."""
@@ -440,6 +467,24 @@ class Facts:
                 callers.append(module.main)
             callers += [function for function in list(module.functions.values()) if function.unit == number]
         return callers
+
+
+def _learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> None:
+    """``self.weight = nn.Parameter(…)`` makes one, ``self.weight.requires_grad = False`` freezes it."""
+    if isinstance(statement, ir.Assign):
+        value = statement.value
+        for target in statement.targets:
+            if not isinstance(target, ir.Attr):
+                continue
+            if target.name == "requires_grad" and isinstance(target.value, ir.Attr):
+                frozen.add(target.value.name)
+            elif isinstance(value, ir.Call) and dotted(value.func).rsplit(".", 1)[-1] == "Parameter":
+                fixed = len(value.args) > 1 or any(word.name == "requires_grad" for word in value.keywords)
+                (frozen if fixed else made).add(target.name)
+    elif isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
+        func = statement.value.func
+        if isinstance(func, ir.Attr) and func.name == "requires_grad_" and isinstance(func.value, ir.Attr):
+            frozen.add(func.value.name)
 
 
 def _assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: str) -> ir.Expr:

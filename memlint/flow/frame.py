@@ -39,6 +39,8 @@ class LoopFrame:
     #: all names that the loop's header binds
     targets: frozenset[str] = frozenset()
     body: tuple[ir.Stmt, ...] = ()
+    #: the symbols of what a round is given: another object in each
+    items: Sources = EMPTY
 
 
 @dataclass
@@ -101,6 +103,8 @@ class ModelRun:
     loop: LoopFrame | None = None
     depth: int = 0
     mode_key: Source = None
+    #: what runs: the module itself, or a method of it by name
+    method: str = "forward"
     #: the callee's frame and its run, where the model runs in a callee
     origin: tuple[Frame, ModelRun] | None = None
 
@@ -140,6 +144,8 @@ class Frame:
         self.stores: dict[Source, Store] = {}
         self.runs: dict[Source, ModelRun] = {}
         self.calls: dict[Source, CallRecord] = {}
+        #: methods that are called on receivers of unknown class, with the grad mode there
+        self.named: set[tuple[str, int]] = set()
         self.extra: dict[Source, Any] = {}
         self.returns: list[tuple[V, State]] = []
         self.yields: list[tuple[V, State]] = []
@@ -149,6 +155,8 @@ class Frame:
         self.backwards: list[tuple[Sources, tuple[Source, ...], Site]] = []
         #: sources that leave to code that cannot be followed
         self.escaped: set[Source] = set()
+        #: the same, without what only goes to a loss that cannot be followed
+        self.left: set[Source] = set()
         #: sources whose value was detached, converted or compared: consumed without its graph
         self.used: set[Source] = set()
         self.wanted: dict[str, str] = {}
@@ -203,6 +211,13 @@ class Frame:
 
     # ------------------------------------------------------------------------------------ graphs
 
+    def escape(self, sources: Sources, *, scored: bool = False) -> None:
+        """The sources leave to code that cannot be followed; ``scored``: to a loss, which only computes with them."""
+        reached = self.graphs.closure(sources)
+        self.escaped |= reached
+        if not scored:
+            self.left |= reached
+
     def record(
         self,
         state: State,
@@ -251,6 +266,43 @@ class Frame:
     def modules_by_use(self) -> frozenset[str]:
         """Texts (``model``, ``self.net``) of what is used as only modules are, in this function."""
         return module_uses(self.function.body)
+
+    @functools.cached_property
+    def modules_by_state(self) -> dict[str, Function | None]:
+        """Names that make the state that they are then run with, by a method that only modules of the project have;
+        the method, where just one module has it."""
+        found: dict[str, Function | None] = {}
+        for name, method in state_makers(self.function.body):
+            known = self.analyser.methods_named(method)
+            if known and all(item.cls is not None and self.analyser.program.is_module(item.cls) for item in known):
+                found[name] = known[0] if len(known) == 1 else None
+        return found
+
+
+@functools.lru_cache(maxsize=4096)
+def state_makers(body: tuple[ir.Stmt, ...]) -> tuple[tuple[str, str], ...]:
+    """(name, method) of ``state = name.method(…)`` where the state goes back into a call on the same name."""
+    made: set[tuple[str, str, str]] = set()
+    fed: set[tuple[str, str]] = set()
+    for statement in walk_statements(body):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call):
+                    root = dotted(part.func).partition(".")[0]
+                    given = (*part.args, *(word.value for word in part.keywords))
+                    fed |= {
+                        (root, item.id)
+                        for value in given
+                        for item in (value.elements if isinstance(value, ir.Display) else (value,))
+                        if isinstance(item, ir.Name)
+                    }
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Call):
+            func = statement.value.func
+            if isinstance(func, ir.Attr) and isinstance(func.value, ir.Name):
+                for target in statement.targets:
+                    parts = target.elements if isinstance(target, ir.Display) else (target,)
+                    made |= {(item.id, func.value.id, func.name) for item in parts if isinstance(item, ir.Name)}
+    return tuple(sorted({(name, method) for state, name, method in made if name != state and (name, state) in fed}))
 
 
 @functools.lru_cache(maxsize=4096)

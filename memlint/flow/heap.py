@@ -142,7 +142,7 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
     if value.kinds & DATA:
         found = join(found, DATA_VALUE)
     for path in value.syms:
-        if _symbol_counts(state, value, path.then(step)):
+        if symbol_counts(state, value, path.then(step)):
             found = join(found, placed(read_symbol(frame, state, path.then(step)), value.device))
     if value.kinds & UNKNOWN and not value.syms:
         found = join(found, derive(frame, value, step))
@@ -239,14 +239,14 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         found = join(found, DATA_VALUE)
     step = f"[{name}]" if isinstance(index.const, str) else "[]"
     for path in base.syms:
-        if _symbol_counts(state, base, path.then(step)):
+        if symbol_counts(state, base, path.then(step)):
             found = join(found, placed(read_symbol(frame, state, path.then(step)), base.device))
     if base.kinds & UNKNOWN and not base.syms:
         found = join(found, derive(frame, base, step))
     return sized(found, index.const if isinstance(index.const, str) else "") if found.kinds else UNKNOWN_VALUE
 
 
-def _symbol_counts(state: State, value: V, part: Path) -> bool:
+def symbol_counts(state: State, value: V, part: Path) -> bool:
     """Whether the part of a symbol tells more than its kind: a batch's parts are batches, whatever it is called."""
     return not value.is_only(TENSORS | LOADER) or part in state.sym
 
@@ -276,6 +276,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
     """``base.name`` as a value; a method gives a bound reference."""
     found = NOTHING
     if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.refs:
+        frame.used |= base.src
         return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
     plain = name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda")
     if plain and base.kinds & UNKNOWN and not base.refs and not base.objs:
@@ -328,6 +329,8 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         else:
             found = found.but(syms=found.syms | {inner})
     if base.kinds & TENSORS and not found.kinds:
+        if name == "data":
+            frame.used |= base.src
         found = _tensor_attribute(base, name)
     if base.kinds & MODULE and base.store and not base.syms and not found.kinds:
         found = V(
@@ -389,6 +392,10 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
                 return analyser.evaluate_constant(item.module, item.attributes[name])
         return NOTHING
     fact: V = analyser.attribute(cls, name)
+    if fact.kinds & (TENSORS | UNKNOWN) and name in analyser.facts.parameters(cls):
+        at = frame_at(frame)
+        src = frame.record(state, (at, "parameter", name), at, name, EMPTY, definite=True, leaf=True)
+        fact = fact.but(kinds=fact.kinds & ~UNKNOWN | TENSOR, src=fact.src | src)
     return fact
 
 

@@ -223,14 +223,15 @@ def _unpack(
 
 
 def _part(frame: Frame, state: State, value: V, position: int) -> V:
-    from memlint.flow.heap import derive, read_symbol
+    from memlint.flow.heap import derive, read_symbol, symbol_counts
 
     found = NOTHING
     if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):
         plain = part_of_output(frame, value, f"[{position}]")
         found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
     for path in value.syms:
-        found = join(found, read_symbol(frame, state, path.then(f"[{position}]")))
+        if symbol_counts(state, value, path.then(f"[{position}]")):
+            found = join(found, read_symbol(frame, state, path.then(f"[{position}]")))
     if value.kinds & UNKNOWN and not value.syms:
         found = join(found, derive(frame, value, f"[{position}]"))
     return found
@@ -238,6 +239,8 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
 
 def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
     """``base.name = value``"""
+    if not base.objs and not base.syms:
+        frame.left |= frame.graphs.closure(deep(frame, state, value).src)
     for key in base.objs:
         obj = state.heap.get(key)
         if obj is None:
@@ -284,6 +287,8 @@ def write_item(
             _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
     if base.kinds & TENSORS:
         _write_slice(frame, state, base, value, target)
+    elif not base.objs and not base.syms:
+        frame.left |= frame.graphs.closure(inner.src)
     carry.written(frame, state, base, value, target)
 
 
@@ -458,7 +463,9 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                 names = [dotted(part).rsplit(".", 1)[-1] for part in parts]
                 if names[:1] == ["Variable"]:  # every tensor is one since torch 0.4
                     names[0] = "Tensor"
-                if "Tensor" in names and (truth or len(names) == 1):
+                if truth and len(parts) == 1 and _is_loader(frame, parts[0]):
+                    _narrow_to(state, test.args[0], LOADER, True)
+                elif "Tensor" in names and (truth or len(names) == 1):
                     _narrow_to(state, test.args[0], TENSOR, truth)
                 elif (
                     truth
@@ -468,6 +475,11 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                     _narrow_to(state, test.args[0], DATA, True)
         case _:
             pass
+
+
+def _is_loader(frame: Frame, cls: ir.Expr) -> bool:
+    kind, what = frame.analyser.program.find_expression(frame.module, cls, frame.function)
+    return kind == "ext" and str(what).startswith("torch.utils.data.") and str(what).endswith("DataLoader")
 
 
 def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
@@ -499,6 +511,8 @@ def _for(frame: Frame, state: State, statement: ir.For) -> State | None:
     def enter(inner: State) -> State | None:
         value = element(frame, inner, source, statement.at)
         assign(frame, inner, statement.target, value, None)
+        for name in loop.targets:
+            loop.items |= inner.env[name].syms if name in inner.env else frozenset()
         return inner
 
     # a loop over batches or a range runs: what it binds is bound anew in each round of the loops around it

@@ -68,6 +68,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     value = _value(analyser, frame, store, incoming)
     if value.attached == "unknown":
         return
+    if store.kind == "carry" and store.how == "call" and store.lifted and value.freed == "yes":
+        return  # its backward would raise in the second round: a program that runs resets it on a way not seen here
     if _once_a_batch(analyser, frame, store) if value.attached == "no" else not _adds_a_graph(frame, store, incoming):
         return
     needed = _needed(analyser, frame, store) and value.freed != "yes"
@@ -160,9 +162,18 @@ def _once_a_batch(analyser: Analyser, frame: Frame, store: Store) -> bool:
 
 
 def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
-    """What repeats the store: a loop in sight, or a framework that calls the function again and again."""
-    if store.loop is not None:
+    """What repeats the store: a loop in sight, or a framework that calls the function again and again.
+
+    A loop inside a hook goes through the parts of one call: what outlives the call grows with each one.
+    """
+    if store.loop is not None and (store.local or frame.hook is None or store.loop.loop.over == "loader"):
         return store.loop.loop
+    called = _calls_of_hook(frame, store)
+    return called if called is not None or store.loop is None else store.loop.loop
+
+
+def _calls_of_hook(frame: Frame, store: Store) -> Loop | None:
+    """Each call of the function, where a framework calls it once an iteration and the place outlives the call."""
     if store.local or not isinstance(store.place, Path):
         return None
     hook = frame.hook
@@ -193,7 +204,10 @@ def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if function.cls is None or not analyser.program.is_module(function.cls):
         return False
     trains = bool(frame.backwards) or bool(frame.extra.get("evaluations")) or frame.hook is not None
-    if store.how == "call" and not any(item in frame.graphs.nodes for item in frame.extra.get("returned", ())):
+    if store.how == "call" and not any(
+        (node := frame.graphs.nodes.get(item)) is not None and (node.definite or node.unknown or node.guess)
+        for item in frame.extra.get("returned", ())
+    ):
         return False  # it gives away numbers only (sampling, decoding): nobody outside can want the graph
     return not trains and store.loop is not None and store.loop.loop.over != "loader"
 

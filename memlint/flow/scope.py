@@ -42,8 +42,13 @@ def lookup(frame: Frame, state: State, name: str) -> V:
 
 def known_by_use(frame: Frame, name: str, value: V) -> V:
     """What is used as only modules are, is one."""
-    if value.kinds & UNKNOWN and name in frame.modules_by_use:
-        return value.but(kinds=value.kinds & ~UNKNOWN | MODULE, src=frozenset())
+    if value.may_be_module() and name in frame.modules_by_use:
+        return value.as_module()
+    if value.may_be_module() and not value.refs and name in frame.modules_by_state:
+        maker = frame.modules_by_state[name]
+        if maker is None or maker.cls is None:
+            return value.as_module()
+        return value.as_module().but(refs=frozenset((Ref("instance", maker.module.key, maker.cls.qual),)))
     return value
 
 

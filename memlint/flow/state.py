@@ -67,11 +67,12 @@ class State:
 
     ``sym``: what this function stored at symbolic places. ``freed_must`` / ``freed_may``: sources whose graph a
     backward has freed on every / some path. ``pending``: stores of this iteration that nothing has undone.
+    ``making``: the root of the object that an ``__init__`` makes: an attribute that it has not set is not there yet.
     ``fresh``: objects made in this very iteration on every path. ``modes``: modules that were put into eval
     mode (True) or train mode (False), None where paths differ. ``optimizing``: an optimizer stepped or a backward ran.
     """
 
-    __slots__ = ("env", "freed_may", "freed_must", "fresh", "grad", "heap", "modes", "pending", "sym")
+    __slots__ = ("env", "freed_may", "freed_must", "fresh", "grad", "heap", "making", "modes", "pending", "sym")
 
     def __init__(self, grad: int = AMBIENT) -> None:
         self.env: dict[str, V] = {}
@@ -82,6 +83,7 @@ class State:
         self.freed_may: Sources = EMPTY
         self.pending: Sources = EMPTY
         self.fresh: Sources = EMPTY
+        self.making = ""
         self.modes: dict[Source, bool | None] = {}
 
     def copy(self) -> State:
@@ -94,6 +96,7 @@ class State:
         new.freed_may = self.freed_may
         new.pending = self.pending
         new.fresh = self.fresh
+        new.making = self.making
         new.modes = self.modes.copy()
         return new
 
@@ -128,11 +131,12 @@ def join_states(a: State | None, b: State | None) -> State | None:
         mine = new.heap.get(key)
         new.heap[key] = obj if mine is None else join_objects(mine, obj)
     new.sym = a.sym.copy()
+    new.making = a.making
     for path, value in b.sym.items():
-        new.sym[path] = join(a.sym.get(path) or untouched(path), value)
+        new.sym[path] = join(a.sym.get(path) or _before(a, path), value)
     for path, value in a.sym.items():
         if path not in b.sym:
-            new.sym[path] = join(value, untouched(path))
+            new.sym[path] = join(value, _before(a, path))
     new.freed_must = a.freed_must & b.freed_must
     new.freed_may = a.freed_may | b.freed_may
     new.pending = a.pending | b.pending
@@ -141,6 +145,11 @@ def join_states(a: State | None, b: State | None) -> State | None:
         key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None for key in {*a.modes, *b.modes}
     }
     return new
+
+
+def _before(state: State, path: Path) -> V:
+    """What a symbolic place holds on the path that does not store there."""
+    return NOTHING if path.root == state.making and len(path.steps) == 1 else untouched(path)
 
 
 def untouched(path: Path) -> V:

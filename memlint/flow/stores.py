@@ -165,6 +165,8 @@ def note_carry(
         loop = frame.innermost(())
     if loop is None and not (isinstance(place, Path) and place in reached):
         return None
+    if isinstance(place, Path) and any(_is_item(place, one) for one in frame.loops):
+        return None  # a part of what this round was given: the next one is given something else
     own = own_sources(frame, place)
     incoming = incoming.but(src=incoming.src - own)
     key = ("s", at, place, "carry", tag)
@@ -194,6 +196,14 @@ def note_carry(
     frame.stores[key] = store
     state.pending |= {key}
     return store
+
+
+def _is_item(place: Path, loop: LoopFrame) -> bool:
+    return any(
+        isinstance(item, Path) and item.root == place.root and item.steps == place.steps[: len(item.steps)]
+        for item in loop.items
+        if item.steps
+    )
 
 
 def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:

@@ -47,10 +47,11 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name == "detach_":
         cut_everywhere(state, receiver)
     if name in table.cut:
+        frame.used |= receiver.src
         size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
         return cut(
             receiver,
-            TENSOR if name in ("detach", "detach_") and not receiver.kinds & TREE else None,
+            TENSOR if name.startswith(("detach", "new_")) and not receiver.kinds & TREE else None,
             size=_smaller(receiver, size)
             if args or words or name not in ("argmax", "argmin", "all", "any")
             else SCALAR,
@@ -90,14 +91,15 @@ def cut_everywhere(state: State, value: V) -> None:
         return
 
     def without(item: V) -> V:
-        return item.but(src=frozenset()) if item.src & gone else item
+        # what an earlier round left under the same names is cut as well
+        return item.but(src=frozenset()) if item.src & gone or (item.src and item.src <= value.src) else item
 
     state.env = {name: without(item) for name, item in state.env.items()}
     state.sym = {path: without(item) for path, item in state.sym.items()}
     for path in value.syms:
         state.sym[path] = value.but(src=frozenset())
     for key, obj in state.heap.items():
-        if obj.elem.src & gone or any(item.src & gone for item in obj.fields.values()):
+        if any(item.src & value.src for item in (obj.elem, *obj.fields.values())):
             fields = {name: without(item) for name, item in obj.fields.items()}
             state.heap[key] = Obj(obj.kind, without(obj.elem), fields, obj.loops, obj.bounded, obj.cls, obj.text)
 
@@ -172,6 +174,7 @@ def _pieces(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
 
 def values_and_indices(frame: Frame, state: State, expr: ir.Call, values: V) -> V:
     """The pair that max(dim), topk and sort return: the values have the graph, the indices have none."""
+    frame.used |= values.src
     indices = V(TENSOR, size=SAMPLE, device=values.device)
     return make(frame, state, (expr.at, "pair"), "tuple", NOTHING, {"0": values, "1": indices})
 

@@ -132,6 +132,14 @@ class V:
     def may_be(self, kinds: int) -> bool:
         return bool(self.kinds & kinds)
 
+    def may_be_module(self) -> bool:
+        """Whether use decides that it is a module: nothing is known, or all that is known is that a file held it."""
+        return bool(self.kinds & UNKNOWN) or (bool(self.kinds & TREE) and self.size == MODEL)
+
+    def as_module(self) -> V:
+        """The value, that turned out to be a module."""
+        return self.but(kinds=self.kinds & ~(UNKNOWN | TENSORS) | MODULE, src=EMPTY, size=SOME_SIZE)
+
 
 NOTHING = V(0)
 UNKNOWN_VALUE = V(UNKNOWN)

@@ -1,0 +1,134 @@
+"""Graphs that a function makes and uses up: every use of the output cuts the graph, and nothing keeps or returns it.
+
+A model that runs so while autograd records saves its activations for nothing, whatever mode it is in and whatever
+the function is called: that nobody can want the gradients is seen, not guessed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.heap import deep
+from memlint.flow.state import AMBIENT, ON
+from memlint.flow.syntax import expressions, walk_expression, walk_statements
+from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analysis import Analyser
+
+#: how many callers up a returned output is followed
+MAX_CALLERS_UP = 2
+
+
+def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether the graph of a run is used up: here, or in every caller that gets it returned."""
+    if run.origin is not None or frame.function.node is None or frame.hook is not None:
+        return False
+    if not run.resolved and run.method != "forward" and not _records_inside(analyser, run.method):
+        return False
+    marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
+    if not marks or (frame.backwards and not _trains_otherwise(frame, run)):
+        return False
+    return _used_up(analyser, frame, marks, 0)
+
+
+def _records_inside(analyser: Analyser, method: str) -> bool:
+    """Whether the project's methods of that name leave it to their callers to turn grad mode off."""
+    summaries = [analyser.summary(function) for function in analyser.methods_named(method)]
+    return bool(summaries) and all(
+        summary is not None and any(run.grad & (AMBIENT | ON) for run in summary.runs.values()) for summary in summaries
+    )
+
+
+def _trains_otherwise(frame: Frame, run: ModelRun) -> bool:
+    """Whether another call of the same module reaches the backward: then this one is not what it trains by."""
+    return any(
+        other.text == run.text and other.node != run.node and {other.node, *other.value.src} & reached
+        for other in frame.runs.values()
+        for reached, _, _ in frame.backwards
+    )
+
+
+def _used_up(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> bool:
+    if frame.cut_short or frame.exit is None or frame.extra.get("blind backward") or frame.extra.get("gradients"):
+        return False
+    if marks & frame.left or any(marks & reached for reached, _, _ in frame.backwards):
+        return False
+    if any(marks & frame.graphs.closure(deep(frame, frame.exit, value).src) for value in frame.exit.sym.values()):
+        return False
+    if _captured(frame, marks) or _lost(frame, marks):
+        return False
+    if marks & frame.extra.get("returned", set()):
+        return _used_up_by_callers(analyser, frame, depth)
+    return bool(marks & frame.graphs.closure(frame.used))
+
+
+def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int) -> bool:
+    calls = [(caller, record) for caller, record in analyser.facts.calls_of(frame.function) if caller is not frame]
+    if not calls or depth >= MAX_CALLERS_UP:
+        return False
+    for caller, record in calls:
+        if caller.exit is None or caller.function.node is None:
+            return False
+        inner = {mark for mark in deep(caller, caller.exit, record.result).src if mark in caller.graphs.nodes}
+        if not inner or not _used_up(analyser, caller, inner, depth + 1):
+            return False
+    return True
+
+
+def _lost(frame: Frame, marks: set[Source]) -> bool:
+    """Whether a helper gets the graph and gives back tensors that are not known to have it: deep containers hide it."""
+    assert frame.exit is not None
+    for record in frame.calls.values():
+        if not record.result.kinds & (TENSORS | CONTAINER | UNKNOWN):
+            continue
+        given = {source for value in record.args.values() for source in deep(frame, frame.exit, value).src}
+        back = deep(frame, frame.exit, record.result)
+        if (
+            back.kinds & (TENSORS | UNKNOWN)
+            and marks & frame.graphs.closure(given)
+            and not marks & frame.graphs.closure(back.src)
+        ):
+            return True
+    return False
+
+
+def _captured(frame: Frame, marks: set[Source]) -> bool:
+    """Whether a nested function reads a name that holds the graph."""
+    assert frame.exit is not None
+    inner = [
+        part
+        for statement in walk_statements(frame.function.body)
+        for part in ((statement,) if isinstance(statement, ir.FunctionDef) else _lambdas(statement))
+    ]
+    if not inner:
+        return False
+    holders = {
+        name
+        for name, value in frame.exit.env.items()
+        if marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+    }
+    return bool(holders) and any(_reads(part, holders) for part in inner)
+
+
+def _lambdas(statement: ir.Stmt) -> list[ir.Lambda]:
+    return [part for expr in expressions(statement) for part in walk_expression(expr) if isinstance(part, ir.Lambda)]
+
+
+def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
+    found = (
+        walk_expression(part.body)
+        if isinstance(part, ir.Lambda)
+        else (
+            item
+            for statement in walk_statements(part.body)
+            for expr in expressions(statement)
+            for item in walk_expression(expr)
+        )
+    )
+    return any(isinstance(item, ir.Name) and item.id in names for item in found)
+
+
+__all__ = ["is_spent"]
