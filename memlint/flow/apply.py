@@ -11,6 +11,7 @@ from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, make, read_attribute, read_symbol
 from memlint.flow.modes import frozen_of, mode_of
+from memlint.flow.owner import gave
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
 from memlint.flow.stores import fate_of, forget, note_carry, note_store
 from memlint.flow.syntax import dotted, text
@@ -367,14 +368,8 @@ class Application:
                     self.state.modes[(tag, made) if tag else made] = self.exit.modes[inside]
         for entry in self.callee.extra.get("owned", ()):
             self.frame.extra.setdefault("owned", []).append(self._owned(entry))
-        given = {
-            outer
-            for key in self.callee.extra.get("given", ())
-            if isinstance(key, Path)
-            for outer in self._named_here(key)
-        }
-        if given:
-            self.frame.extra.setdefault("given", set()).update(given)
+        for key in self.callee.extra.get("given", ()):
+            gave(self.frame, self._named_here(key) if isinstance(key, Path) else [key] if key == ("any",) else ())
         if self.callee.extra.get("gradients"):
             self.frame.extra["gradients"] = True
 

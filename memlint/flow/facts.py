@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame, module_uses
 from memlint.flow.program import Class, Function
+from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import (
@@ -452,9 +453,8 @@ class Facts:
         if not wanted:
             return []
         found: dict[str, list[tuple[str, int]]] = {}
-        for key in self.analyser.program.project.sources:
-            if key in inside:
-                continue
+        others = [key for key in self.analyser.program.project.sources if key not in inside]
+        for key in sorted(relevant_modules(self.analyser.program, others)):
             for number, unit in enumerate(self.analyser.program.module(key).index.units):
                 for name in unit.calls & wanted:
                     found.setdefault(name, []).append((key, number))

@@ -7,6 +7,7 @@ resolved, the module was made in sight and given to nothing that could own it, a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from memlint.flow.events import Fact
@@ -78,7 +79,22 @@ def give_away(frame: Frame, state: State, values: list[V]) -> None:
     for value in values:
         if value.kinds & (MODULE | UNKNOWN) or value.objs:
             inner = deep(frame, state, value)
-            frame.extra.setdefault("given", set()).update(mode_keys(inner, None))
+            gave(frame, mode_keys(inner, None))
+
+
+#: modules that one function hands out: past this, it may have handed out any
+MAX_GIVEN = 64
+_ANY = ("any",)
+
+
+def gave(frame: Frame, keys: Iterable[Source]) -> None:
+    """Remember what a function handed to code that cannot be followed."""
+    given: set[Source] = frame.extra.setdefault("given", set())
+    if _ANY not in given:
+        given.update(keys)
+        if len(given) > MAX_GIVEN:
+            given.clear()
+            given.add(_ANY)
 
 
 def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
@@ -99,7 +115,7 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
             if key in mine or any(outer in keys for outer in outward(key)):
                 return "yes"
     given: set[Source] = frame.extra.get("given", set()) | home.extra.get("given", set())
-    if given & (keys | {key for entry in owned for key in entry or ()}):
+    if _ANY in given or given & (keys | {key for entry in owned for key in entry or ()}):
         return "unknown"  # one may hold the other
     if _owned_elsewhere(analyser, run.module) or _frozen_anywhere(analyser, frame, home, run, mine):
         return "unknown"
@@ -226,4 +242,4 @@ def _attached_by_callers(analyser: Analyser, frame: Frame, path: Path) -> bool:
     return False
 
 
-__all__ = ["give_away", "marks_of_parameters", "note_optimizer", "owner_of"]
+__all__ = ["gave", "give_away", "marks_of_parameters", "note_optimizer", "owner_of"]
