@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Allocate, Loop, OversizedBatch
 from memlint.flow.frame import Frame, LoopFrame
-from memlint.flow.hotloops import function_target
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import State
 from memlint.flow.syntax import children, dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.updates import function_target
 from memlint.flow.values import ACCELERATOR, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 _SHAPED = frozenset({"zeros", "ones", "empty", "rand", "randn"})
 _CONSTANT = frozenset(

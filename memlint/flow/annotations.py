@@ -25,7 +25,7 @@ from memlint.flow.values import (
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 _DATA = frozenset({"int", "float", "str", "bool", "bytes", "complex", "Path", "ndarray", "Namespace"})
 _WRAPPERS = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})

@@ -6,15 +6,16 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.bound_names import Names, argument, peel
 from memlint.flow.events import OversizedBatch
 from memlint.flow.frame import Frame
 from memlint.flow.inert import last_ordinal
-from memlint.flow.program import Function, Module
+from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 #: methods and functions whose result has the rows of what they are given
 _SAME_ROWS = frozenset(
@@ -82,7 +83,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
         return
     names = Names(analyser, frame)
     for at, expr in sorted(loaders.items()):
-        size = _argument(expr, 1, "batch_size")
+        size = argument(expr, 1, "batch_size")
         if size is not None and _length_of_data(names, expr, size):
             yield OversizedBatch(
                 site=frame.site(at),
@@ -109,157 +110,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
 
 
 def _loader_text(expr: ir.Call, size: ir.Expr) -> str:
-    data = _argument(expr, 0, "dataset")
+    data = argument(expr, 0, "dataset")
     return f"{text(expr.func)}({text(data, 30)}, batch_size={text(size, 30)})"
-
-
-def _argument(call: ir.Call, position: int, name: str) -> ir.Expr | None:
-    for word in call.keywords:
-        if word.name == name:
-            return word.value
-    if len(call.args) > position and not any(isinstance(arg, ir.Starred) for arg in call.args):
-        return call.args[position]
-    return None
-
-
-class Names:
-    """What a function's names are bound to, where a single statement binds them."""
-
-    def __init__(self, analyser: Analyser, frame: Frame) -> None:
-        self.analyser = analyser
-        self.frame = frame
-        self.module: Module = frame.module
-        self._own: dict[str, list[tuple[ir.Expr, bool]]] | None = None
-        self._outer: dict[str, list[tuple[ir.Expr, bool]]] | None = None
-        self._fed: frozenset[str] | None = None
-
-    def value(self, name: str, before: int = 0) -> tuple[ir.Expr, bool] | None:
-        """(the expression that a name is bound to, updates of itself left out; whether it is unpacked)
-
-        Of several, the last one before the ordinal ``before``.
-        """
-        function = self.frame.function
-        if name in function.locals:
-            if self._own is None:
-                self._own = _bindings(function.body)
-                for param in function.params:
-                    self._own.pop(param.name, None)
-            found = self._own.get(name, [])
-        elif function.node is not None:
-            if self._outer is None:
-                self._outer = _bindings(self.module.statements)
-            found, before = self._outer.get(name, []), 0
-        else:
-            return None
-        others = [(value, unpacked) for value, unpacked in found if _base_name(value) != name]
-        if before and len(others) > 1:
-            others = sorted((one for one in others if one[0].at < before), key=lambda one: one[0].at)[-1:]
-        return others[0] if len(others) == 1 else None
-
-    def siblings(self, call: ir.Call) -> set[str]:
-        """Names that other calls of the same function are unpacked into."""
-        bound = self._own if self.frame.function.node is None or self._own else self._outer
-        everything = {**(self._outer or {}), **(bound or {})}
-        made = dotted(call.func)
-        return {
-            name
-            for name, values in everything.items()
-            for value, unpacked in values
-            if unpacked and isinstance(value, ir.Call) and value is not call and made and dotted(value.func) == made
-        }
-
-    def made_by(self, expr: ir.Expr) -> str:
-        """The qualified external name, or the project class with a mark, whose call a name is bound to."""
-        for _ in range(4):
-            if not isinstance(expr, ir.Name):
-                break
-            bound = self.value(expr.id)
-            if bound is None or bound[1]:
-                return ""
-            expr = bound[0]
-        if not isinstance(expr, ir.Call):
-            return ""
-        kind, what = self.analyser.program.find_expression(self.module, expr.func, self.frame.function)
-        if kind == "ext":
-            return str(what)
-        if kind == "class" and what is not None:
-            _, outside = self.analyser.program.ancestors(what)
-            return next((name for name in sorted(outside) if name.rsplit(".", 1)[-1].endswith("Dataset")), "")
-        return ""
-
-    def is_data_set(self, expr: ir.Expr) -> bool:
-        """Made by a data set's class, or given to a DataLoader."""
-        name = self.made_by(expr)
-        if name.startswith(("torchvision.datasets.", "torch.utils.data.")) and not name.endswith(
-            ("DataLoader", "Sampler")
-        ):
-            return True
-        if name.rsplit(".", 1)[-1] == "Dataset" and name.startswith("torch."):
-            return True
-        return isinstance(expr, ir.Name) and expr.id in self.fed
-
-    @property
-    def fed(self) -> frozenset[str]:
-        """Names that a DataLoader is made of."""
-        if self._fed is None:
-            loaders: dict[int, ir.Call] = self.frame.extra.get("loaders", {})
-            given = (_argument(expr, 0, "dataset") for expr in loaders.values())
-            self._fed = frozenset(item.id for item in given if isinstance(item, ir.Name))
-        return self._fed
-
-
-def _bindings(body: tuple[ir.Stmt, ...]) -> dict[str, list[tuple[ir.Expr, bool]]]:
-    found: dict[str, list[tuple[ir.Expr, bool]]] = {}
-
-    def bind(target: ir.Expr, value: ir.Expr, unpacked: bool) -> None:
-        if isinstance(target, ir.Name):
-            found.setdefault(target.id, []).append((value, unpacked))
-        elif isinstance(target, ir.Display):
-            parts = (
-                value.elements
-                if isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
-                else None
-            )
-            for position, item in enumerate(target.elements):
-                bind(item, parts[position] if parts else value, unpacked or parts is None)
-
-    for statement in walk_statements(body, into_definitions=False):
-        if isinstance(statement, ir.Assign):
-            for target in statement.targets:
-                bind(target, statement.value, False)
-        elif isinstance(statement, ir.AnnAssign) and statement.value is not None:
-            bind(statement.target, statement.value, False)
-        elif isinstance(statement, ir.For):
-            opaque = ir.Const(statement.at, "Ellipsis", None)
-            bind(statement.target, opaque, True)
-        elif isinstance(statement, ir.With):
-            for item in statement.items:
-                if item.target is not None:
-                    bind(item.target, ir.Const(statement.at, "Ellipsis", None), True)
-    return found
-
-
-def _peel(expr: ir.Expr) -> ir.Expr | None:
-    """One step towards the tensor whose rows the expression has; None where there is no further step."""
-    if isinstance(expr, ir.Call):
-        func = expr.func
-        name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
-        if isinstance(func, ir.Attr) and name in _SAME_ROWS:
-            return func.value
-        if name in _WRAPS and expr.args and not isinstance(expr.args[0], ir.Display):
-            return expr.args[0]
-        return None
-    if isinstance(expr, ir.Binary) and expr.op in ("+", "-", "*", "/") and isinstance(expr.right, ir.Const):
-        return expr.left
-    return None
-
-
-def _base_name(expr: ir.Expr) -> str:
-    step: ir.Expr | None = expr
-    while step is not None:
-        expr = step
-        step = _peel(expr)
-    return expr.id if isinstance(expr, ir.Name) else ""
 
 
 # -------------------------------------------------------------------------------------- loaders
@@ -273,13 +125,13 @@ def _length_of_data(names: Names, call: ir.Call, size: ir.Expr) -> bool:
             return False
         size = bound[0]
     measured = _measured(size)
-    data = _argument(call, 0, "dataset")
+    data = argument(call, 0, "dataset")
     if measured is None or data is None:
         return False
     shown = text(measured, 200)
     if shown == text(data, 200) or shown.startswith(text(data, 200) + "."):
         return True
-    sampler = _argument(call, 99, "sampler")
+    sampler = argument(call, 99, "sampler")
     return any(given is not None and _made_of(names, given, shown, call.at) for given in (data, sampler))
 
 
@@ -350,7 +202,7 @@ def _whole(names: Names, arg: ir.Expr, at: int) -> str:
             if unpacked and not isinstance(expr, ir.Subscript):
                 return ""
             continue
-        step = _peel(expr)
+        step = peel(expr)
         if step is None:
             return ""
         expr = step

@@ -20,7 +20,7 @@ from memlint.flow.values import UNKNOWN, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 _LAYER_METHODS = frozenset({"forward", "__call__", "training_step", "compute_loss"})
 _NAMES = (

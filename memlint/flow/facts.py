@@ -30,7 +30,7 @@ from memlint.flow.values import (
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 #: units of other files that are read to learn how a function is called
 MAX_CALLERS = 12
@@ -224,7 +224,7 @@ class Facts:
         return found
 
     def _assigned(self, cls: Class, name: str) -> V:
-        from memlint.flow.analysis import outside
+        from memlint.flow.analyser import outside
 
         found = NOTHING
         if name in cls.attributes:

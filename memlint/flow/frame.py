@@ -20,7 +20,7 @@ from memlint.ir import nodes as ir
 from memlint.knowledge import Hook, module_evidence
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 
 @dataclass

@@ -17,7 +17,7 @@ from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Sou
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 _CATS = frozenset(
     {

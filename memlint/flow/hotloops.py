@@ -6,19 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memlint.flow.events import Fact, Loop, Rebind, Size
 from memlint.flow.frame import Frame, LoopFrame
-from memlint.flow.program import Function
-from memlint.flow.repeats import layer_code, repeated
-from memlint.flow.state import OFF, State
-from memlint.flow.syntax import children, expressions, mentions, text, walk_expression, walk_statements
-from memlint.flow.values import ELSEWHERE, TENSOR, TENSORS, TREE, UNKNOWN, Path, Sources, V, join
+from memlint.flow.state import State
+from memlint.flow.syntax import mentions, text
+from memlint.flow.values import ELSEWHERE, Sources, V, join
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    pass
 
-_SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown", "unknown")
 _OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
 #: element-wise operations of shape and dtype, with the same name and an underscore in place
 _ELEMENTWISE = frozenset(
@@ -57,70 +53,6 @@ _ELEMENTWISE = frozenset(
         "trunc",
     }
 )
-#: factories of floating-point tensors; others may make integers
-_FLOATS = frozenset(
-    {
-        "zeros",
-        "ones",
-        "empty",
-        "rand",
-        "randn",
-        "zeros_like",
-        "ones_like",
-        "empty_like",
-        "rand_like",
-        "randn_like",
-    }
-)
-#: methods that numbers and arrays lack: what they are called on is a tensor
-_TENSOR_METHODS = frozenset(
-    {
-        "cuda",
-        "cpu",
-        "detach",
-        "device",
-        "requires_grad",
-        "new_zeros",
-        "new_ones",
-        "new_empty",
-        "new_full",
-        "new_tensor",
-        "unsqueeze",
-        "to",
-        "numpy",
-        "is_cuda",
-        "backward",
-        "grad",
-        "add_",
-        "mul_",
-        "copy_",
-        "clamp_",
-        "zero_",
-        "size",
-    }
-)
-#: parameters of these names are numbers
-_NUMBERS = frozenset(
-    {
-        "dt",
-        "lr",
-        "eps",
-        "epsilon",
-        "alpha",
-        "beta",
-        "gamma",
-        "decay",
-        "momentum",
-        "step",
-        "steps",
-        "size",
-        "scale",
-        "rate",
-        "factor",
-    }
-)
-#: a literal shape of at most so many elements is small, one of at least so many is large
-SMALL, LARGE = 4096, 2**22
 
 
 @dataclass
@@ -177,7 +109,7 @@ def inplace(frame: Frame, state: State, expr: ir.Expr, place: str) -> str:
     steps: list[tuple[str, ir.Expr]] = []
     at: ir.Expr = expr
     while isinstance(at, ir.Binary) and at.op in _OPERATORS:
-        if _is(at.right, place) and at.op in ("+", "*") and not mentions(at.left, place):
+        if is_place(at.right, place) and at.op in ("+", "*") and not mentions(at.left, place):
             steps.append((at.op, at.left))
             at = at.right
             break
@@ -192,7 +124,7 @@ def inplace(frame: Frame, state: State, expr: ir.Expr, place: str) -> str:
             continue
         steps.append((at.op, at.right))
         at = at.left
-    if not _is(at, place) or not steps or len(steps) > 4:
+    if not is_place(at, place) or not steps or len(steps) > 4:
         return ""
     steps.reverse()
     if any(mentions(operand, place) for _, operand in steps[1:]):
@@ -203,7 +135,7 @@ def inplace(frame: Frame, state: State, expr: ir.Expr, place: str) -> str:
     return place + "".join(f".{_OPERATORS[op]}({text(operand, 30)})" for op, operand in steps)
 
 
-def _is(expr: ir.Expr, place: str) -> bool:
+def is_place(expr: ir.Expr, place: str) -> bool:
     return isinstance(expr, ir.Name | ir.Attr) and text(expr, 200) == place
 
 
@@ -212,9 +144,9 @@ def _call_in_place(frame: Frame, state: State, expr: ir.Call, place: str) -> str
     name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
     if name not in _ELEMENTWISE or any(word.name == "out" for word in expr.keywords):
         return ""
-    if isinstance(func, ir.Attr) and _is(func.value, place):
+    if isinstance(func, ir.Attr) and is_place(func.value, place):
         return f"{place}.{name}_({_short(expr.args, expr)})"
-    if not expr.args or not _is(expr.args[0], place):
+    if not expr.args or not is_place(expr.args[0], place):
         return ""
     from memlint.flow.evaluate import evaluate
 
@@ -277,296 +209,3 @@ def lend(frame: Frame, value: V) -> None:
     """A value goes to code that cannot be followed, which may keep it."""
     if value.store:
         frame.extra["lent"] = frame.extra.get("lent", frozenset()) | value.store
-
-
-# -------------------------------------------------------------------------------------- judgement
-
-
-def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
-    """The out-of-place updates of one function."""
-    seen: dict[int, Candidate] = frame.extra.get("rebound", {})
-    for at, one in sorted(seen.items()):
-        loop = _hot(analyser, frame, one)
-        if loop is None or not _is_tensor(frame, one) or _small(frame, one):
-            continue
-        recorded = _recorded(analyser, frame, one)
-        if recorded != "no":
-            continue
-        yield Rebind(
-            site=frame.site(at),
-            function=frame.function.qual,
-            certainty="high" if one.old.is_only(TENSORS) and one.grad == OFF else "medium",
-            op=f"{text(one.target)} = {text(one.statement.value)}",
-            inplace=one.spine,
-            target=text(one.target),
-            alone=_stands_alone(analyser, frame, one),
-            recorded=recorded,
-            size=_size(frame, one),
-            loop=loop,
-        )
-
-
-def _hot(analyser: Analyser, frame: Frame, one: Candidate) -> Loop | None:
-    """The loop that carries the target from round to round."""
-    if isinstance(one.target, ir.Name):
-        if one.loop is None or not _carried_in(one.loop, one.target.id):
-            return None
-        return one.loop.loop if one.loop.loop.every == "iteration" else None
-    if one.loop is not None:
-        return one.loop.loop if one.loop.loop.every == "iteration" else None
-    if frame.function.name in ("__init__", "reset", "reset_parameters", "init_weights"):
-        return None
-    return repeated(analyser, frame.function)
-
-
-def _carried_in(loop: LoopFrame, name: str) -> bool:
-    """Whether a round reads what the round before it left in the name: the first use in the body is a read."""
-    for statement in loop.body:
-        use = _first_use(statement, name)
-        if use:
-            return use == "read"
-    return False
-
-
-def _first_use(statement: ir.Stmt, name: str) -> str:
-    if any(_reads(expr, name) for expr in _read_expressions(statement)):
-        return "read"
-    if isinstance(statement, ir.Assign | ir.AnnAssign | ir.For):
-        targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
-        if any(isinstance(part, ir.Name) and part.id == name for target in targets for part in _bound_parts(target)):
-            return "write"
-    if isinstance(statement, ir.With):
-        for inner in statement.body:
-            use = _first_use(inner, name)
-            if use:
-                return use
-        return ""
-    if isinstance(statement, ir.If):
-        uses = [_first_of(block, name) for block in (statement.body, statement.orelse)]
-        if "read" in uses:
-            return "read"
-        return "write" if uses == ["write", "write"] else ""
-    if isinstance(statement, ir.For | ir.While | ir.Try):
-        return (
-            "read"
-            if any(
-                any(_reads(expr, name) for expr in _read_expressions(inner))
-                for inner in walk_statements((statement,), False)
-            )
-            else ""
-        )
-    return ""
-
-
-def _first_of(body: tuple[ir.Stmt, ...], name: str) -> str:
-    return next((use for inner in body if (use := _first_use(inner, name))), "")
-
-
-def _bound_parts(target: ir.Expr) -> Iterator[ir.Expr]:
-    if isinstance(target, ir.Display):
-        for item in target.elements:
-            yield from _bound_parts(item)
-    else:
-        yield target
-
-
-def _read_expressions(statement: ir.Stmt) -> Iterator[ir.Expr]:
-    if isinstance(statement, ir.Assign):
-        yield statement.value
-        yield from (target for target in statement.targets if not isinstance(target, ir.Name | ir.Display))
-    elif isinstance(statement, ir.AnnAssign):
-        if statement.value is not None:
-            yield statement.value
-    elif isinstance(statement, ir.For):
-        yield statement.iter
-    else:
-        yield from expressions(statement)
-
-
-def _reads(expr: ir.Expr, name: str) -> bool:
-    return any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(expr))
-
-
-def _is_tensor(frame: Frame, one: Candidate) -> bool:
-    """Tensors of a floating type only: another type would change with the operation."""
-    if isinstance(one.target, ir.Attr) and one.target.name in ("data", "grad"):
-        return True
-    if one.old.kinds & ~(TENSORS | UNKNOWN) or one.old.kinds & TREE:
-        return False
-    made: dict[object, tuple[str, bool, int]] = frame.extra.get("made", {})
-    if any(made[item][1] is False for item in one.old.store if item in made):
-        return False
-    if one.old.is_only(TENSOR) or (isinstance(one.target, ir.Attr) and one.old.may_be(TENSOR)):
-        return True
-    return isinstance(one.target, ir.Name) and _used_as_tensor(frame.analyser, frame.function, one.target.id)
-
-
-def _used_as_tensor(analyser: Analyser, function: Function, name: str) -> bool:
-    for statement in walk_statements(function.body):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if (
-                    isinstance(part, ir.Attr)
-                    and part.name in _TENSOR_METHODS
-                    and isinstance(part.value, ir.Name)
-                    and part.value.id == name
-                    and (part.name != "size" or _called(expr, part))
-                ):
-                    return True
-                if (
-                    isinstance(part, ir.Call)
-                    and part.args
-                    and isinstance(part.args[0], ir.Name)
-                    and part.args[0].id == name
-                ):
-                    kind, what = function_target(analyser, function, part.func)
-                    if (
-                        kind == "ext"
-                        and what.startswith("torch.")
-                        and not what.startswith(("torch.tensor", "torch.as_", "torch.from_"))
-                    ):
-                        return True
-    return False
-
-
-def _called(expr: ir.Expr, func: ir.Attr) -> bool:
-    return any(isinstance(part, ir.Call) and part.func is func for part in walk_expression(expr))
-
-
-def function_target(analyser: Analyser, function: Function, func: ir.Expr) -> tuple[str, str]:
-    """("ext", qualified name) of ``torch.f`` and ``F.f`` by the imports in sight, else ("", "")."""
-    kind, what = analyser.program.find_expression(function.module, func, function)
-    return ("ext", str(what)) if kind == "ext" else ("", "")
-
-
-def _small(frame: Frame, one: Candidate) -> bool:
-    made: dict[object, tuple[str, bool, int]] = frame.extra.get("made", {})
-    known = [made[item][2] for item in one.old.store if item in made]
-    return bool(known) and all(0 <= count <= SMALL for count in known)
-
-
-def _size(frame: Frame, one: Candidate) -> Size:
-    """Large only where a literal shape or a model's parameters say so."""
-    made: dict[object, tuple[str, bool, int]] = frame.extra.get("made", {})
-    if any(made[item][2] >= LARGE for item in one.old.store if item in made):
-        return "activation"
-    known = _SIZES[one.old.size] if one.old.size == one.value.size else "unknown"
-    return "batch" if known == "activation" else known
-
-
-def _recorded(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
-    """Whether autograd records the update: never where grad mode is off or no operand carries a graph."""
-    if one.grad == OFF:
-        return "no"
-    if layer_code(analyser, frame.function):
-        return "unknown"
-    if isinstance(one.target, ir.Attr) and one.target.name in ("data", "grad"):
-        return "no" if _plain_operands(one) else "unknown"
-    sources: Sources = one.value.src | one.old.src
-    verdict, _ = frame.graphs.attached(sources, _is_number)
-    return verdict  # type: ignore[return-value]
-
-
-def _is_number(path: Path) -> bool | None:
-    """A parameter that only its name shows to be a step size or a factor carries no graph."""
-    number = path.root.startswith("p:") and not path.steps and path.root[2:].rsplit("_", 1)[-1] in _NUMBERS
-    return False if number else None
-
-
-def _plain_operands(one: Candidate) -> bool:
-    """``p.data = m * p.data + q.data``: members, numbers and products of them, no call of a model."""
-    for part in walk_expression(one.statement.value):
-        if isinstance(part, ir.Call) and isinstance(part.func, ir.Name):
-            return False
-    return True
-
-
-def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
-    if not one.alone:
-        return "unknown"
-    if isinstance(one.target, ir.Name):
-        if any(value.store & one.old.store for value, _ in frame.yields):
-            return "unknown"
-        return "unknown" if _repeats_itself(frame.function, one.target.id) else "yes"
-    place = text(one.target, 200)
-    if one.target.name in ("data", "grad"):
-        return "unknown" if _taken(frame.function.body, place) else "yes"
-    if (
-        not isinstance(one.target.value, ir.Name)
-        or frame.function.cls is None
-        or not _own(frame.function, one.target.value.id)
-    ):
-        return "unknown"
-    cls = frame.function.cls
-    if (
-        one.target.name in analyser.facts.buffers(cls)
-        or one.old.kinds & ~(TENSOR | UNKNOWN)
-        or not one.old.may_be(TENSOR)
-    ):
-        return "unknown"
-    if any(_taken(method.body, place) for method in cls.methods.values()):
-        return "unknown"
-    return "yes" if _fresh_attribute(analyser, cls.methods, one.target) else "unknown"
-
-
-def _repeats_itself(function: Function, name: str) -> bool:
-    """Whether the name is given an expanded view of itself somewhere: its elements share memory."""
-    for statement in walk_statements(function.body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and any(_is(target, name) for target in statement.targets):
-            call = statement.value
-            if isinstance(call, ir.Call) and isinstance(call.func, ir.Name | ir.Attr):
-                called = call.func.name if isinstance(call.func, ir.Attr) else call.func.id
-                if called in ("expand", "expand_as", "broadcast_to", "repeat"):
-                    return True
-    return False
-
-
-def _own(function: Function, name: str) -> bool:
-    return bool(function.params) and function.takes_self and function.params[0].name == name
-
-
-def _fresh_attribute(analyser: Analyser, methods: dict[str, Function], target: ir.Attr) -> bool:
-    """Whether every assignment of the attribute gives it a tensor of its own."""
-    place = text(target, 200)
-    for method in methods.values():
-        for statement in walk_statements(method.body):
-            if not isinstance(statement, ir.Assign):
-                continue
-            for item in statement.targets:
-                if isinstance(item, ir.Attr) and text(item, 200) == place:
-                    value = statement.value
-                    made = (
-                        isinstance(value, ir.Call)
-                        and function_target(analyser, method, value.func)[1].rpartition(".")[2] in _FLOATS
-                    )
-                    if not made and not isinstance(value, ir.Binary) and not mentions(value, place):
-                        return False
-    return True
-
-
-def _taken(body: tuple[ir.Stmt, ...], place: str) -> bool:
-    """Whether the place itself, not a result computed from it, goes to another name, container, caller or function."""
-    for statement in walk_statements(body):
-        if (
-            isinstance(statement, ir.Assign | ir.AnnAssign | ir.Return)
-            and statement.value is not None
-            and _is(statement.value, place)
-        ):
-            return True
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Display | ir.DictDisplay | ir.Yield) and any(
-                    _is(child, place) for child in children(part)
-                ):
-                    return True
-                if (
-                    isinstance(part, ir.Call)
-                    and isinstance(part.func, ir.Attr)
-                    and part.func.name in ("append", "add", "put", "insert", "extend", "setdefault")
-                    and any(_is(arg, place) for arg in part.args)
-                ):
-                    return True
-    return False
-
-
-__all__ = ["events", "inplace", "lend", "rebound"]

@@ -16,7 +16,7 @@ from memlint.flow.values import V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 #: calls that prepare a batch or a model, and run neither
 _PREPARES = frozenset(

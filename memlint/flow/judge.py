@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence, weakest
-from memlint.flow import allocation, batches, growing, hotloops, inert
+from memlint.flow import allocation, batches, growing, inert, updates
 from memlint.flow.apply import takes_activations
 from memlint.flow.evaluation import evaluations, is_evaluation_name, model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
@@ -18,7 +18,7 @@ from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.values import CPU, OUTPUT, Path, Source, V
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 _SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown", "unknown")
 
@@ -33,7 +33,7 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
         return
     yield from batches.events(analyser, frame)
     yield from allocation.events(analyser, frame)
-    yield from hotloops.events(analyser, frame)
+    yield from updates.events(analyser, frame)
     verdicts = evaluations(analyser, frame)
     kept: set[Source] = set()
     events: list[Event] = []

@@ -14,7 +14,7 @@ from memlint.flow.values import MODULE, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
     from memlint.flow.frame import Frame
     from memlint.flow.program import Class
 

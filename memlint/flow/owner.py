@@ -21,7 +21,7 @@ from memlint.flow.values import MODULE, UNKNOWN, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 #: calls that give data, so that what they return has no graph
 _DATA_CALLS = (

@@ -8,7 +8,7 @@ from memlint.flow.events import Loop, Site
 from memlint.flow.program import Function
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 #: how far callers of callers are followed
 MAX_DEPTH = 5

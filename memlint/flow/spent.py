@@ -16,7 +16,7 @@ from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.analysis import Analyser
+    from memlint.flow.analyser import Analyser
 
 #: how many callers up a returned output is followed
 MAX_CALLERS_UP = 2

@@ -1,0 +1,283 @@
+"""One run over a project: summaries on demand, and what the project says of values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from memlint import knowledge
+from memlint.flow.annotations import annotation_value
+from memlint.flow.facts import Facts
+from memlint.flow.frame import Frame, module_uses
+from memlint.flow.graphs import Node
+from memlint.flow.guards import decorated_grad
+from memlint.flow.interpret import run
+from memlint.flow.ops import batch_tree
+from memlint.flow.program import Class, Function, Module, Program
+from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.summaries import Summaries
+from memlint.flow.syntax import dotted
+from memlint.flow.values import (
+    ACCELERATOR,
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    MODULE,
+    NOTHING,
+    OUTPUT,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Ref,
+    V,
+    join,
+)
+from memlint.ir import nodes as ir
+
+
+class Analyser:
+    """One run over a project. Everything is computed on demand and kept."""
+
+    def __init__(self, project: Any) -> None:
+        self.program = Program(project)
+        self.facts = Facts(self)
+        self.summaries = Summaries(self._interpret, self._answer)
+        self._lambdas: dict[tuple[str, int, int], Function] = {}
+        self._constants: dict[tuple[str, int, int], V] = {}
+        self._attributes: dict[tuple[str, str, str], V] = {}
+        self.remarks: list[str] = []
+
+    # ------------------------------------------------------------------------------------ summaries
+
+    def summary(self, function: Function) -> Frame | None:
+        """What the function does; None for one that is being analysed (recursion) or too deep."""
+        return self.summaries.get(function)
+
+    def _answer(self, kind: str, about: Any) -> Any:
+        """The answer to a question that a summary was made from, as things are now."""
+        if kind == "parameter":
+            return self.facts.parameter(*about)
+        if kind == "attribute":
+            return self.facts.attribute(*about)
+        return self.evaluate_constant(*about)
+
+    def _interpret(self, function: Function) -> Frame:
+        frame = Frame(self, function)
+        hook = self.hook(function)
+        grad = decorated_grad(frame, function)
+        if grad == AMBIENT and hook is not None and hook.grad in ("on", "off"):
+            grad = ON if hook.grad == "on" else OFF
+        if function.node is None:
+            grad = ON
+        elif grad == AMBIENT and self.switched_off(function.module):
+            grad = OFF
+        state = State(grad)
+        for position, param in enumerate(function.params):
+            state.env[param.name] = self._parameter(function, param, position, hook)
+            if hook is not None and hook.outputs == position and position:
+                state.env[param.name] = self._outputs(frame, param, hook)
+        frame.hook = hook
+        if function.name == "__init__" and function.takes_self and function.params:
+            state.making = f"p:{function.params[0].name}"
+        try:
+            run(frame, state, backward=hook is not None and hook.returns == "backward")
+        except RecursionError:
+            frame = Frame(self, function)
+            frame.hook = hook
+            frame.cut_short = True
+        if frame.cut_short:
+            self.remarks.append(f"{function.module.key}: {function.qual}: too much to follow, cut short")
+        return frame
+
+    def _parameter(self, function: Function, param: ir.Param, position: int, hook: knowledge.Hook | None) -> V:
+        path = Path(f"p:{param.name}")
+        place = frozenset((path,))
+        if position == 0 and function.takes_self and function.cls is not None:
+            if "classmethod" in function.decorator_names:
+                return V(CALLABLE, refs=frozenset((Ref("class", function.module.key, function.cls.qual),)))
+            kinds = INSTANCE | (MODULE if self.program.is_module(function.cls) else 0)
+            return V(kinds, syms=place, refs=frozenset((Ref("instance", function.module.key, function.cls.qual),)))
+        if hook is not None and hook.batch == position and hook.batch:
+            return batch_tree(ACCELERATOR).but(syms=place)
+        known = (
+            annotation_value(self, function.module, param.annotation, function.around)
+            if param.annotation is not None
+            else None
+        )
+        if known is None:
+            known = self.facts.parameter(function, param.name)
+            self.summaries.note("parameter", param.name, (function, param.name), known)
+        if param.kind in ("star", "double-star"):
+            return V(UNKNOWN | CONTAINER, place, syms=place)
+        if known is None or not known.kinds:
+            return V(UNKNOWN, place, syms=place)
+        if not known.kinds & ~(DATA):
+            return known
+        carries = not known.kinds & ~(MODULE | INSTANCE | CALLABLE | CONTAINER)
+        return known.but(src=frozenset() if carries else place, syms=place)
+
+    @staticmethod
+    def _outputs(frame: Frame, param: ir.Param, hook: knowledge.Hook) -> V:
+        """What a framework hands to a hook that gets a step's outputs: on the device; with their graph where the
+        framework runs the hook in training as well and detaches nothing."""
+        place = frozenset((Path(f"p:{param.name}"),))
+        if hook.grad != "ambient":
+            return V(TREE, size=OUTPUT, device=ACCELERATOR, syms=place)
+        key = (param.at, "outputs")
+        frame.graphs.record(key, Node(param.at, param.name, definite=True, guess=True, model=True))
+        return V(TREE, frozenset((key,)), bare=True, size=OUTPUT, syms=place)
+
+    def hook(self, function: Function) -> knowledge.Hook | None:
+        """What a framework does with a method, by the class's external bases."""
+        if function.cls is None:
+            return None
+        _, outside = self.program.ancestors(function.cls)
+        for base in sorted(outside):
+            found = knowledge.hook(base, function.name)
+            if found is not None:
+                return found
+        return None
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 - one analyser lives as long as its run
+    def switched_off(self, module: Module) -> bool:
+        """Whether the module's own statements turn grad mode off for good."""
+        for statement in module.statements:
+            if isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
+                call = statement.value
+                if dotted(call.func).endswith("set_grad_enabled") and call.args and isinstance(call.args[0], ir.Const):
+                    return call.args[0].value is False
+        return False
+
+    # ------------------------------------------------------------------------------------ definitions as values
+
+    def function(self, ref: Ref) -> Function | None:
+        found = self.program.module(ref.key).function(ref.name)
+        return found if found is not None else self._lambdas.get((ref.key, *self._lambda_place(ref.name)))
+
+    @staticmethod
+    def _lambda_place(name: str) -> tuple[int, int]:
+        if "<lambda " not in name:
+            return (-1, -1)
+        unit, at = name.rsplit("<lambda ", 1)[1].rstrip(">").split(":")
+        return int(unit), int(at)
+
+    def cls(self, ref: Ref) -> Class | None:
+        return self.program.module(ref.key).cls(ref.name)
+
+    def local_function(self, frame: Frame, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
+        """A nested function or lambda as a value."""
+        unit = frame.function.unit
+        if isinstance(node, ir.Lambda):
+            place = (frame.module.key, unit, node.at)
+            if place not in self._lambdas:
+                qual = f"{frame.function.qual}.<lambda {unit}:{node.at}>"
+                self._lambdas[place] = Function(
+                    frame.module, unit, node, qual, None, frame.function if frame.function.node is not None else None
+                )
+            return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, self._lambdas[place].qual),)))
+        frame.module.build(unit)
+        function = frame.module.by_place.get((unit, node.at))
+        if function is None:
+            return UNKNOWN_VALUE
+        return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, function.qual),)))
+
+    def local_class(self, frame: Frame, node: ir.ClassDef) -> V:
+        frame.module.build(frame.function.unit)
+        for cls in frame.module.classes.values():
+            if cls.unit == frame.function.unit and cls.node.at == node.at:
+                return V(CALLABLE, refs=frozenset((Ref("class", frame.module.key, cls.qual),)))
+        return UNKNOWN_VALUE
+
+    def external(self, name: str) -> V:
+        return V(CALLABLE, refs=frozenset((Ref("ext", "", name),)))
+
+    def global_value(self, kind: str, what: Any, *, frame: Frame | None = None) -> V:
+        """The value of what `Program.find` found."""
+        if kind == "class" and what is not None:
+            return V(CALLABLE, refs=frozenset((Ref("class", what.module.key, what.qual),)))
+        if kind == "function" and what is not None:
+            return V(CALLABLE, refs=frozenset((Ref("func", what.module.key, what.qual),)))
+        if kind == "module":
+            return V(CALLABLE, refs=frozenset((Ref("module", what, ""),)))
+        if kind == "package":
+            return V(CALLABLE, refs=frozenset((Ref("package", "", what),)))
+        if kind == "ext":
+            return self.external(what)
+        if kind == "value":
+            return self._variable(*what)
+        return UNKNOWN_VALUE
+
+    def _variable(self, module: Module, name: str) -> V:
+        """What a module's variable may be: the join of what the module's own statements assign."""
+        found = NOTHING
+        for statement in module.bindings.get(name, ()):
+            if isinstance(statement, ir.Assign | ir.AnnAssign) and statement.value is not None:
+                targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+                direct = any(isinstance(target, ir.Name) and target.id == name for target in targets)
+                found = join(found, self.evaluate_constant(module, statement.value) if direct else UNKNOWN_VALUE)
+            else:
+                found = join(found, UNKNOWN_VALUE)
+        if found.may_be_module() and name in module_uses(module.statements):
+            return V(MODULE, refs=frozenset(ref for ref in found.refs if ref.kind == "instance"))
+        return found if found.kinds else UNKNOWN_VALUE
+
+    def evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
+        """An expression of a module's scope, without the objects that it makes."""
+        value = self._evaluate_constant(module, expr)
+        self.summaries.note("constant", (module.key, id(expr)), (module, expr), value)
+        return value
+
+    def _evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
+        key = (module.key, id(expr), expr.at)
+        if key in self._constants:
+            return self._constants[key]
+        self._constants[key] = UNKNOWN_VALUE
+        frame = Frame(
+            self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
+        )
+        from memlint.flow.evaluate import evaluate
+
+        value = outside(evaluate(frame, State(OFF), expr), frame)
+        self._constants[key] = value
+        return value
+
+    def annotated(self, module: Module, annotation: ir.Expr) -> V | None:
+        return annotation_value(self, module, annotation)
+
+    def attribute(self, cls: Class, name: str) -> V:
+        """What an instance's attribute may be, by all that the class and its ancestors assign to it."""
+        value = self.facts.attribute(cls, name)
+        self.summaries.note("attribute", (cls.key, name), (cls, name), value)
+        return value
+
+    def free_variable(self, function: Function, name: str) -> V | None:
+        return self.facts.free_variable(function, name)
+
+    def methods_named(self, name: str) -> list[Function]:
+        return self.facts.methods_named(name)
+
+    def is_buffer(self, cls: Class, name: str) -> bool:
+        return name in self.facts.buffers(cls)
+
+    def reduction(self, name: str) -> bool:
+        """Whether a loss class reduces to a number (its default)."""
+        return True
+
+    def renew(self) -> None:
+        """Take what the call sites say; summaries for which that makes a difference are made again."""
+        self.facts.learn()
+        self.summaries.renew()
+        self._constants.clear()
+
+    def frames(self) -> Iterator[Frame]:
+        """All summaries that were made."""
+        return self.summaries.frames()
+
+
+def outside(value: V, frame: Frame | None = None) -> V:
+    """A value as another function sees it: without objects and graphs of its own."""
+    refs = value.refs
+    return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

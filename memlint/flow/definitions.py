@@ -1,0 +1,262 @@
+"""Definitions of one module: functions and classes with their scope, made on demand from the lowered units."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from memlint.flow.syntax import assigned_names, dotted, walk_statements
+from memlint.frontend.index import ModuleIndex, index_and_units
+from memlint.frontend.lower import lower
+from memlint.frontend.problem import SyntaxProblem
+from memlint.frontend.units import UnitText
+from memlint.ir import nodes as ir
+
+
+@dataclass(eq=False)
+class Function:
+    """A function or method. ``qual``: qualified name in its module; ``enclosing``: the function around it."""
+
+    module: Module
+    unit: int
+    node: ir.FunctionDef | ir.Lambda | None
+    qual: str
+    cls: Class | None = None
+    enclosing: Function | None = None
+
+    @property
+    def around(self) -> Function | None:
+        """The function whose variables are seen from this one: of a method, the one around its class."""
+        return self.enclosing if self.enclosing is not None or self.cls is None else self.cls.enclosing
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.module.key, self.qual)
+
+    @property
+    def name(self) -> str:
+        return self.qual.rsplit(".", 1)[-1]
+
+    @property
+    def params(self) -> tuple[ir.Param, ...]:
+        return self.node.params if self.node is not None else ()
+
+    @property
+    def body(self) -> tuple[ir.Stmt, ...]:
+        if self.node is None:
+            return self.module.statements
+        if isinstance(self.node, ir.Lambda):
+            return (ir.Return(self.node.body.at, self.node.body),)
+        return self.node.body
+
+    @functools.cached_property
+    def locals(self) -> frozenset[str]:
+        """Names that are bound in this function."""
+        names, foreign = assigned_names(self.body)
+        return frozenset({param.name for param in self.params} | names) - foreign
+
+    @functools.cached_property
+    def decorators(self) -> tuple[ir.Expr, ...]:
+        return self.node.decorators if isinstance(self.node, ir.FunctionDef) else ()
+
+    @functools.cached_property
+    def decorator_names(self) -> frozenset[str]:
+        """Last components of the decorators' names."""
+        names = (dotted(item.func if isinstance(item, ir.Call) else item) for item in self.decorators)
+        return frozenset(name.rsplit(".", 1)[-1] for name in names if name)
+
+    @property
+    def is_generator(self) -> bool:
+        return isinstance(self.node, ir.FunctionDef) and self.node.is_generator
+
+    @property
+    def takes_self(self) -> bool:
+        return self.cls is not None and self.enclosing is None and "staticmethod" not in self.decorator_names
+
+
+@dataclass(eq=False)
+class Class:
+    module: Module
+    unit: int
+    node: ir.ClassDef
+    qual: str
+    enclosing: Function | None = None
+    methods: dict[str, Function] = field(default_factory=dict)
+    attributes: dict[str, ir.Expr] = field(default_factory=dict)
+    annotations: dict[str, ir.Expr] = field(default_factory=dict)
+    inner: dict[str, Class] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.module.key, self.qual)
+
+    @property
+    def is_dataclass(self) -> bool:
+        names = (dotted(item.func if isinstance(item, ir.Call) else item) for item in self.node.decorators)
+        return any(name and name.rsplit(".", 1)[-1] in ("dataclass", "define", "attrs", "s") for name in names)
+
+
+class Module:
+    """One source file: its index at once, its units when asked for."""
+
+    def __init__(self, key: str, text: str) -> None:
+        self.key = key
+        self.text = text
+        self._lowered: dict[int, ir.Unit] = {}
+        self.problem: SyntaxProblem | None = None
+        self.functions: dict[str, Function] = {}
+        #: functions by (unit, ordinal)
+        self.by_place: dict[tuple[int, int], Function] = {}
+        self.classes: dict[str, Class] = {}
+        self._built: set[int] = set()
+
+    @functools.cached_property
+    def _read(self) -> tuple[ModuleIndex, tuple[UnitText, ...]]:
+        return index_and_units(self.text)
+
+    @property
+    def index(self) -> ModuleIndex:
+        return self._read[0]
+
+    @property
+    def units(self) -> tuple[UnitText, ...]:
+        return self._read[1]
+
+    def lowered(self, number: int) -> ir.Unit:
+        """The IR of one unit; an empty one where it does not parse (`problem` tells)."""
+        if number not in self._lowered:
+            try:
+                self._lowered[number] = lower(self.units[number])
+            except SyntaxProblem as problem:
+                self.problem = problem
+                self._lowered[number] = ir.Unit("", (), 0)
+        return self._lowered[number]
+
+    @functools.cached_property
+    def numbers(self) -> dict[str, list[int]]:
+        """Unit numbers of each top-level definition's name."""
+        found: dict[str, list[int]] = {}
+        for number, unit in enumerate(self.units):
+            if unit.name:
+                found.setdefault(unit.name, []).append(number)
+        return found
+
+    @functools.cached_property
+    def statements(self) -> tuple[ir.Stmt, ...]:
+        """The module's own statements."""
+        return self.lowered(0).body if self.units else ()
+
+    def build(self, number: int) -> None:
+        """Register the functions and classes of a unit."""
+        if number in self._built:
+            return
+        self._built.add(number)
+        for statement in walk_statements(self.lowered(number).body, into_definitions=False):
+            self._register(statement, number, "", None, None)
+
+    def _register(
+        self, statement: ir.Stmt, unit: int, prefix: str, cls: Class | None, enclosing: Function | None
+    ) -> None:
+        if isinstance(statement, ir.FunctionDef):
+            function = Function(self, unit, statement, prefix + statement.name, cls, enclosing)
+            while function.qual in self.functions:  # redefinitions and overloads: the last one has the plain name
+                old = self.functions.pop(function.qual)
+                old.qual = f"{old.qual}@{old.node.at if old.node else 0}"
+                self.functions[old.qual] = old
+            self.functions[function.qual] = function
+            self.by_place[unit, statement.at] = function
+            if cls is not None and enclosing is None:
+                accessor = any(
+                    isinstance(item, ir.Attr) and item.name in ("setter", "deleter") for item in statement.decorators
+                )
+                if not accessor:
+                    cls.methods[statement.name] = function
+            self._inner(statement.body, unit, f"{function.qual}.<locals>.", None, function)
+        elif isinstance(statement, ir.ClassDef):
+            made = Class(self, unit, statement, prefix + statement.name, enclosing)
+            self.classes[made.qual] = made
+            if cls is not None:
+                cls.inner[statement.name] = made
+            for item in walk_statements(statement.body, into_definitions=False):
+                self._register(item, unit, f"{made.qual}.", made, None)
+                if isinstance(item, ir.Assign):
+                    for target in item.targets:
+                        if isinstance(target, ir.Name):
+                            made.attributes[target.id] = item.value
+                if isinstance(item, ir.AnnAssign) and isinstance(item.target, ir.Name):
+                    made.annotations[item.target.id] = item.annotation
+                    if item.value is not None:
+                        made.attributes[item.target.id] = item.value
+
+    def _inner(self, body: tuple[ir.Stmt, ...], unit: int, prefix: str, cls: Class | None, enclosing: Function) -> None:
+        for item in walk_statements(body, into_definitions=False):
+            if isinstance(item, ir.FunctionDef | ir.ClassDef):
+                self._register(item, unit, prefix, cls, enclosing)
+
+    def function(self, qual: str) -> Function | None:
+        """A function by qualified name, its unit lowered when it has to be."""
+        self._build_named(qual.split(".", 1)[0])
+        return self.functions.get(qual)
+
+    def cls(self, qual: str) -> Class | None:
+        self._build_named(qual.split(".", 1)[0])
+        return self.classes.get(qual)
+
+    def _build_named(self, name: str) -> None:
+        for number in self.numbers.get(name, ()):
+            self.build(number)
+        if name not in self.numbers and self.units:
+            self.build(0)
+
+    @functools.cached_property
+    def main(self) -> Function:
+        """The module's own statements, as a function."""
+        return Function(self, 0, None, "<module>")
+
+    @functools.cached_property
+    def bindings(self) -> dict[str, list[ir.Stmt]]:
+        """What the module's own statements bind: name -> the binding statements (no top-level definitions)."""
+        found: dict[str, list[ir.Stmt]] = {}
+        for statement in walk_statements(self.statements, into_definitions=False):
+            for name in _bound(statement):
+                found.setdefault(name, []).append(statement)
+        return found
+
+    @functools.cached_property
+    def stars(self) -> list[ir.ImportFrom]:
+        return [
+            statement
+            for statement in walk_statements(self.statements, into_definitions=False)
+            if isinstance(statement, ir.ImportFrom) and any(alias.name == "*" for alias in statement.names)
+        ]
+
+
+def _bound(statement: ir.Stmt) -> Iterator[str]:
+    if isinstance(statement, ir.Import):
+        for alias in statement.names:
+            yield alias.asname or alias.name.split(".", 1)[0]
+    elif isinstance(statement, ir.ImportFrom):
+        for alias in statement.names:
+            yield alias.asname or alias.name
+    elif isinstance(statement, ir.FunctionDef | ir.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ir.Assign):
+        for target in statement.targets:
+            yield from _names(target)
+    elif isinstance(statement, ir.AnnAssign | ir.AugAssign | ir.For):
+        yield from _names(statement.target)
+    elif isinstance(statement, ir.With):
+        for item in statement.items:
+            if item.target is not None:
+                yield from _names(item.target)
+
+
+def _names(target: ir.Expr) -> Iterator[str]:
+    if isinstance(target, ir.Name):
+        yield target.id
+    elif isinstance(target, ir.Display):
+        for element in target.elements:
+            yield from _names(element)
+    elif isinstance(target, ir.Starred):
+        yield from _names(target.value)
