@@ -92,16 +92,15 @@ class Graphs:
 
     def closure(self, sources: Iterable[Source]) -> Sources:
         """The sources and all their ancestors."""
-        seen: set[Source] = set()
-        todo = list(sources)
+        nodes = self.nodes
+        seen: set[Source] = set(sources)
+        todo = list(seen)
         while todo:
-            source = todo.pop()
-            if source in seen:
-                continue
-            seen.add(source)
-            node = self.nodes.get(source)
-            if node is not None:
-                todo.extend(node.parents)
+            node = nodes.get(todo.pop())
+            if node is not None and not seen.issuperset(node.parents):
+                new = node.parents - seen
+                seen |= new
+                todo.extend(new)
         self._work += len(seen)
         return frozenset(seen)
 
