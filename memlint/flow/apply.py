@@ -13,7 +13,7 @@ from memlint.flow.heap import deep, elements_of, make, read_attribute, read_symb
 from memlint.flow.modes import frozen_of, mode_of
 from memlint.flow.owner import gave
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
-from memlint.flow.stores import fate_of, forget, note_carry, note_store
+from memlint.flow.stores import carried_loosely, fate_of, forget, note_carry, note_store
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
     ACCELERATOR,
@@ -247,12 +247,15 @@ class Application:
         unknown: Node | None = None
         model = False
         parents: frozenset[Source] = EMPTY
+        certain: frozenset[Source] = EMPTY
+        sure = graphs.sure(frozenset((source,)))
         for item in graphs.ancestry(source):
             if isinstance(item, Path):
                 parents |= self.graph_of(item)
+                certain |= self.graph_of(item) if item in sure else EMPTY
                 continue
             node = graphs.nodes.get(item)
-            if node is None:
+            if node is None or item not in sure:
                 continue
             if node.ambient and self.state.grad == OFF:
                 continue
@@ -296,6 +299,7 @@ class Application:
                 own.guess,
                 own.leaf,
                 loops=self.frame.loop_ids,
+                loose=parents - certain,
             ),
         )
         one = frozenset((key,))
@@ -613,6 +617,7 @@ class Application:
                 continue
             made.lifted = store.lifted + 1
             made.guessed = made.guessed or store.guessed
+            made.loose = made.loose or carried_loosely(self.callee, store)
             made.cleared = made.cleared or store.cleared
             made.origin = "argument" if passed else "callee"
             if not passed:

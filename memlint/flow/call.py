@@ -653,6 +653,8 @@ def call_function(
     )
     record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
     frame.calls[at, function.key] = record
+    if summary is None and frame.analyser.summaries.calls_itself(function):
+        return NONE_VALUE
     if summary is None or summary.exit is None:
         if expr is None:
             return UNKNOWN_VALUE

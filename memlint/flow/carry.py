@@ -95,6 +95,9 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     if found is None:
         return
     own = own_sources(frame, found[0])
+    if not direct:
+        # nothing was computed from these: another object, made at the same point of an earlier round
+        value = value.but(src=value.src - own)
     reached = frame.graphs.closure(value.src)
     if not direct and not own & reached:
         return

@@ -82,6 +82,8 @@ class Store:
     objs: Sources = EMPTY
     #: the place is made anew in each round of an outer loop over data
     inner: bool = False
+    #: a carry whose way back to the previous value leads through a call that cannot be resolved
+    loose: bool = False
 
 
 @dataclass

@@ -37,6 +37,8 @@ class Node:
     opaque: bool = False
     #: the loops around its recording
     loops: tuple[Any, ...] = ()
+    #: parents that it has only through calls that cannot be resolved
+    loose: Sources = EMPTY
 
 
 def _part_of(item: Source, root: Source) -> bool:
@@ -53,11 +55,13 @@ class Graphs:
     #: sources of values that received a backward: each set holds an attached one
     evidence: set[Sources] = field(default_factory=set)
     _ancestry: dict[Source, Sources] = field(default_factory=dict)
+    _sure: dict[Sources, Sources] = field(default_factory=dict)
     _work: int = 0
 
     def record(self, key: Source, node: Node) -> Source:
         old = self.nodes.get(key)
         if old is not None:
+            node.loose = (node.loose - (old.parents - old.loose)) | (old.loose - (node.parents - node.loose))
             node.parents |= old.parents
             node.definite |= old.definite
             node.model |= old.model
@@ -103,6 +107,28 @@ class Graphs:
                 todo.extend(new)
         self._work += len(seen)
         return frozenset(seen)
+
+    def sure(self, sources: Sources) -> Sources:
+        """The sources and those ancestors whose graph they have for certain, in a graph that is finished: a call that
+        cannot be resolved may have let go of what it was given."""
+        known = self._sure.get(sources)
+        if known is not None:
+            return known
+        seen: set[Source] = set()
+        todo = list(sources)
+        while todo:
+            source = todo.pop()
+            if source in seen:
+                continue
+            seen.add(source)
+            node = self.nodes.get(source)
+            if node is not None and (node.definite or not node.unknown):
+                todo.extend(node.parents - node.loose)
+            elif node is not None:
+                todo.extend(parent for parent in node.parents if _part_of(source, parent))
+        self._work += len(seen)
+        self._sure[sources] = frozenset(seen)
+        return self._sure[sources]
 
     def take_work(self) -> int:
         """Nodes that were visited since this was last asked."""

@@ -434,6 +434,10 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     return join_states(end, orelse)
 
 
+#: every tensor is a Variable since torch 0.4
+_TENSOR_TYPES = frozenset({"Tensor", "Variable"})
+
+
 def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
     """What a test says of a variable: isinstance, is_tensor, is None, and their combinations."""
     match test:
@@ -450,6 +454,11 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                 _narrow_to(state, test.left, NONE, True)
             elif test.ops[0] in ("is not", "!=", "is", "=="):
                 _narrow_to(state, test.left, NONE, False)
+        case ir.Compare() if len(test.ops) == 1 and isinstance(test.left, ir.Call) and test.left.args:
+            # type(x) == torch.Tensor
+            if dotted(test.left.func) == "type" and dotted(test.rights[0]).rsplit(".", 1)[-1] in _TENSOR_TYPES:
+                if test.ops[0] in ("is", "==", "is not", "!="):
+                    _narrow_to(state, test.left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
         case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
             name = dotted(test.func)
             if name.endswith("is_tensor"):
@@ -461,7 +470,7 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                 wanted = test.args[1]
                 parts = wanted.elements if isinstance(wanted, ir.Display) else (wanted,)
                 names = [dotted(part).rsplit(".", 1)[-1] for part in parts]
-                if names[:1] == ["Variable"]:  # every tensor is one since torch 0.4
+                if names[:1] == ["Variable"]:
                     names[0] = "Tensor"
                 if truth and len(parts) == 1 and _is_loader(frame, parts[0]):
                     _narrow_to(state, test.args[0], LOADER, True)

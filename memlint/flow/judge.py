@@ -15,6 +15,7 @@ from memlint.flow.ops import names_number, on_accelerator
 from memlint.flow.periods import FEW
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.stores import carried_loosely
 from memlint.flow.values import CPU, OUTPUT, Path, Source, V
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
     if value.attached in ("yes", "some"):
         certainty = weakest(certainty, _unwanted(frame, store, value))
+        if carried_loosely(frame, store) or _would_raise(frame, store, value):
+            certainty = "low"
     if (
         needed
         and (store.how == "add" or (store.kind == "retain" and value.size == "scalar"))
@@ -134,6 +137,17 @@ def _unwanted(frame: Frame, store: Store, value: Value) -> Confidence:
     leaves = frame.escaped | frame.extra.get("returned", set())
     # what never leaves a function without a backward, nobody can want
     return "medium" if store.local and not marks_of(frame, store) & leaves else "low"
+
+
+def _would_raise(frame: Frame, store: Store, value: Value) -> bool:
+    """Whether a state with this graph would make the next round's backward raise, while only a model that cannot be
+    followed says that the state has one: code that runs tells that the model lets go of it."""
+    if store.kind != "carry" or store.how != "call" or value.freed != "yes":
+        return False
+    return any(
+        (node := frame.graphs.nodes.get(item)) is not None and (node.opaque or node.unknown)
+        for item in (store.incoming or store.value).src
+    )
 
 
 def _adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:

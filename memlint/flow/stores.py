@@ -206,6 +206,16 @@ def _is_item(place: Path, loop: LoopFrame) -> bool:
     )
 
 
+def carried_loosely(frame: Frame, store: Store) -> bool:
+    """Whether the carry's previous value reaches the new one only through calls that cannot be resolved."""
+    if store.kind != "carry" or store.loose:
+        return store.loose
+    marks = {("prev", loop, _mark_name(store.place)) for loop in store.loops}
+    if isinstance(store.place, Path):
+        marks.add(store.place)
+    return not marks & frame.graphs.sure(store.value.src)
+
+
 def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     """The places are emptied or overwritten: what this iteration stored there is gone on this path."""
     few = resets_soon(frame)

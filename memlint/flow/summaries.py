@@ -29,13 +29,21 @@ class Summaries:
         self._asked: dict[Key, dict[tuple[str, Any], tuple[Any, Any]]] = {}
         self._old: dict[Key, Frame | None] = {}
         self._running: list[Key] = []
+        self._again: set[Key] = set()
         self._open: list[dict[tuple[str, Any], tuple[Any, Any]]] = []
 
     def get(self, function: Function) -> Frame | None:
         """What the function does; None for one that is being analysed (recursion) or too deep."""
         frame = self._get(function)
-        self.note("summary", function.key, function, frame)
+        self.note("summary", function.key, function, None if function.key in self._running else frame)
         return frame
+
+    def calls_itself(self, function: Function) -> bool:
+        """Whether the function is called from itself, its summary not made yet: that path ends elsewhere first."""
+        if not self._running or self._running[-1] != function.key or function.key in self._known:
+            return False
+        self._again.add(function.key)
+        return True
 
     def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
         """Remember that the summary that is being made depends on this answer."""
@@ -56,8 +64,13 @@ class Summaries:
             else:
                 self._open[-1] = {}
                 frame = self._make(function)
+                if key in self._again and not frame.cut_short:
+                    # a function that calls itself: once more, with what its other paths do for the inner call
+                    self._known[key] = frame
+                    frame = self._make(function)
                 self._asked[key] = self._open[-1]
         finally:
+            self._again.discard(key)
             self._running.pop()
             self._open.pop()
         self._known[key] = frame
