@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from typing import Any
 
 from memlint.flow import external
@@ -280,7 +281,9 @@ class Application:
         tips = frozenset((source,))
         fate = "freed" if tips <= self.exit.freed_must else "some" if tips & self.exit.freed_may else "live"
         tag = "d" if definite else "u" if unknown else "o"
-        key = (*self.key, tag, fate, source if tag == "u" else "")
+        # of one kind, but from different arguments: graphs of their own
+        roots = sorted(item for item in graphs.ancestry(source) if isinstance(item, Path))
+        key = (*self.key, tag, fate, source if tag == "u" else zlib.crc32(repr(roots).encode()) if roots else "")
         shown = definite or own
         ambient = (definite or own).ambient and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
         via = ((self.callee.site(shown.at), shown.what), *shown.via)
@@ -446,6 +449,8 @@ class Application:
                 continue
             if emptied:
                 self.state.heap[key] = obj.emptied()
+            elif obj.kind == "instance" and not parent.kinds & CONTAINER:
+                continue
             elif step == "[]":
                 self.state.heap[key] = obj.with_elem(join(obj.elem, value))
             else:
@@ -554,8 +559,19 @@ class Application:
                 continue
             if store.key not in self.exit.pending and store.loop is None:
                 continue
+            if store.kind == "carry" and self._set_anew(store, store.place):
+                continue
             count += 1
             self._lift(store)
+
+    def _set_anew(self, store: Store, place: Path) -> bool:
+        """Whether the callee builds, or leaves, nothing in the place that comes from what it found there."""
+        if place not in self.callee.graphs.closure(store.value.src):
+            return True
+        left = self.exit.sym.get(place)
+        if left is None or not left.kinds & ~CONTAINER:
+            return False
+        return place not in self.callee.graphs.closure(deep(self.callee, self.exit, left).src)
 
     def _lift(self, store: Store) -> None:
         place = store.place
@@ -597,8 +613,10 @@ class Application:
                 )
             else:
                 marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
-                if isinstance(where, Path):
-                    marks |= {where}
+                marks |= {where} if isinstance(where, Path) else EMPTY
+                if place.steps:
+                    # what the place held before the call: made anew in this round, it leads back to no other
+                    marks = self.graph_of(place)
                 made = note_carry(
                     self.frame,
                     self.state,

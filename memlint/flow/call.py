@@ -44,6 +44,7 @@ from memlint.flow.values import (
     Source,
     V,
     join,
+    join_all,
 )
 from memlint.ir import nodes as ir
 
@@ -352,7 +353,22 @@ def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args
         frame.backward(state, inner, expr.at, retain=keep)
         return NONE_VALUE
     frame.backward(state, receiver, expr.at, retain=keep)
+    if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward"):
+        _backward_inside(frame, state, expr, receiver)
     return NONE_VALUE
+
+
+def _backward_inside(frame: Frame, state: State, expr: ir.Call, receiver: V) -> None:
+    """An object with a ``backward`` of its own: it may call that of any tensor among its attributes."""
+    held = frozenset(
+        source
+        for path in receiver.syms
+        for place, value in state.sym.items()
+        if place.root == path.root and len(place.steps) > len(path.steps) and place.steps[: len(path.steps)] == path.steps
+        for source in (place, *value.src)
+    )
+    if held:
+        frame.backwards.append((frame.graphs.closure(held), frame.loop_ids, frame.site(expr.at)))
 
 
 def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
@@ -404,8 +420,23 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
         return V(TREE, size=4)
     if name in knowledge.bookkeeping() or not _computes(frame, name):
         return unknown_call(frame, state, expr, receiver, args, words)
+    if not receiver.refs and _gives_data(frame, name):
+        return DATA_VALUE
     frame.named.add((name, state.grad))
     return run_module(frame, state, expr, receiver, args, words, method=name)
+
+
+def _gives_data(frame: Frame, name: str) -> bool:
+    """Whether all of the project's methods of that name are annotated to return numbers or text."""
+    candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
+    notes = [
+        frame.analyser.annotated(method.module, method.node.returns)
+        for method in candidates
+        if isinstance(method.node, ir.FunctionDef) and method.node.returns is not None
+    ]
+    return bool(notes) and len(notes) == len(candidates) and all(
+        note is not None and note.is_only(DATA | NONE) for note in notes
+    )
 
 
 _BOOKKEEPING = (
@@ -639,7 +670,8 @@ def call_function(
         overriding = frame.analyser.program.overrides(function.cls, function.name)
         if overriding:
             return _call_overrides(frame, state, overriding, args, words, at, expr)
-    bound = bind(frame, state, function, args, words)
+    starred = expr is not None and any(isinstance(arg, ir.Starred) for arg in expr.args)
+    bound = bind(frame, state, function, args, words, starred=starred)
     summary = frame.analyser.summary(function)
     record = CallRecord(
         function.key,
@@ -694,18 +726,20 @@ def _call_overrides(
     return found
 
 
-def bind(frame: Frame, state: State, function: Function, args: Args, words: Words) -> dict[str, V]:
-    """Parameter name -> value."""
+def bind(
+    frame: Frame, state: State, function: Function, args: Args, words: Words, *, starred: bool = False
+) -> dict[str, V]:
+    """Parameter name -> value. ``starred``: one of the arguments is ``*args``."""
     bound: dict[str, V] = {}
     rest = list(args)
     spread = any(name.startswith("**") for name in words)
     for param in function.params:
         if param.kind == "star":
-            joined = NOTHING
-            for value in rest:
-                joined = join(joined, value)
+            # an argument that is starred itself may bring any number
+            told = {} if starred else {str(at): value for at, value in enumerate(rest)}
+            joined = join_all(rest) if starred else NOTHING
             rest = []
-            bound[param.name] = make(frame, state, (param.at, "star", function.key), "tuple", joined)
+            bound[param.name] = make(frame, state, (param.at, "star", function.key), "tuple", joined, told)
         elif param.kind == "double-star":
             extra = {name: value for name, value in words.items() if name not in bound}
             bound[param.name] = make(frame, state, (param.at, "words", function.key), "dict", NOTHING, extra)

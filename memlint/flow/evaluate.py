@@ -97,6 +97,9 @@ def _apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V
         right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
     ):
         if expr.op == "+":
+            ordered = _concatenated(frame, state, expr, left, right)
+            if ordered is not None:
+                return ordered
             return make(
                 frame, state, expr.at, "list", join(elements_of(frame, state, left), elements_of(frame, state, right))
             )
@@ -104,6 +107,20 @@ def _apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V
     if left.is_only(DATA | NONE) and right.is_only(DATA | NONE):
         return V(DATA, left.src | right.src, size=SCALAR)
     return tensor_op(frame, state, expr.at, [left, right], text(expr), what=text(expr))
+
+
+def _concatenated(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
+    """``[loss] + states``: the members of the left one keep their positions; None where they have none."""
+    if not left.is_only(CONTAINER) or not right.is_only(CONTAINER) or len(left.objs) != 1 or len(right.objs) != 1:
+        return None
+    first, second = (state.heap.get(next(iter(side.objs))) for side in (left, right))
+    if first is None or second is None or first.kind not in ("tuple", "list") or not first.fields or first.elem.kinds:
+        return None
+    fields = {str(at): item for at, item in enumerate(first.fields.values())}
+    if not second.elem.kinds and second.kind in ("tuple", "list"):
+        fields.update({str(len(first.fields) + at): item for at, item in enumerate(second.fields.values())})
+        return make(frame, state, expr.at, first.kind, NOTHING, fields)
+    return make(frame, state, expr.at, first.kind, elements_of(frame, state, right), fields)
 
 
 def _unary(frame: Frame, state: State, expr: ir.Unary) -> V:

@@ -41,7 +41,7 @@ class Node:
     loose: Sources = EMPTY
 
 
-def _part_of(item: Source, root: Source) -> bool:
+def part_of(item: Source, root: Source) -> bool:
     """Whether a node is a part (an item, an attribute) of another node's result."""
     head = root if isinstance(root, tuple) else (root,)
     return isinstance(item, tuple) and len(item) > len(head) and item[: len(head)] == head and isinstance(item[-1], str)
@@ -86,12 +86,12 @@ class Graphs:
     def _settle_parts(self, root: Source, evidence: Sources, nodes: dict[Any, Node]) -> None:
         """Where the loss was computed from the result itself, that is a tensor, and its parts are views of it."""
         whole = root in evidence or any(
-            root in node.parents and not _part_of(item, root) for item, node in nodes.items()
+            root in node.parents and not part_of(item, root) for item, node in nodes.items()
         )
         if not whole:
             return
         for item, node in self.nodes.items():
-            if _part_of(item, root):
+            if part_of(item, root):
                 node.definite = True
 
     def closure(self, sources: Iterable[Source]) -> Sources:
@@ -125,7 +125,7 @@ class Graphs:
             if node is not None and (node.definite or not node.unknown):
                 todo.extend(node.parents - node.loose)
             elif node is not None:
-                todo.extend(parent for parent in node.parents if _part_of(source, parent))
+                todo.extend(parent for parent in node.parents if part_of(source, parent))
         self._work += len(seen)
         self._sure[sources] = frozenset(seen)
         return self._sure[sources]

@@ -218,7 +218,7 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         elif obj.kind == "instance":
             found = join(found, UNKNOWN_VALUE)
         elif isinstance(expr.index, ir.Slice):
-            found = join(found, base)
+            found = join(found, _sliced(frame, state, obj, key, expr.index) or base)
         elif name is not None and obj.kind == "dict":
             found = join(found, _marked(obj.elem, key))
         else:
@@ -239,11 +239,31 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         found = join(found, DATA_VALUE)
     step = f"[{name}]" if isinstance(index.const, str) else "[]"
     for path in base.syms:
-        if symbol_counts(state, base, path.then(step)):
-            found = join(found, placed(read_symbol(frame, state, path.then(step)), base.device))
+        # what a starred parameter collects is told apart by position
+        part = path.then(f"[{name}]" if name is not None and _is_star(frame, path) else step)
+        if symbol_counts(state, base, part):
+            found = join(found, placed(read_symbol(frame, state, part), base.device))
     if base.kinds & UNKNOWN and not base.syms:
         found = join(found, derive(frame, base, step))
     return sized(found, index.const if isinstance(index.const, str) else "") if found.kinds else UNKNOWN_VALUE
+
+
+def _is_star(frame: Frame, path: Path) -> bool:
+    return not path.steps and any(
+        param.kind == "star" and path.root == f"p:{param.name}" for param in frame.function.params
+    )
+
+
+def _sliced(frame: Frame, state: State, obj: Obj, key: Source, index: ir.Slice) -> V | None:
+    """``xs[1:]`` of what is told apart by position: without the first ones. None where it may be any part."""
+    lower = index.lower.value if isinstance(index.lower, ir.Const) else None
+    if obj.kind not in ("tuple", "list") or not obj.fields or not isinstance(lower, int) or lower <= 0:
+        return None
+    if index.upper is not None or index.step is not None or any(not name.isdigit() for name in obj.fields):
+        return None
+    fields = {str(int(name) - lower): _marked(item, key) for name, item in obj.fields.items() if int(name) >= lower}
+    rest = _marked(obj.elem, key)
+    return make(frame, state, (index.at, "slice", key), obj.kind, rest, fields)
 
 
 def symbol_counts(state: State, value: V, part: Path) -> bool:

@@ -17,7 +17,7 @@ from memlint.flow.loops import MAX_PASSES
 from memlint.flow.modes import forget_name, freeze, freezing_loop, frozen_of
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State, join_states
 from memlint.flow.stores import end_iteration, forget, kind_of, note_store, store_value
-from memlint.flow.syntax import assigned_names, dotted, text
+from memlint.flow.syntax import assigned_names, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import (
     ANYWHERE,
     CALLABLE,
@@ -217,7 +217,8 @@ def _unpack(
             if obj is not None and str(position) in obj.fields and len(obj.fields) == count:
                 found = join(found, obj.fields[str(position)])
                 rest = rest.but(objs=rest.objs - {key})
-        if rest.objs or rest.kinds & ~CONTAINER:
+        if rest.objs or rest.kinds & ~(CONTAINER | TENSOR if found.kinds else CONTAINER):
+            # what is unpacked so is the tuple of that length, not the single tensor of another path
             found = join(found, _part(frame, state, rest, position))
         assign(frame, state, part, found if found.kinds else UNKNOWN_VALUE, statement)
 
@@ -332,9 +333,26 @@ def _return(frame: Frame, state: State, statement: ir.Return) -> None:
     frame.extra["returned"].update(("elem", key) for key in value.objs)
     if any(ref.kind == "func" for ref in value.refs):
         # a closure takes along what it reads
-        for held in state.env.values():
+        read = _names_read(frame, value)
+        for name, held in state.env.items():
             frame.extra["returned"].update(("elem", key) for key in held.objs)
+            if held.src and name in read:
+                frame.extra["returned"].update(frame.graphs.closure(held.src))
     frame.returns.append((value, state))
+
+
+def _names_read(frame: Frame, closure: V) -> set[str]:
+    """The names that a function which is returned reads."""
+    functions = (frame.analyser.function(ref) for ref in closure.refs if ref.kind == "func")
+    return {
+        part.id
+        for function in functions
+        if function is not None
+        for inner in walk_statements(function.body)
+        for expr in expressions(inner)
+        for part in walk_expression(expr)
+        if isinstance(part, ir.Name)
+    }
 
 
 def _raise(frame: Frame, state: State, statement: ir.Raise) -> None:

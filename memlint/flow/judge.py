@@ -11,6 +11,7 @@ from memlint.flow.apply import takes_activations
 from memlint.flow.evaluation import evaluations, is_evaluation_name, model_calls
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
+from memlint.flow.graphs import part_of
 from memlint.flow.ops import names_number, on_accelerator
 from memlint.flow.periods import FEW
 from memlint.flow.program import Function
@@ -136,7 +137,8 @@ def _unwanted(frame: Frame, store: Store, value: Value) -> Confidence:
         return "medium"
     leaves = frame.escaped | frame.extra.get("returned", set())
     # what never leaves a function without a backward, nobody can want
-    return "medium" if store.local and not marks_of(frame, store) & leaves else "low"
+    sure = store.local and value.attached == "yes" and not marks_of(frame, store) & leaves
+    return "medium" if sure else "low"
 
 
 def _would_raise(frame: Frame, store: Store, value: Value) -> bool:
@@ -320,7 +322,10 @@ def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
             node is not None
             and node.unknown
             and any(
-                (parent := frame.graphs.nodes.get(item)) is not None and parent.definite and parent.model
+                (parent := frame.graphs.nodes.get(item)) is not None
+                and parent.definite
+                and parent.model
+                and part_of(source, item)
                 for item in node.parents
             )
         ):

@@ -210,7 +210,7 @@ def carried_loosely(frame: Frame, store: Store) -> bool:
     """Whether the carry's previous value reaches the new one only through calls that cannot be resolved."""
     if store.kind != "carry" or store.loose:
         return store.loose
-    marks = {("prev", loop, _mark_name(store.place)) for loop in store.loops}
+    marks: set[Source] = {("prev", loop, _mark_name(store.place)) for loop in store.loops}
     if isinstance(store.place, Path):
         marks.add(store.place)
     return not marks & frame.graphs.sure(store.value.src)
