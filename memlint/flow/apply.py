@@ -325,6 +325,19 @@ class Application:
     def _is_model(self, path: Path) -> bool:
         return bool(self.resolve(path).kinds & MODULE)
 
+    def kinship(self) -> None:
+        """A graph that another one was computed from is freed with it: its node here is a parent of the other's."""
+        lifted = {item: nodes for item, nodes in self._nodes.items() if nodes}
+        if len(lifted) > MAX_KIN:
+            return
+        for item, nodes in lifted.items():
+            older = self.callee.graphs.ancestry(item) & lifted.keys() - {item}
+            parents = EMPTY.union(*(lifted[other] for other in older)) - nodes
+            for key in nodes if parents else ():
+                node = self.frame.graphs.nodes.get(key)
+                if node is not None:
+                    node.parents |= parents
+
     # ---------------------------------------------------------------------------- effects
 
     def effects(self) -> None:
@@ -561,8 +574,26 @@ class Application:
                 continue
             if store.kind == "carry" and self._set_anew(store, store.place):
                 continue
+            if any(self._truth(test) is False for test in store.tests):
+                continue
             count += 1
             self._lift(store)
+
+    def _truth(self, test: ir.Expr) -> bool | None:
+        """What a test on flags that are passed as literals gives in this call."""
+        match test:
+            case ir.Name():
+                const = self.bound[test.id].const if test.id in self.bound else None
+                return const if isinstance(const, bool) else None
+            case ir.Unary(op="not"):
+                inner = self._truth(test.operand)
+                return None if inner is None else not inner
+            case ir.BoolOp():
+                sides = (self._truth(test.left), self._truth(test.right))
+                decided = test.op != "and"
+                return decided if decided in sides else None if None in sides else not decided
+            case _:
+                return None
 
     def _set_anew(self, store: Store, place: Path) -> bool:
         """Whether the callee builds, or leaves, nothing in the place that comes from what it found there."""
@@ -745,6 +776,10 @@ def takes_activations(analyser: Any, callee: Frame) -> bool:
     return function.cls is not None and function.name == "forward" and bool(analyser.program.is_module(function.cls))
 
 
+#: graphs of one call whose descent from each other is told to the caller
+MAX_KIN = 12
+
+
 def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
     """Instantiate a callee's summary; the value of the call."""
     work = Application(frame, state, callee, bound, at, expr)
@@ -758,6 +793,7 @@ def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: in
         work.effects()
         work.runs()
         work.stores()
+        work.kinship()
     finally:
         frame.applying -= 1
     return _as_annotated(frame, callee, result)

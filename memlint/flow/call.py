@@ -364,7 +364,7 @@ def _backward_inside(frame: Frame, state: State, expr: ir.Call, receiver: V) -> 
         source
         for path in receiver.syms
         for place, value in state.sym.items()
-        if place.root == path.root and len(place.steps) > len(path.steps) and place.steps[: len(path.steps)] == path.steps
+        if place != path and place.root == path.root and place.steps[: len(path.steps)] == path.steps
         for source in (place, *value.src)
     )
     if held:

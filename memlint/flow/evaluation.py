@@ -106,7 +106,7 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
         run = first.run
         loop = _loop(analyser, frame, run)
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
-        if _is_trial(frame.function) and (loop is None or first.evaluation == "spent"):
+        if is_trial(frame.function) and (loop is None or first.evaluation == "spent"):
             certainty = "low"
         elif loop is None and first.evaluation == "spent" and _made_here(run):
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
@@ -170,10 +170,28 @@ def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers."""
     function = frame.function
     layer = function.cls is not None and analyser.program.is_module(function.cls)
-    return not layer and not _is_trial(function) and _loop(analyser, frame, run) is not None
+    return not layer and not is_trial(function) and _loop(analyser, frame, run) is not None
 
 
-def _is_trial(function: Function) -> bool:
+def unguarded_module(analyser: Analyser, frame: Frame) -> bool:
+    """Whether this is a method of a module that only its own methods call, if any: who calls those may well guard."""
+    return _unguarded(analyser, frame.function, frozenset())
+
+
+def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]]) -> bool:
+    while function.enclosing is not None:
+        function = function.enclosing
+    if function.cls is None or not analyser.program.is_module(function.cls) or analyser.hook(function) not in (None, ):
+        return function.name == "forward"
+    if function.key in trail or len(trail) > MAX_CALLERS_UP:
+        return True
+    return all(
+        _unguarded(analyser, caller.function, trail | {function.key})
+        for caller, _ in analyser.facts.calls_of(function)
+    )
+
+
+def is_trial(function: Function) -> bool:
     """A single forward at a file's end or in a test: true, and of no weight."""
     return (
         function.node is None
@@ -358,6 +376,8 @@ def _wanted_here(frame: Frame) -> str:
                     continue
                 name = dotted(part.func).rsplit(".", 1)[-1] if not isinstance(part.func, ir.Attr) else part.func.name
                 if name in ("requires_grad_", "enable_grad") and not (part.args and _false(part.args[0])):
+                    return "gradients are asked for"
+                if name == "set_grad_enabled" and part.args and _true(part.args[0]):
                     return "gradients are asked for"
                 if any(word.name == "volatile" and _true(word.value) for word in part.keywords):
                     return "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"

@@ -10,7 +10,7 @@ from memlint.flow.frame import CallRecord, Frame, module_uses
 from memlint.flow.program import Class, Function
 from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON
-from memlint.flow.syntax import dotted, walk_statements
+from memlint.flow.syntax import dotted, walk_expression, walk_statements
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
@@ -57,6 +57,7 @@ class Facts:
         self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
         self._trained: dict[tuple[str, str], frozenset[str]] = {}
+        self._begun: dict[str, bool] = {}
 
     def learn(self) -> None:
         """Take the call records of all summaries."""
@@ -367,6 +368,20 @@ class Facts:
                     stores.setdefault(name, []).append((key, number))
         return frozenset(calls), stores
 
+    def is_begun(self, name: str) -> bool:
+        """Whether a method that is called, no constructor, gives an attribute of this name a value of its own."""
+        if name not in self._begun:
+            calls, stores = self._named_in_project
+            modules = ((self.analyser.program.module(key), number) for key, number in stores.get(name, ()))
+            classes = (module.cls(module.index.units[number].name) for module, number in modules)
+            self._begun[name] = any(
+                method.name != "__init__" and method.name in calls and _begins(method, name)
+                for cls in classes
+                if cls is not None
+                for method in cls.methods.values()
+            )
+        return self._begun[name]
+
     def attributes_in_backward(self) -> frozenset[str]:
         """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""
         if self._in_backward is None:
@@ -485,6 +500,16 @@ def _learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> N
         func = statement.value.func
         if isinstance(func, ir.Attr) and func.name == "requires_grad_" and isinstance(func.value, ir.Attr):
             frozen.add(func.value.name)
+
+
+def _begins(method: Function, name: str) -> bool:
+    """Whether the method assigns ``self.name`` something that is not made of it."""
+    return any(
+        isinstance(statement, ir.Assign)
+        and _stores(statement, name)
+        and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
+        for statement in walk_statements(method.body)
+    )
 
 
 def _assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: str) -> ir.Expr:

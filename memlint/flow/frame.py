@@ -84,6 +84,8 @@ class Store:
     inner: bool = False
     #: a carry whose way back to the previous value leads through a call that cannot be resolved
     loose: bool = False
+    #: the tests of the ifs around it
+    tests: tuple[ir.Expr, ...] = ()
 
 
 @dataclass

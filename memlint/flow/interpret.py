@@ -255,7 +255,15 @@ def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) ->
         place = path.then("." + name)
         if value.kinds & (CONTAINER | DATA | NONE) and not value.src:
             forget(frame, state, frozenset((place,)))
+        if not value.src and _by_parameter(frame):
+            frame.extra.setdefault("reset by parameter", set()).add(place)
         state.sym[place] = value if len(base.syms) == 1 else join(state.sym.get(place) or UNKNOWN_VALUE, value)
+
+
+def _by_parameter(frame: Frame) -> bool:
+    """Whether a parameter decides over the current point (``if step == 0:``): the caller says when."""
+    names = {param.name for param in frame.function.params[1 if frame.function.takes_self else 0 :]}
+    return any(isinstance(part, ir.Name) and part.id in names for test in frame.tests for part in walk_expression(test))
 
 
 def write_item(
@@ -447,6 +455,7 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     narrow(frame, other, statement.test, False)
     frame.tests.append(statement.test)
     end = block(frame, state, statement.body) if constant is not False else None
+    frame.tests[-1] = ir.Unary(statement.test.at, "not", statement.test)
     orelse = block(frame, other, statement.orelse) if constant is not True else None
     frame.tests.pop()
     return join_states(end, orelse)
@@ -472,11 +481,10 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                 _narrow_to(state, test.left, NONE, True)
             elif test.ops[0] in ("is not", "!=", "is", "=="):
                 _narrow_to(state, test.left, NONE, False)
-        case ir.Compare() if len(test.ops) == 1 and isinstance(test.left, ir.Call) and test.left.args:
-            # type(x) == torch.Tensor
-            if dotted(test.left.func) == "type" and dotted(test.rights[0]).rsplit(".", 1)[-1] in _TENSOR_TYPES:
-                if test.ops[0] in ("is", "==", "is not", "!="):
-                    _narrow_to(state, test.left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
+        case ir.Compare(left=ir.Call() as left) if len(test.ops) == 1 and dotted(left.func) == "type" and left.args:
+            named = dotted(test.rights[0]).rsplit(".", 1)[-1]
+            if named in _TENSOR_TYPES and test.ops[0] in ("is", "==", "is not", "!="):
+                _narrow_to(state, left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
         case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
             name = dotted(test.func)
             if name.endswith("is_tensor"):

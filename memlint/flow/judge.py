@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, updates
 from memlint.flow.apply import takes_activations
-from memlint.flow.evaluation import evaluations, is_evaluation_name, model_calls
+from memlint.flow.evaluation import evaluations, is_evaluation_name, is_trial, model_calls, unguarded_module
 from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import part_of
@@ -77,8 +77,15 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     needed = _needed(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
     if value.attached in ("yes", "some"):
-        certainty = weakest(certainty, _unwanted(frame, store, value))
-        if carried_loosely(frame, store) or _would_raise(frame, store, value):
+        certainty = weakest(certainty, _unwanted(analyser, frame, store, value))
+        if (
+            carried_loosely(frame, store)
+            or _would_raise(frame, store, value)
+            or _begun_elsewhere(analyser, frame, store)
+            or _held_already(frame, store, incoming)
+            or _of_one_step(frame, store)
+            or (store.loop is None and _in_trial(frame.function))
+        ):
             certainty = "low"
     if (
         needed
@@ -118,7 +125,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     )
 
 
-def _unwanted(frame: Frame, store: Store, value: Value) -> Confidence:
+def _unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Confidence:
     """How sure it is that nobody wants the graph that the place keeps.
 
     A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the
@@ -133,6 +140,8 @@ def _unwanted(frame: Frame, store: Store, value: Value) -> Confidence:
         return "low" if frame.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
     if any(loops for _, loops, _ in frame.backwards):
         return "high"
+    if unguarded_module(analyser, frame) and _ambient_only(frame, (store.incoming or store.value).src):
+        return "low"
     if is_evaluation_name(frame.function):
         return "medium"
     leaves = frame.escaped | frame.extra.get("returned", set())
@@ -142,14 +151,53 @@ def _unwanted(frame: Frame, store: Store, value: Value) -> Confidence:
 
 
 def _would_raise(frame: Frame, store: Store, value: Value) -> bool:
-    """Whether a state with this graph would make the next round's backward raise, while only a model that cannot be
-    followed says that the state has one: code that runs tells that the model lets go of it."""
+    """Whether the next round's backward would raise if the state had its graph, while it is not a layer in sight that
+    gives the state: code that runs tells that the model lets go of it somewhere."""
     if store.kind != "carry" or store.how != "call" or value.freed != "yes":
         return False
-    return any(
-        (node := frame.graphs.nodes.get(item)) is not None and (node.opaque or node.unknown)
-        for item in (store.incoming or store.value).src
+    nodes = (frame.graphs.nodes.get(item) for item in (store.incoming or store.value).src)
+    return any(node is not None and (node.opaque or node.unknown or node.via) for node in nodes)
+
+
+def _begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a state of a module is begun anew by other code, which says when: at each sequence, or each epoch."""
+    if store.kind != "carry" or store.how not in ("add", "update") or store.loop is not None:
+        return False
+    attributes = [step for step in store.place.steps if step.startswith(".")] if isinstance(store.place, Path) else []
+    return bool(attributes) and analyser.facts.is_begun(attributes[-1][1:])
+
+
+def _held_already(frame: Frame, store: Store, incoming: V) -> bool:
+    """Whether the value was read out of a container that lives as long: keeping it twice keeps no more."""
+    heap = frame.exit.heap if frame.exit is not None else {}
+    return store.kind == "retain" and store.loop is not None and any(
+        isinstance(item, tuple)
+        and item[:1] == ("elem",)
+        and item[1] != store.place
+        and (obj := heap.get(item[1])) is not None
+        and store.loop.id not in obj.loops
+        for item in incoming.src
     )
+
+
+def _of_one_step(frame: Frame, store: Store) -> bool:
+    """Whether the function is one step of a training: its own loops run over the parts of the step."""
+    return (
+        store.local
+        and frame.function.node is not None
+        and bool(frame.backwards)
+        and not any(loops for _, loops, _ in frame.backwards)
+    )
+
+
+def _in_trial(function: Function) -> bool:
+    """Code of a test, which runs once."""
+    around: Function | None = function
+    while around is not None:
+        if is_trial(around):
+            return True
+        around = around.around
+    return False
 
 
 def _adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
@@ -235,6 +283,8 @@ def _from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
     place = store.place
     if not isinstance(place, Path) or place not in frame.graphs.closure(store.value.src):
         return False
+    if place in frame.extra.get("reset by parameter", ()):
+        return False
     if store.how != "call":
         return True
     attributes = [step for step in place.steps if step.startswith(".")]
@@ -246,12 +296,11 @@ def _rebuilt_each_batch(frame: Frame, store: Store) -> bool:
     if store.loop is None or store.loop.loop.over == "loader" or store.loop.id not in store.loops:
         return False
     inner = store.loop.id
-    if any(inner in loops for _, loops, _ in frame.backwards):
-        return False
+    trains = any(inner in loops for _, loops, _ in frame.backwards)
     reached = frame.graphs.closure(store.value.src)
     for item in store.loops[: store.loops.index(inner)]:
         loop = frame.kinds_of_loops.get(item)
-        if loop is None or loop.kind != "for" or loop.over not in ("loader", "unknown"):
+        if loop is None or loop.kind != "for" or loop.over not in (("loader",) if trains else ("loader", "unknown")):
             continue
         if item in store.made or (
             store.kind == "carry" and not any(("prev", item, mark) in reached for mark in _names_of(store))
@@ -422,7 +471,7 @@ def _needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if store.freed in ("yes", "some") or store.dead or _run_of(frame, store.incoming or store.value):
         return False
     if isinstance(store.place, Path):
-        return _needed_elsewhere(analyser, frame, store)
+        return _needed_elsewhere(analyser, frame, store) or _used_in_needed(analyser, frame, store)
     if marks & frame.escaped:
         return True
     if marks & frame.extra.get("returned", set()):
@@ -462,6 +511,21 @@ def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if name is not None and name in analyser.facts.attributes_in_backward():
         return True
     return any(marks & reached for other in analyser.frames() for reached, _, _ in other.backwards)
+
+
+def _used_in_needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether what is computed from a carried state is kept for a backward elsewhere (a rollout)."""
+    if store.kind != "carry":
+        return False
+    incoming = (store.incoming or store.value).src
+    marks = marks_of(frame, store) | {item for item in incoming if item in frame.graphs.nodes}
+    return any(
+        other.kind == "retain"
+        and isinstance(other.place, Path)
+        and marks & frame.graphs.closure(other.value.src)
+        and _needed_elsewhere(analyser, frame, other)
+        for other in frame.stores.values()
+    )
 
 
 def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[SummedLosses]:

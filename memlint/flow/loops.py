@@ -13,6 +13,8 @@ from memlint.ir import nodes as ir
 MAX_PERIOD = 16
 #: passes over a loop's body before its state is taken as stable
 MAX_PASSES = 3
+#: calls that give the parts of a module
+_PARTS = (".modules", ".children", ".parameters", ".named_parameters", ".named_modules", ".named_children", ".layers")
 
 
 def describe(
@@ -25,8 +27,10 @@ def describe(
     called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
     if source.kinds & LOADER:
         over = "loader"
-    elif source.kinds & MODULE or called.endswith(
-        (".modules", ".children", ".parameters", ".named_parameters", ".named_modules", ".named_children", ".layers")
+    elif (
+        source.kinds & MODULE
+        or called.endswith(_PARTS)
+        or (called == "range" and _counts_modules(frame, state, iterable))
     ):
         over = "modules"
     elif any("epoch" in name.lower() for name in names):
@@ -61,6 +65,17 @@ def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]
     ):
         return frozenset((target.elements[0].id,))
     return frozenset()
+
+
+def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
+    """``range(len(self.layers))``, ``range(1, len(layers) - 1)``"""
+    from memlint.flow.evaluate import evaluate
+
+    return any(
+        bool(evaluate(frame, state, part.args[0]).kinds & MODULE)
+        for part in walk_expression(iterable)
+        if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id == "len" and part.args
+    )
 
 
 def few(source: V, state: State, trips: int | None) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from memlint.flow.frame import Frame
+from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.loops import MAX_PERIOD
+from memlint.flow.state import State
 from memlint.flow.syntax import walk_expression
 from memlint.ir import nodes as ir
 
@@ -20,6 +21,24 @@ def first_rounds(frame: Frame) -> bool:
     """Whether the current point is reached in a given round or in the first few only: ``i == 0``, ``i < 3``,
     ``len(kept) < limit``."""
     return any(_first(part) for test in frame.tests for part in _conjuncts(test))
+
+
+def switched(frame: Frame, state: State, loop: LoopFrame) -> bool:
+    """Whether the tests around the current point are the same in each round of the loop, so that what they guard is
+    done in every round, or in none because the feature is off."""
+    return all(_constant(state, loop, test) for test in frame.tests)
+
+
+def _constant(state: State, loop: LoopFrame, test: ir.Expr) -> bool:
+    """Attributes and names that nothing in sight changes in the loop: flags, options."""
+    for part in walk_expression(test):
+        if isinstance(part, ir.Call | ir.Subscript | ir.Compare | ir.Binary):
+            return False
+        if isinstance(part, ir.Name) and part.id in loop.bound:
+            return False
+        if isinstance(part, ir.Attr) and any(path.steps[-1:] == (f".{part.name}",) for path in state.sym):
+            return False
+    return True
 
 
 def _conjuncts(test: ir.Expr) -> tuple[ir.Expr, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
-from memlint.flow.periods import FEW, first_rounds, resets_soon
+from memlint.flow.periods import FEW, first_rounds, resets_soon, switched
 from memlint.flow.state import State
 from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join
 
@@ -98,6 +98,7 @@ def note_store(
         local=local,
         grad=state.grad,
         made=made,
+        tests=tuple(frame.tests),
     )
     if survives:
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
@@ -188,6 +189,7 @@ def note_carry(
         grad=state.grad,
         incoming=incoming,
         made=outlived(frame, state, _object_of(place))[0],
+        tests=tuple(frame.tests),
     )
     if old is not None:
         store.cleared, store.freed, store.ended = old.cleared, old.freed, old.ended
@@ -220,16 +222,13 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     """The places are emptied or overwritten: what this iteration stored there is gone on this path."""
     few = resets_soon(frame)
     gone = {key for key in state.pending if frame.stores[key].place in places}
-    if few:
-        for store in frame.stores.values():
-            if store.place in places and store.loop is not None and store.loop in frame.loops:
+    for store in frame.stores.values():
+        if store.place in places and store.loop is not None and store.loop in frame.loops:
+            if few or (frame.tests and switched(frame, state, store.loop)):
                 store.cleared = FEW
-    if not gone:
-        # emptied before this iteration's store: what earlier iterations kept is dropped here
-        for store in frame.stores.values():
-            if store.place in places and not store.cleared and store.loop is not None and store.loop in frame.loops:
+            elif not gone and not store.cleared:
+                # emptied before this iteration's store: what earlier iterations kept is dropped here
                 store.cleared = "cleared on some paths"
-        return
     for key in gone:
         store = frame.stores[key]
         if store.loop is None or store.loop in frame.loops:

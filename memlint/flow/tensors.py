@@ -46,6 +46,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":
         cut_everywhere(state, receiver)
+        _cut_here(frame, state, expr)
     if name in table.cut:
         frame.used |= receiver.src
         size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
@@ -102,6 +103,21 @@ def cut_everywhere(state: State, value: V) -> None:
         if any(item.src & value.src for item in (obj.elem, *obj.fields.values())):
             fields = {name: without(item) for name, item in obj.fields.items()}
             state.heap[key] = Obj(obj.kind, without(obj.elem), fields, obj.loops, obj.bounded, obj.cls, obj.text)
+
+
+def _cut_here(frame: Frame, state: State, expr: ir.Call) -> None:
+    """The variable, or the member of a container, that ``detach_()`` is called on leads back to nothing."""
+    from memlint.flow.evaluate import evaluate
+
+    place = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    if isinstance(place, ir.Name) and place.id in state.env:
+        state.env[place.id] = state.env[place.id].but(src=frozenset())
+    elif isinstance(place, ir.Subscript) and isinstance(place.index, ir.Const):
+        for key in evaluate(frame, state, place.value).objs:
+            obj = state.heap.get(key)
+            if obj is not None and str(place.index.value) in obj.fields:
+                name = str(place.index.value)
+                state.heap[key] = obj.with_field(name, obj.fields[name].but(src=frozenset()))
 
 
 def _smaller(receiver: V, size: int | None) -> int | None:
