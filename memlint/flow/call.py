@@ -490,7 +490,9 @@ def _computes(frame: Frame, name: str) -> bool:
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
     if summaries:
         return any(
-            summary.runs or any(node.definite or node.unknown for node in summary.graphs.nodes.values())
+            summary.runs
+            or any(node.definite for node in summary.graphs.nodes.values())
+            or not summary.extra.get("returned", set()).isdisjoint(summary.graphs.nodes)
             for summary in summaries
         )
     name = name.lstrip("_")

@@ -110,6 +110,8 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
             certainty = "low"
         elif loop is None and first.evaluation == "spent" and _made_here(run):
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
+        if first.evaluation == "name" and of_module(analyser, frame.function):
+            certainty = "low"
         retained = any(_own_nodes(frame, item.run) & kept for item in group)
         yield ModelCall(
             site=run.site,
@@ -152,7 +154,10 @@ def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None
 def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
     if not _records(analyser, frame, run):
         return None
-    mode = run.mode if run.mode is not None or run.mode_key is not None else _told(analyser, frame, run.module, "")
+    mode = run.mode
+    if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
+        # (where a module's own method runs its parts, the call of that method is the place for the guard)
+        mode = _told(analyser, frame, run.module, "")
     named = is_evaluation_name(frame.function) and run.origin is None
     evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
     if mode is True:
@@ -173,6 +178,13 @@ def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return not layer and not is_trial(function) and _loop(analyser, frame, run) is not None
 
 
+def of_module(analyser: Analyser, function: Function) -> bool:
+    """Whether this is a method of a module, or inside of one."""
+    while function.enclosing is not None:
+        function = function.enclosing
+    return function.cls is not None and analyser.program.is_module(function.cls)
+
+
 def unguarded_module(analyser: Analyser, frame: Frame) -> bool:
     """Whether this is a method of a module that only its own methods call, if any: who calls those may well guard."""
     return _unguarded(analyser, frame.function, frozenset())
@@ -181,8 +193,8 @@ def unguarded_module(analyser: Analyser, frame: Frame) -> bool:
 def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]]) -> bool:
     while function.enclosing is not None:
         function = function.enclosing
-    if function.cls is None or not analyser.program.is_module(function.cls) or analyser.hook(function) not in (None, ):
-        return function.name == "forward"
+    if not of_module(analyser, function):
+        return False
     if function.key in trail or len(trail) > MAX_CALLERS_UP:
         return True
     return all(

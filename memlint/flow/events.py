@@ -38,7 +38,7 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     ``for batch in loader`` or ``each call of training_step``."""
 
     kind: Literal["for", "while", "calls"]
-    over: Literal["loader", "epochs", "range", "modules", "time", "unknown"]
+    over: Literal["loader", "epochs", "range", "modules", "time", "rows", "unknown"]
     every: Literal["iteration", "epoch", "run", "unknown"]
     trips: int | None
     text: str
@@ -113,6 +113,8 @@ class Carry(Event, frozen=True, gc=False, kw_only=True):
     needed: bool
     reset: str
     in_model_loop: bool = False
+    #: what has grown is given to a model in the same loop, or its parts are those of one batch
+    bounded: bool = False
 
 
 class ModelCall(Event, frozen=True, gc=False, kw_only=True):

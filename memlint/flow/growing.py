@@ -11,7 +11,7 @@ from memlint.flow.heap import deep
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF, State
-from memlint.flow.stores import carried_by
+from memlint.flow.stores import carried_by, mark_name
 from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
 from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.ir import nodes as ir
@@ -240,6 +240,18 @@ def judged(
         how="cat",
         needed=needed(analyser, frame, store),
         reset=store.cleared,
+        bounded=loop.over == "rows" or _fed(frame, store),
+    )
+
+
+def _fed(frame: Frame, store: Store) -> bool:
+    """Whether a model in the loop reads what grows (generation token by token): it is as long as the model takes."""
+    if store.loop is None:
+        return False
+    marks = {("prev", store.loop.id, mark_name(store.place)), *((store.place,) if not store.local else ())}
+    return any(
+        run.input is not None and store.loop.id in run.loops and marks & frame.graphs.closure(run.input.src)
+        for run in frame.runs.values()
     )
 
 

@@ -6,7 +6,7 @@ from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, text, walk_expression
-from memlint.flow.values import LOADER, MODULE, V
+from memlint.flow.values import LOADER, MODULE, TENSORS, V
 from memlint.ir import nodes as ir
 
 #: a loop of so many rounds by a literal is no growth worth a word
@@ -35,6 +35,8 @@ def describe(
         over = "modules"
     elif any("epoch" in name.lower() for name in names):
         over = "epochs"
+    elif _rows(frame, state, source, iterable, called):
+        over = "rows"
     elif called.rsplit(".", 1)[-1] in ("range", "trange"):
         over = "range"
     counters = _counters(iterable, target, called)
@@ -65,6 +67,17 @@ def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]
     ):
         return frozenset((target.elements[0].id,))
     return frozenset()
+
+
+def _rows(frame: Frame, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
+    """A loop over the rows of a tensor or of one batch: ``for image in images``, ``zip(batch["a"], batch["b"])``."""
+    from memlint.flow.evaluate import evaluate
+
+    if isinstance(iterable, ir.Call) and called in ("zip", "enumerate"):
+        given = [evaluate(frame, state, arg) for arg in iterable.args]
+    else:
+        given = [source]
+    return any(value.is_only(TENSORS) and bool(value.kinds) for value in given)
 
 
 def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:

@@ -116,11 +116,11 @@ def note_store(
 
 def own_sources(frame: Frame, place: Source) -> frozenset[Source]:
     """The marks that a place's previous value carries."""
-    marks = {("prev", loop.id, _mark_name(place)) for loop in frame.loops}
+    marks = {("prev", loop.id, mark_name(place)) for loop in frame.loops}
     return frozenset(marks | {place}) if isinstance(place, Path) else frozenset(marks)
 
 
-def _mark_name(place: Source) -> Source:
+def mark_name(place: Source) -> Source:
     if isinstance(place, Path):
         return place
     kind, name = place
@@ -136,7 +136,7 @@ def carried_by(frame: Frame, place: Source, reached: frozenset[Source], index: s
 
     ``index``: the name that picks the member; a loop that binds it visits another member in each round.
     """
-    name = _mark_name(place)
+    name = mark_name(place)
     for loop in reversed(frame.loops):
         if ("prev", loop.id, name) in reached and loop.counts and index not in loop.targets:
             return loop
@@ -212,7 +212,7 @@ def carried_loosely(frame: Frame, store: Store) -> bool:
     """Whether the carry's previous value reaches the new one only through calls that cannot be resolved."""
     if store.kind != "carry" or store.loose:
         return store.loose
-    marks: set[Source] = {("prev", loop, _mark_name(store.place)) for loop in store.loops}
+    marks: set[Source] = {("prev", loop, mark_name(store.place)) for loop in store.loops}
     if isinstance(store.place, Path):
         marks.add(store.place)
     return not marks & frame.graphs.sure(store.value.src)

@@ -50,7 +50,7 @@ def _severity(event: Carry, graph: bool) -> Severity:
     if graph:
         return "error"
     small = event.value.size not in LARGE
-    few = event.loop.trips is not None or event.loop.over == "range"
+    few = event.loop.trips is not None or event.loop.over == "range" or event.bounded
     return "note" if small or few else "warning"
 
 
