@@ -155,8 +155,9 @@ class Application:
         if kinds or own or value.objs:
             objs = frozenset(self.object(key, depth) for key in value.objs) if depth else EMPTY
             src = self.sources(own)
-            if not value.bare and own and not src and self.state.grad != OFF:
-                pass
+            for item in src if value.bare else ():
+                if item in self.frame.graphs.nodes:
+                    self.frame.graphs.nodes[item].partial = True
             refs = value.refs
             rest = V(
                 kinds or (UNKNOWN if own else 0),

@@ -45,6 +45,10 @@ _SUREST = ("eval", "spent", "name", "")
 MAX_CALLERS_UP = 4
 
 
+#: the gradients are wanted while the model runs; whether the graph is, afterwards, is another question
+ENABLED = "grad mode is switched on"
+
+
 @dataclass
 class Verdict:
     """What a recorded model run is. ``evaluation`` and ``wanted``: see `ModelCall`."""
@@ -64,7 +68,7 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
         if verdict is not None and not _reported_inside(analyser, run):
             found.append(verdict)
     frame.extra["evaluations"] = frozenset(
-        item.run.node for item in found if item.evaluation == "eval" and not item.wanted
+        item.run.node for item in found if item.evaluation == "eval" and item.wanted in ("", ENABLED)
     )
     return found
 
@@ -390,7 +394,7 @@ def _wanted_here(frame: Frame) -> str:
                 if name in ("requires_grad_", "enable_grad") and not (part.args and _false(part.args[0])):
                     return "gradients are asked for"
                 if name == "set_grad_enabled" and part.args and _true(part.args[0]):
-                    return "gradients are asked for"
+                    return ENABLED
                 if any(word.name == "volatile" and _true(word.value) for word in part.keywords):
                     return "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
                 if any(word.name == "requires_grad" and _true(word.value) for word in part.keywords):

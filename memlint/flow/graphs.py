@@ -39,6 +39,8 @@ class Node:
     loops: tuple[Any, ...] = ()
     #: parents that it has only through calls that cannot be resolved
     loose: Sources = EMPTY
+    #: the call that recorded it does so on some of its paths only
+    partial: bool = False
 
 
 def part_of(item: Source, root: Source) -> bool:

@@ -146,8 +146,14 @@ def _unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> C
         return "medium"
     leaves = frame.escaped | frame.extra.get("returned", set())
     # what never leaves a function without a backward, nobody can want
-    sure = store.local and value.attached == "yes" and not marks_of(frame, store) & leaves
+    sure = store.local and not marks_of(frame, store) & leaves and not _on_some_paths(frame, store, value)
     return "medium" if sure else "low"
+
+
+def _on_some_paths(frame: Frame, store: Store, value: Value) -> bool:
+    """Whether only some paths of a callee record the graph, which its arguments choose."""
+    nodes = (frame.graphs.nodes.get(item) for item in frame.graphs.closure((store.incoming or store.value).src))
+    return value.attached == "some" and all(node.partial for node in nodes if node is not None and node.definite)
 
 
 def _would_raise(frame: Frame, store: Store, value: Value) -> bool:
