@@ -360,6 +360,8 @@ class Application:
                 self.frame.backwards.append(
                     (self.frame.graphs.closure(here), self.frame.loop_ids, self.frame.site(self.at))
                 )
+            elif any(isinstance(item, Path) for item in reached):
+                self.frame.extra["blind backward"] = True
         for item in self.callee.escaped:
             if isinstance(item, Path):
                 self.frame.escape(self.graph_of(item), scored=item not in self.callee.left)

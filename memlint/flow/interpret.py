@@ -16,7 +16,7 @@ from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_
 from memlint.flow.loops import MAX_PASSES
 from memlint.flow.modes import forget_name, freeze, freezing_loop, frozen_of
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State, join_states
-from memlint.flow.stores import end_iteration, forget, kind_of, note_store, store_value
+from memlint.flow.stores import end_iteration, forget, kind_of, note_store, reachable, store_value
 from memlint.flow.syntax import assigned_names, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import (
     ANYWHERE,
@@ -189,15 +189,9 @@ def _bind(frame: Frame, state: State, name: str, value: V) -> None:
 
 
 def _dropped(frame: Frame, state: State, keys: frozenset[Source]) -> None:
-    """A name lets go of containers: those that nothing else names are gone."""
+    """A name lets go of containers: those that no other name leads to are gone."""
     frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
-    held: set[Source] = set()
-    for value in (*state.env.values(), *state.sym.values()):
-        held |= value.objs
-    for obj in state.heap.values():
-        for value in (*obj.fields.values(), obj.elem):
-            held |= value.objs
-    gone = keys - held
+    gone = keys - reachable(state)
     if gone:
         forget(frame, state, frozenset(gone))
 
@@ -327,6 +321,10 @@ def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subsc
     if value.src and isinstance(root, ir.Name) and root.id in state.env and isinstance(target.value, ir.Name):
         old = state.env[root.id]
         state.env[root.id] = old.but(src=old.src | value.src, bare=old.bare or not old.src)
+    if value.src and isinstance(target.value, ir.Name) and target.value.id not in state.env:
+        path = Path(f"g:{frame.module.key}:{target.value.id}")
+        if path in state.sym:
+            state.sym[path] = state.sym[path].but(src=state.sym[path].src | value.src, bare=True)
 
 
 def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State:

@@ -140,6 +140,8 @@ def _unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> C
         return "low" if frame.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
     if any(loops for _, loops, _ in frame.backwards):
         return "high"
+    if frame.extra.get("blind backward"):
+        return "low"  # it may be this graph that it wants
     if unguarded_module(analyser, frame) and _ambient_only(frame, (store.incoming or store.value).src):
         return "low"
     if is_evaluation_name(frame.function):
@@ -187,12 +189,18 @@ def _held_already(frame: Frame, store: Store, incoming: V) -> bool:
 
 
 def _of_one_step(frame: Frame, store: Store) -> bool:
-    """Whether the function is one step of a training: its own loops run over the parts of the step."""
-    return (
-        store.local
-        and frame.function.node is not None
-        and bool(frame.backwards)
-        and not any(loops for _, loops, _ in frame.backwards)
+    """Whether a backward runs once in the life of the place: the rounds of inner loops are the parts of one step."""
+    if not store.local or store.loop is None or frame.function.node is None:
+        return False
+    outer = store.loops[: store.loops.index(store.loop.id)] if store.loop.id in store.loops else store.made
+    if store.kind == "retain" and store.made != outer:
+        return False
+    if store.kind == "carry" and outer:
+        reached = frame.graphs.closure(store.value.src)
+        if any(("prev", outer[-1], mark) in reached for mark in _names_of(store)):
+            return False
+    return any(loops == outer for _, loops, _ in frame.backwards) and not any(
+        store.loop.id in loops for _, loops, _ in frame.backwards
     )
 
 

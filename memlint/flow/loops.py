@@ -6,7 +6,7 @@ from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, text, walk_expression
-from memlint.flow.values import LOADER, MODULE, TENSORS, V
+from memlint.flow.values import LOADER, MODULE, TENSORS, UNKNOWN, V
 from memlint.ir import nodes as ir
 
 #: a loop of so many rounds by a literal is no growth worth a word
@@ -30,6 +30,7 @@ def describe(
     elif (
         source.kinds & MODULE
         or called.endswith(_PARTS)
+        or _holds_modules(state, source)
         or (called == "range" and _counts_modules(frame, state, iterable))
     ):
         over = "modules"
@@ -67,6 +68,13 @@ def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]
     ):
         return frozenset((target.elements[0].id,))
     return frozenset()
+
+
+def _holds_modules(state: State, source: V) -> bool:
+    """``list(model.children())``"""
+    held = [state.heap[key] for key in source.objs if key in state.heap]
+    known = bool(held) and not source.kinds & UNKNOWN
+    return known and all(obj.elem.is_only(MODULE) and not obj.fields for obj in held)
 
 
 def _rows(frame: Frame, state: State, source: V, iterable: ir.Expr, called: str) -> bool:

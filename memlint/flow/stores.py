@@ -238,15 +238,15 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
 
 def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
     """Judge the iteration's stores at its end: is the graph freed, is the place still there?"""
-    reachable: frozenset[Source] | None = None
+    held: frozenset[Source] | None = None
     for key in state.pending:
         store = frame.stores[key]
         if store.loop is not loop:
             continue
         if store.local and not isinstance(store.place, tuple | Path):
-            if reachable is None:
-                reachable = _reachable(state)
-            if store.place not in reachable:
+            if held is None:
+                held = reachable(state)
+            if store.place not in held:
                 continue
         if store.kind == "carry" and not _still_there(frame, state, store.place):
             continue
@@ -286,7 +286,8 @@ def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> str:
     return "no"
 
 
-def _reachable(state: State) -> frozenset[Source]:
+def reachable(state: State) -> frozenset[Source]:
+    """The objects that a variable or an attribute leads to."""
     seen: set[Source] = set()
     todo = [key for value in (*state.env.values(), *state.sym.values()) for key in value.objs]
     while todo:
