@@ -507,7 +507,7 @@ def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
             if obj is not None:
                 for value in (*obj.fields.values(), obj.elem):
                     sources |= value.src
-        if sources & (caller.escaped | caller.extra.get("returned", set())):
+        if caller.extra.get("blind backward") or sources & (caller.escaped | caller.extra.get("returned", set())):
             return False
         if any(sources & reached for reached, _, _ in caller.backwards):
             return False
