@@ -489,16 +489,22 @@ def _computes(frame: Frame, name: str) -> bool:
     candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
     if summaries:
-        return any(
-            summary.runs
-            or any(node.definite for node in summary.graphs.nodes.values())
-            or not summary.extra.get("returned", set()).isdisjoint(summary.graphs.nodes)
-            for summary in summaries
-        )
+        return any(summary.runs or _runs_parts(summary) for summary in summaries)
+    if frame.analyser.facts.many_methods(name):
+        return False  # the project has its own, too many to tell
     name = name.lstrip("_")
     return (
         not name.startswith(_BOOKKEEPING) and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty")
     ) or name.endswith(_COMPUTED)
+
+
+def _runs_parts(summary: Frame) -> bool:
+    """Whether a method records a graph, or calls an attribute of its object that may be a layer."""
+    own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
+    return any(
+        node.definite or (node.unknown and node.callee is not None and node.callee.root == own and node.callee.steps)
+        for node in summary.graphs.nodes.values()
+    )
 
 
 def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:

@@ -437,6 +437,11 @@ class Facts:
 
     # ------------------------------------------------------------------------------------ names over the project
 
+    def many_methods(self, name: str) -> bool:
+        """Whether the project has more methods of that name than are followed."""
+        self.methods_named(name)
+        return self._methods is not None and len(self._methods.get(name, ())) > MAX_METHODS
+
     def methods_named(self, name: str) -> list[Function]:
         """The project's methods of that name, if they are few."""
         if self._methods is None:

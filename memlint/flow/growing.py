@@ -11,9 +11,9 @@ from memlint.flow.heap import deep
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF, State
-from memlint.flow.stores import carried_by, mark_name
-from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
-from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
+from memlint.flow.stores import carried_by
+from memlint.flow.syntax import expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.values import DATA, MODULE, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -246,13 +246,20 @@ def judged(
 
 def _fed(frame: Frame, store: Store) -> bool:
     """Whether a model in the loop reads what grows (generation token by token): it is as long as the model takes."""
-    if store.loop is None:
+    from memlint.flow.evaluate import evaluate
+
+    if store.loop is None or frame.exit is None:
         return False
-    marks = {("prev", store.loop.id, mark_name(store.place)), *((store.place,) if not store.local else ())}
-    return any(
-        run.input is not None and store.loop.id in run.loops and marks & frame.graphs.closure(run.input.src)
-        for run in frame.runs.values()
-    )
+    state = frame.exit.copy()
+    for statement in walk_statements(store.loop.body):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if not isinstance(part, ir.Call) or not any(_is_old(arg, store.place_text) for arg in part.args):
+                    continue
+                func = part.func.value if isinstance(part.func, ir.Attr) and part.func.name == "forward" else part.func
+                if isinstance(func, ir.Name | ir.Attr) and evaluate(frame, state, func).kinds & MODULE:
+                    return True
+    return False
 
 
 def _layers(analyser: Analyser, frame: Frame, store: Store) -> bool:
