@@ -190,7 +190,13 @@ def of_module(analyser: Analyser, function: Function) -> bool:
 
 
 def unguarded_module(analyser: Analyser, frame: Frame) -> bool:
-    """Whether this is a method of a module that only its own methods call, if any: who calls those may well guard."""
+    """Whether this is a method of a module that is called by a name that is computed, in sight by its own methods at
+    most: who makes those calls may well guard them."""
+    function = frame.function
+    while function.enclosing is not None:
+        function = function.enclosing
+    if function.cls is None or not analyser.facts.dispatches(function.cls):
+        return False
     return _unguarded(analyser, frame.function, frozenset())
 
 

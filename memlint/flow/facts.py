@@ -10,7 +10,7 @@ from memlint.flow.frame import CallRecord, Frame, module_uses
 from memlint.flow.program import Class, Function
 from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON
-from memlint.flow.syntax import dotted, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
@@ -58,6 +58,7 @@ class Facts:
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
         self._trained: dict[tuple[str, str], frozenset[str]] = {}
         self._begun: dict[str, bool] = {}
+        self._dispatching: dict[tuple[str, str], bool] = {}
 
     def learn(self) -> None:
         """Take the call records of all summaries."""
@@ -367,6 +368,25 @@ class Facts:
                 for name in unit.stores:
                     stores.setdefault(name, []).append((key, number))
         return frozenset(calls), stores
+
+    def dispatches(self, cls: Class) -> bool:
+        """Whether the class or an ancestor calls its own methods by names that are computed."""
+        if cls.key not in self._dispatching:
+            order, _ = self.analyser.program.ancestors(cls)
+            self._dispatching[cls.key] = any(
+                isinstance(part, ir.Call)
+                and dotted(part.func) == "getattr"
+                and len(part.args) > 1
+                and isinstance(part.args[0], ir.Name)
+                and part.args[0].id == "self"
+                and not isinstance(part.args[1], ir.Const)
+                for item in order
+                for method in item.methods.values()
+                for statement in walk_statements(method.body)
+                for expr in expressions(statement)
+                for part in walk_expression(expr)
+            )
+        return self._dispatching[cls.key]
 
     def is_begun(self, name: str) -> bool:
         """Whether a method that is called, no constructor, gives an attribute of this name a value of its own."""
