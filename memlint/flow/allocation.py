@@ -12,7 +12,7 @@ from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import State
 from memlint.flow.syntax import children, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.updates import function_target
-from memlint.flow.values import ACCELERATOR, V
+from memlint.flow.values import ACCELERATOR, V, ordered
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> in
 
 
 def _members(state: State, value: V) -> list[V]:
-    for key in value.objs:
+    for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is not None and obj.kind in ("tuple", "list") and obj.fields:
             return list(obj.fields.values())

@@ -37,6 +37,7 @@ from memlint.flow.values import (
     V,
     join,
     join_all,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -141,7 +142,7 @@ class Application:
     def value(self, value: V, depth: int = 4) -> V:
         """A callee's value, here."""
         result = NOTHING
-        for path in value.syms:
+        for path in ordered(value.syms):
             result = join(result, self.resolve(path))
         if value.device != ANYWHERE and value.syms and result.kinds:
             # the callee moved what it was given
@@ -264,12 +265,12 @@ class Application:
             if node.definite and node.model and node.callee is not None and self._is_frozen(node.callee):
                 continue
             if node.definite:
-                definite = node if definite is None or (node.model and not definite.model) else definite
+                definite = _shown_first(definite, node)
                 model = model or node.model
             elif node.unknown and (node.callee is None or not self._known(node.callee)):
                 unknown = node
             elif node.unknown and node.callee is not None and self._is_model(node.callee):
-                definite, model = node, True
+                definite, model = _shown_first(definite, node), True
         own = graphs.nodes[source]
         if own.ambient and self.state.grad == OFF:
             self._nodes[source] = EMPTY
@@ -459,7 +460,7 @@ class Application:
             write_attribute(self.frame, self.state, parent, step[1:], value)
             return None
         emptied = not value.kinds
-        for key in parent.objs:
+        for key in ordered(parent.objs):
             obj = self.state.heap.get(key)
             if obj is None:
                 continue
@@ -471,7 +472,7 @@ class Application:
                 self.state.heap[key] = obj.with_elem(join(obj.elem, value))
             else:
                 self.state.heap[key] = obj.with_field(step[1:-1], value)
-        for sym in parent.syms:
+        for sym in ordered(parent.syms):
             place = sym.then(step)
             self.state.sym[place] = NOTHING if emptied else value
         if emptied:
@@ -756,6 +757,11 @@ class Application:
         if place.root == "p:self" and self.expr is not None and isinstance(self.expr.func, ir.Attr):
             return text(self.expr.func.value) + "".join("" if step == "[]" else step for step in place.steps)
         return store.place_text
+
+
+def _shown_first(a: Node | None, b: Node) -> Node:
+    """Which of two nodes speaks for a graph: a model's before others, the first in the source before later ones."""
+    return b if a is None or (not b.model, b.at, b.what) < (not a.model, a.at, a.what) else a
 
 
 def _mark(place: Source) -> Source:

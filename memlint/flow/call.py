@@ -45,6 +45,7 @@ from memlint.flow.values import (
     V,
     join,
     join_all,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -109,11 +110,11 @@ def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, 
     found = NOTHING
     if not callee.kinds & UNKNOWN and callee.may_be_module():
         callee = callee.as_module()  # what a file held, and is called
-    for ref in callee.refs:
+    for ref in ordered(callee.refs):
         found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
     if callee.kinds & MODULE and not any(ref.kind == "instance" for ref in callee.refs):
         found = join(found, run_module(frame, state, expr, callee, args, words))
-    for key in callee.objs:
+    for key in ordered(callee.objs):
         obj = state.heap.get(key)
         if obj is not None and obj.cls is not None:
             method = frame.analyser.program.method(obj.cls, "__call__")
@@ -293,7 +294,7 @@ def _resolved_method(
         and not _own_method(frame, receiver, name)
     ):
         return None
-    for ref in receiver.refs:
+    for ref in ordered(receiver.refs):
         if ref.kind == "extinstance":
             return external.call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
     member = read_attribute(frame, state, receiver, name, func)
@@ -317,7 +318,7 @@ def _resolved_method(
 
 def _own_method(frame: Frame, receiver: V, name: str) -> bool:
     program = frame.analyser.program
-    for ref in receiver.refs:
+    for ref in ordered(receiver.refs):
         if ref.kind == "instance":
             cls = program.module(ref.key).cls(ref.name)
             if cls is not None and program.method(cls, name) is not None:
@@ -337,7 +338,7 @@ def _module_call(
     if name in knowledge.bookkeeping() or len(frame.graphs.nodes) == before or member.kinds & MODULE:
         return result
     inner = deep(frame, state, result)
-    tips = [tip for tip in inner.src if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+    tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
     if tips:
         note_run(frame, state, expr, receiver, inner, tips[0], args)
     return result
@@ -576,7 +577,7 @@ def run_module(
     shown = text(expr.func)
     program = frame.analyser.program
     frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
-    for ref in module.refs:
+    for ref in ordered(module.refs):
         if ref.kind == "extinstance" and method == "forward":
             return external.call_instance(frame, state, ref.name, args, words, expr, module)
         if ref.kind != "instance" or frozen:
@@ -590,11 +591,11 @@ def run_module(
         known = call_function(frame, state, function, [module, *args], words, expr.at, expr)
         inner = deep(frame, state, known)
         if known.kinds & ~(UNKNOWN | NONE) and not (known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)):
-            tips = [tip for tip in inner.src if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+            tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
             if not tips:  # its own parameters take part
                 tips = [
                     tip
-                    for tip in inner.src
+                    for tip in ordered(inner.src)
                     if (node := frame.graphs.nodes.get(tip)) is not None and node.definite and not node.leaf
                 ]
                 for tip in tips:

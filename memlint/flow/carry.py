@@ -8,7 +8,7 @@ from memlint.flow.heap import deep, frame_at
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import kind_of, note_carry, note_store, own_sources
 from memlint.flow.syntax import dotted, mentions, text, walk_expression
-from memlint.flow.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V
+from memlint.flow.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V, ordered
 from memlint.ir import nodes as ir
 
 _CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"})
@@ -34,7 +34,7 @@ def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, str] 
         for path in sorted(base.syms):
             inner = path.then(step)
             return inner, kind_of(inner)
-        for key in base.objs:
+        for key in ordered(base.objs):
             return (key, step), "local"
     return None
 

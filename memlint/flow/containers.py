@@ -7,7 +7,7 @@ from memlint.flow.heap import deep, elements_of, make, read_item
 from memlint.flow.state import State
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text
-from memlint.flow.values import CONTAINER, DATA_VALUE, NONE_VALUE, NOTHING, TENSORS, UNKNOWN_VALUE, V, join
+from memlint.flow.values import CONTAINER, DATA_VALUE, NONE_VALUE, NOTHING, TENSORS, UNKNOWN_VALUE, V, join, ordered
 from memlint.ir import nodes as ir
 
 _ADDERS = {"append": 0, "appendleft": 0, "put": 0, "put_nowait": 0, "insert": 1}
@@ -43,13 +43,13 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         )
         return NONE_VALUE
     if name == "update" and (args or words):
-        for key in receiver.objs:
+        for key in ordered(receiver.objs):
             obj = state.heap.get(key)
             if obj is None:
                 continue
             fields = dict(obj.fields)
             for given in args:
-                for other in given.objs:
+                for other in ordered(given.objs):
                     if other in state.heap:
                         fields.update(state.heap[other].fields)
             fields.update({word: value for word, value in words.items() if not word.startswith("**")})
@@ -76,10 +76,10 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name == "setdefault" and args:
         found = elements_of(frame, state, receiver)
         if len(args) > 1:
-            for key in receiver.objs:
+            for key in ordered(receiver.objs):
                 if key in state.heap:
                     state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, args[1]))
-            for path in receiver.syms:
+            for path in ordered(receiver.syms):
                 place_path = path.then("[]")
                 state.sym[place_path] = join(state.sym.get(place_path, NOTHING), args[1])
         inside = elements_of(frame, state, receiver) if receiver.objs or receiver.syms else found

@@ -33,6 +33,7 @@ from memlint.flow.values import (
     V,
     join,
     join_all,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -246,7 +247,7 @@ def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
         store_value(frame, inner, result, "append", value, expr.at, text(expr.element), "a comprehension")
     for _ in range(pushed):
         frame.loops.pop()
-    for key in result.objs:
+    for key in ordered(result.objs):
         inner.heap[key] = inner.heap[key].with_elem(value)
     names = {name for name in inner.env if name not in state.env}
     state.heap, state.sym = inner.heap, inner.sym

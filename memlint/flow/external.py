@@ -42,6 +42,7 @@ from memlint.flow.values import (
     V,
     join,
     join_all,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -140,7 +141,7 @@ def _builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[s
     if name == "dict":
         fields = {word: value for word, value in words.items() if not word.startswith("**")}
         for value in args:
-            for key in value.objs:
+            for key in ordered(value.objs):
                 if key in state.heap:
                     fields.update(state.heap[key].fields)
         return make(frame, state, expr.at, "dict", NOTHING, fields)
@@ -262,10 +263,10 @@ def _standard(
                 if args[0].kinds & CALLABLE
                 else NOTHING
             )
-            for ref in args[0].refs:
+            for ref in ordered(args[0].refs):
                 if ref.kind == "ext" and ref.name in ("builtins.list", "builtins.set", "collections.deque"):
                     inner = make(frame, state, (expr.at, "default"), "list", NOTHING)
-            for key in result.objs:
+            for key in ordered(result.objs):
                 state.heap[key] = state.heap[key].with_elem(inner)
         return result
     if name in (

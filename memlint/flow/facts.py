@@ -26,6 +26,7 @@ from memlint.flow.values import (
     Path,
     V,
     join,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -171,7 +172,7 @@ class Facts:
         if not value.kinds & UNKNOWN:
             return value
         found = NOTHING
-        for path in value.syms:
+        for path in ordered(value.syms):
             if path.steps or not path.root.startswith("p:"):
                 return None
             inner = self.parameter(frame.function, path.root[2:])

@@ -73,7 +73,7 @@ class Graphs:
     def settle(self) -> None:
         """Draw the conclusion of each backward: where one unknown call is the only thing that can have brought the
         graph in, that call did (the model, in ``criterion(model(x), y).backward()``)."""
-        for evidence in self.evidence:
+        for evidence in sorted(self.evidence, key=lambda sources: sorted(map(repr, sources))):
             reached = self.closure(evidence)
             nodes = {item: node for item in reached if (node := self.nodes.get(item)) is not None}
             if any(node.definite for node in nodes.values()):

@@ -6,7 +6,7 @@ from memlint import knowledge
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.values import CALLABLE, CONTAINER, UNKNOWN_VALUE, Ref, V
+from memlint.flow.values import CALLABLE, CONTAINER, UNKNOWN_VALUE, Ref, V, ordered
 from memlint.ir import nodes as ir
 
 
@@ -35,7 +35,7 @@ def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | No
 
 def _entered(frame: Frame, func: V, context: ir.Call, value: V, state: State) -> V:
     """What ``as`` binds: amp's scale_loss gives the loss itself."""
-    for ref in func.refs:
+    for ref in ordered(func.refs):
         if ref.kind == "ext" and ref.name.endswith("amp.scale_loss") and context.args:
             from memlint.flow.evaluate import evaluate
 
@@ -55,7 +55,7 @@ def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None)
     """The grad mode that a guard's class or function sets; None if it is no guard."""
     from memlint.flow.evaluate import evaluate
 
-    for ref in func.refs:
+    for ref in ordered(func.refs):
         if ref.kind == "partial":
             inner = Ref("ext", "", ref.name)
             ref = inner
@@ -103,7 +103,7 @@ def _overridden(frame: Frame, cls: Class, name: str) -> bool:
 def _stored_guard(frame: Frame, value: V) -> int | None:
     """``guard = torch.no_grad(); with guard:``"""
     found: int | None = None
-    for ref in value.refs:
+    for ref in ordered(value.refs):
         if ref.kind == "guard":
             found = int(ref.name) | (found or 0)
     return found
@@ -117,7 +117,7 @@ def guard_value(frame: Frame, state: State, grad: int) -> V:
 def _user_context(frame: Frame, state: State, func: V, value: V) -> int | None:
     """A project's own context manager: the grad mode at its yield."""
     found: int | None = None
-    for ref in func.refs:
+    for ref in ordered(func.refs):
         if ref.kind == "func":
             function = frame.analyser.program.module(ref.key).function(ref.name)
             if function is None or not function.is_generator:
@@ -148,7 +148,7 @@ def decorated_grad(frame: Frame, function: Function) -> int:
         grad = grad_of_reference(frame, state, func, call)
         if grad is not None and grad != AMBIENT:
             return grad
-        for ref in func.refs:
+        for ref in ordered(func.refs):
             if ref.kind == "func":
                 wrapped = _wrapper_grad(frame, ref)
                 if wrapped is not None:

@@ -37,6 +37,7 @@ from memlint.flow.values import (
     V,
     join,
     join_all,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -93,7 +94,7 @@ def members(obj: Obj) -> V:
 def element(frame: Frame, state: State, value: V, at: int) -> V:
     """One round of iterating over ``value``."""
     found = NOTHING
-    for key in value.objs:
+    for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is None:
             continue
@@ -109,7 +110,7 @@ def element(frame: Frame, state: State, value: V, at: int) -> V:
 def elements_of(frame: Frame, state: State, value: V) -> V:
     """Everything that a container holds (the values of a dict)."""
     found = NOTHING
-    for key in value.objs:
+    for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is not None and obj.kind != "instance":
             found = join(found, _marked(members(obj), key))
@@ -141,7 +142,7 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
         found = join(found, V(MODULE))
     if value.kinds & DATA:
         found = join(found, DATA_VALUE)
-    for path in value.syms:
+    for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(step)):
             found = join(found, placed(read_symbol(frame, state, path.then(step)), value.device))
     if value.kinds & UNKNOWN and not value.syms:
@@ -165,7 +166,7 @@ def derive(frame: Frame, value: V, step: str) -> V:
     if not value.src:
         return UNKNOWN_VALUE
     sources = set()
-    for source in value.src:
+    for source in ordered(value.src):
         node = frame.graphs.nodes.get(source)
         if node is None or not node.unknown:
             sources.add(source)
@@ -191,7 +192,7 @@ def part_of_output(frame: Frame, value: V, step: str) -> V:
     if not value.kinds & TREE or step in ("[]", "[0]"):
         return value
     sources: set[Source] = set()
-    for source in value.src:
+    for source in ordered(value.src):
         node = frame.graphs.nodes.get(source)
         if node is None or not node.opaque:
             sources.add(source)
@@ -209,7 +210,7 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
     """``base[index]``"""
     found = NOTHING
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
-    for key in base.objs:
+    for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
             continue
@@ -238,7 +239,7 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
     if base.kinds & DATA:
         found = join(found, DATA_VALUE)
     step = f"[{name}]" if isinstance(index.const, str) else "[]"
-    for path in base.syms:
+    for path in ordered(base.syms):
         # what a starred parameter collects is told apart by position
         part = path.then(f"[{name}]" if name is not None and _is_star(frame, path) else step)
         if symbol_counts(state, base, part):
@@ -302,7 +303,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
     if plain and base.kinds & UNKNOWN and not base.refs and not base.objs:
         return DATA_VALUE
     analyser = frame.analyser
-    for key in base.objs:
+    for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None or obj.kind != "instance":
             continue
@@ -312,7 +313,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             found = join(
                 found, _class_member(frame, state, obj.cls, name, V(INSTANCE, objs=frozenset((key,)), refs=base.refs))
             )
-    for ref in base.refs:
+    for ref in ordered(base.refs):
         if ref.kind == "ext":
             found = join(found, analyser.external(f"{ref.name}.{name}"))
         elif ref.kind in ("module", "package"):
@@ -331,7 +332,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
                 found = join(found, _class_member(frame, state, cls, name, base))
     if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
         return found
-    for path in base.syms:
+    for path in ordered(base.syms):
         inner = path.then("." + name)
         if len(path.steps) >= MAX_CHAIN:
             found = join(found, UNKNOWN_VALUE)
@@ -454,7 +455,7 @@ def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[So
             store=value.store,
         )
     ]
-    for key in value.objs:
+    for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is None:
             continue

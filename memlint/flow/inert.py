@@ -12,7 +12,7 @@ from memlint.flow.events import Guard, ModelCall
 from memlint.flow.frame import Frame
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import bodies, expressions, text, walk_expression, walk_statements
-from memlint.flow.values import V
+from memlint.flow.values import V, ordered
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> Non
         value = evaluate(frame, state, expr.func)
     elif not isinstance(expr, ir.Name | ir.Attr):
         return
-    for ref in value.refs:
+    for ref in ordered(value.refs):
         row = knowledge.function(ref.name) if ref.kind == "ext" else None
         if row is not None and row.context == "off":
             frame.extra.setdefault("inert", {})[statement.at] = ("bare", text(expr))

@@ -40,6 +40,7 @@ from memlint.flow.values import (
     Source,
     V,
     join,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -71,7 +72,7 @@ def run(frame: Frame, state: State, *, backward: bool = False) -> None:
 
 def _loss_of(frame: Frame, state: State, result: V) -> V:
     """What a framework calls backward() on: the returned tensor, or the member ``loss`` of a returned dict."""
-    for key in result.objs:
+    for key in ordered(result.objs):
         obj = state.heap.get(key)
         if obj is not None and "loss" in obj.fields:
             return deep(frame, state, obj.fields["loss"])
@@ -206,7 +207,7 @@ def _unpack(
             continue
         found = NOTHING
         rest = value
-        for key in value.objs:
+        for key in ordered(value.objs):
             obj = state.heap.get(key)
             if obj is not None and str(position) in obj.fields and len(obj.fields) == count:
                 found = join(found, obj.fields[str(position)])
@@ -224,7 +225,7 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
     if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):
         plain = part_of_output(frame, value, f"[{position}]")
         found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
-    for path in value.syms:
+    for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(f"[{position}]")):
             found = join(found, read_symbol(frame, state, path.then(f"[{position}]")))
     if value.kinds & UNKNOWN and not value.syms:
@@ -236,7 +237,7 @@ def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) ->
     """``base.name = value``"""
     if not base.objs and not base.syms:
         frame.left |= frame.graphs.closure(deep(frame, state, value).src)
-    for key in base.objs:
+    for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
             continue
@@ -245,7 +246,7 @@ def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) ->
         state.heap[key] = obj.with_field(name, value if strong or old is None else join(old, value))
         if strong and old is not None and old.objs and not old.objs & value.objs:
             _dropped(frame, state, old.objs)
-    for path in base.syms:
+    for path in ordered(base.syms):
         place = path.then("." + name)
         if value.kinds & (CONTAINER | DATA | NONE) and not value.src:
             forget(frame, state, frozenset((place,)))
@@ -266,7 +267,7 @@ def write_item(
     """``base[index] = value``"""
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     inner = deep(frame, state, value)
-    for key in base.objs:
+    for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
             continue
@@ -278,7 +279,7 @@ def write_item(
             state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not by_carry and grows(frame, target.index) and not obj.bounded:
             _note_key(frame, state, key, "local", ("elem", key), inner, target)
-    for path in base.syms:
+    for path in ordered(base.syms):
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
         state.sym[place] = (
@@ -388,11 +389,11 @@ def _delete(frame: Frame, state: State, statement: ir.Delete) -> State:
 
 def empty(frame: Frame, state: State, container: V) -> None:
     """The container drops all that it held."""
-    for key in container.objs:
+    for key in ordered(container.objs):
         obj = state.heap.get(key)
         if obj is not None and len(container.objs) == 1:
             state.heap[key] = obj.emptied()
-    for path in container.syms:
+    for path in ordered(container.syms):
         state.sym[path.then("[]")] = NOTHING
     forget(frame, state, container.objs | container.syms)
 
@@ -639,7 +640,7 @@ def _loop(
 
 def _mark_members(state: State, value: V, mark: Source) -> None:
     """Mark the members of a tuple or list that a name held when the round began (a state of several tensors)."""
-    for key in value.objs:
+    for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is None or obj.kind not in ("tuple", "list"):
             continue

@@ -17,7 +17,7 @@ from memlint.flow.periods import FEW
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.stores import carried_loosely
-from memlint.flow.values import CPU, OUTPUT, Path, Source, V
+from memlint.flow.values import CPU, OUTPUT, Path, Source, V, ordered
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -502,7 +502,7 @@ def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
         return False
     for caller, record in records:
         sources = record.result.src
-        for key in record.result.objs:
+        for key in ordered(record.result.objs):
             obj = caller.exit.heap.get(key) if caller.exit is not None else None
             if obj is not None:
                 for value in (*obj.fields.values(), obj.elem):

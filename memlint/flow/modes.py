@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, walk_statements
-from memlint.flow.values import MODULE, UNKNOWN, Path, Source, V
+from memlint.flow.values import MODULE, UNKNOWN, Path, Source, V, ordered
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def frozen_of(analyser: Analyser, state: State, module: V, expr: ir.Expr | None)
             if ("frozen", outer) in state.modes:
                 frozen = state.modes["frozen", outer]
                 return None if frozen and _part_trains(state, module, expr) else frozen
-    for ref in module.refs:
+    for ref in ordered(module.refs):
         if ref.kind == "instance":
             cls = analyser.program.module(ref.key).cls(ref.name)
             if cls is not None and frozen_class(analyser, cls):

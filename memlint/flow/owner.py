@@ -17,7 +17,7 @@ from memlint.flow.modes import frozen_class, mode_keys, outward
 from memlint.flow.program import Class
 from memlint.flow.state import State
 from memlint.flow.syntax import walk_statements
-from memlint.flow.values import MODULE, UNKNOWN, Path, Source, Sources, V
+from memlint.flow.values import MODULE, UNKNOWN, Path, Source, Sources, V, ordered
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def note_optimizer(frame: Frame, state: State, params: V | None) -> None:
 def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
     inner = deep(frame, state, params, 5)
     marks = frozenset(item[1] for item in inner.store if isinstance(item, tuple) and item[0] == "params")
-    for source in inner.src:
+    for source in ordered(inner.src):
         node = frame.graphs.nodes.get(source)
         if isinstance(source, Path) or (node is not None and (node.unknown or not node.definite)):
             return None
@@ -141,7 +141,7 @@ def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Fra
     """(what the module is known by, the function that made it)"""
     if len(module.syms) > 1 or len(module.store) > 1:
         return set(), None
-    for path in module.syms:
+    for path in ordered(module.syms):
         cls = frame.function.cls
         if (
             cls is None
@@ -199,7 +199,7 @@ def _frozen_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRu
                 for same in _keys([key[1]]):
                     if same in mine or mine & set(outward(same)):
                         return True
-    for ref in run.module.refs:
+    for ref in ordered(run.module.refs):
         cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
         if cls is not None and frozen_class(analyser, cls):
             return True

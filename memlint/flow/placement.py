@@ -7,7 +7,7 @@ from memlint.flow.heap import deep
 from memlint.flow.ops import names_number, on_accelerator
 from memlint.flow.state import Obj, State
 from memlint.flow.tensors import destination
-from memlint.flow.values import ACCELERATOR, ANYWHERE, CPU, MODULE, OUTPUT, SOME_SIZE, TENSORS, V
+from memlint.flow.values import ACCELERATOR, ANYWHERE, CPU, MODULE, OUTPUT, SOME_SIZE, TENSORS, V, ordered
 from memlint.ir import nodes as ir
 
 
@@ -39,7 +39,7 @@ def moved_module(state: State, expr: ir.Call, receiver: V, args: list[V], words:
     result = receiver.but(device=where)
     if isinstance(func.value, ir.Name) and func.value.id in state.env:
         state.env[func.value.id] = result
-    for path in receiver.syms:
+    for path in ordered(receiver.syms):
         if path.steps and len(receiver.syms) == 1:
             state.sym[path] = result
     return result
@@ -49,7 +49,7 @@ def as_output(state: State, value: V, device: int, shown: str, depth: int = 3) -
     """What a model returned: where its code does not say, the tensors are of batch size, on the model's device."""
     if depth == 0:
         return value
-    for key in value.objs:
+    for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is None or obj.kind == "instance":
             continue

@@ -142,7 +142,8 @@ def join_states(a: State | None, b: State | None) -> State | None:
     new.pending = a.pending | b.pending
     new.fresh = a.fresh & b.fresh
     new.modes = {
-        key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None for key in {*a.modes, *b.modes}
+        key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None
+        for key in dict.fromkeys((*a.modes, *b.modes))
     }
     return new
 

@@ -7,7 +7,7 @@ from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.periods import FEW, first_rounds, resets_soon, switched
 from memlint.flow.state import State
-from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join
+from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join, ordered
 
 
 def store_value(
@@ -15,14 +15,14 @@ def store_value(
 ) -> None:
     """``value`` enters a container (``how``: append, key …)."""
     inner = deep(frame, state, value)
-    for key in container.objs:
+    for key in ordered(container.objs):
         obj = state.heap.get(key)
         if obj is None:
             continue
         state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not obj.bounded:
             note_store(frame, state, "retain", how, key, "local", place_text, inner, at, shown)
-    for path in container.syms:
+    for path in ordered(container.syms):
         place = path.then("[]")
         state.sym[place] = join(
             state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value

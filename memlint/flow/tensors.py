@@ -30,6 +30,7 @@ from memlint.flow.values import (
     Ref,
     V,
     join,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -97,7 +98,7 @@ def cut_everywhere(state: State, value: V) -> None:
 
     state.env = {name: without(item) for name, item in state.env.items()}
     state.sym = {path: without(item) for path, item in state.sym.items()}
-    for path in value.syms:
+    for path in ordered(value.syms):
         state.sym[path] = value.but(src=frozenset())
     for key, obj in state.heap.items():
         if any(item.src & value.src for item in (obj.elem, *obj.fields.values())):

@@ -206,6 +206,15 @@ def _larger(a: V, b: V) -> int:
     return max(a.size, b.size)
 
 
+def ordered(items: Sources) -> Iterable[Any]:
+    """The items of a set in an order that is the same in every run: what is done for each may depend on the last."""
+    return items if len(items) < 2 else sorted(items, key=_rank)
+
+
+def _rank(item: Source) -> str:
+    return repr((item.kind, item.key, item.name)) if isinstance(item, Ref) else repr(item)
+
+
 def join_all(values: Iterable[V]) -> V:
     """The join of many values, whatever their order."""
     parts = [value for value in {id(value): value for value in values}.values() if value.kinds]

@@ -1,0 +1,29 @@
+"""The same findings in every run: nothing may hang on the order in which a set happens to be walked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+def findings(folder: Path, seed: int) -> list[dict[str, object]]:
+    command = [sys.executable, "-m", "memlint", "check", "--isolated", "--no-cache", "--exit-zero", "--preview"]
+    command += ["--min-confidence", "low", "--output-format", "json", "."]
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    found: list[dict[str, object]] = json.loads(done.stdout)["findings"]
+    return found
+
+
+@pytest.mark.parametrize("folder", ["demo", "projects/rollouts", "projects/segtrain"])
+def test_findings_do_not_depend_on_the_hash_seed(folder: str) -> None:
+    first = findings(FIXTURES / folder, 0)
+    assert first
+    assert all(findings(FIXTURES / folder, seed) == first for seed in (1, 2))
