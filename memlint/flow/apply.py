@@ -246,6 +246,8 @@ class Application:
         if source not in graphs.nodes:
             self._nodes[source] = EMPTY
             return EMPTY
+        if not self.frame.spend(len(graphs.ancestry(source)) // 16):
+            return self._unfollowed(source)
         definite: Node | None = None
         unknown: Node | None = None
         model = False
@@ -316,6 +318,13 @@ class Application:
             self.state.freed_may |= one
         self._nodes[source] = one
         return one
+
+    def _unfollowed(self, source: Source) -> frozenset[Source]:
+        """A graph that is too large to follow: one node for all of them, of which nothing is known."""
+        key = (*self.key, "cut")
+        self.frame.graphs.record(key, Node(self.at, self.key[-1], unknown=True, loops=self.frame.loop_ids))
+        self._nodes[source] = frozenset((key,))
+        return self._nodes[source]
 
     def _known(self, path: Path) -> bool:
         value = self.resolve(path)

@@ -112,7 +112,7 @@ def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, 
         callee = callee.as_module()  # what a file held, and is called
     for ref in ordered(callee.refs):
         found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
-    if callee.kinds & MODULE and not any(ref.kind == "instance" for ref in callee.refs):
+    if callee.kinds & MODULE and not callee.kinds & CALLABLE and not any(ref.kind == "instance" for ref in callee.refs):
         found = join(found, run_module(frame, state, expr, callee, args, words))
     for key in ordered(callee.objs):
         obj = state.heap.get(key)
@@ -616,7 +616,8 @@ def run_module(
     if src and not frozen:
         frame.graphs.nodes[key].opaque = True
         note_run(frame, state, expr, module, result, key, args, resolved=False)
-        frame.runs[expr.at].method = method
+        if expr.at in frame.runs:
+            frame.runs[expr.at].method = method
     return result
 
 
@@ -634,12 +635,18 @@ def module_expression(expr: ir.Call, module: V) -> ir.Expr:
     )
 
 
+def _dropped(frame: Frame, expr: ir.Call) -> bool:
+    return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+
+
 def note_run(
     frame: Frame, state: State, expr: ir.Call, module: V, value: V, node: Source, args: Args, resolved: bool = True
 ) -> None:
     """Remember a model call that autograd may record."""
     if state.grad == OFF:
         return
+    if not expr.args and not expr.keywords and _dropped(frame, expr):
+        return  # what is given nothing and gives nothing runs no model
     func = expr.func
     base = (
         func.value

@@ -184,7 +184,8 @@ class Facts:
     # ------------------------------------------------------------------------------------ grad mode
 
     def grad_of(self, function: Function) -> int:
-        """The grad modes under which a function is called, at any distance: ON where no caller is known."""
+        """The grad modes under which a function is called, at any distance: ON where no caller is known, and AMBIENT
+        besides where it is a module's forward, which torch calls for somebody who may well guard it."""
         if function.key not in self._grads:
             found = 0
             todo, seen = [function], {function.key}

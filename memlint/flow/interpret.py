@@ -15,6 +15,7 @@ from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_of_output
 from memlint.flow.loops import MAX_PASSES
 from memlint.flow.modes import forget_name, freeze, freezing_loop, frozen_of
+from memlint.flow.periods import resets_soon
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State, join_states
 from memlint.flow.stores import end_iteration, forget, kind_of, note_store, reachable, store_value
 from memlint.flow.syntax import assigned_names, dotted, expressions, text, walk_expression, walk_statements
@@ -185,6 +186,8 @@ def _bind(frame: Frame, state: State, name: str, value: V) -> None:
     old = state.env.get(name)
     state.env[name] = value
     forget_name(state, name, value)
+    if frame.loops and value.is_only(DATA | NONE) and resets_soon(frame):
+        forget(frame, state, frozenset((("var", name),)))  # a sum that begins anew every few rounds
     if old is not None and old.objs and not old.objs & value.objs:
         _dropped(frame, state, old.objs)
 
@@ -457,7 +460,25 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     frame.tests[-1] = ir.Unary(statement.test.at, "not", statement.test)
     orelse = block(frame, other, statement.orelse) if constant is not True else None
     frame.tests.pop()
+    if not statement.orelse and _last_case(frame.tests, statement.test):
+        return end
     return join_states(end, orelse)
+
+
+def _last_case(tests: list[ir.Expr], test: ir.Expr) -> bool:
+    """Whether this is the last ``elif`` of a chain that tells the values of one thing apart, without an ``else``: it is
+    meant to cover all of them, and what no case assigns is not what is left from the round before."""
+    before = tests[-1] if tests else None
+    if not isinstance(before, ir.Unary) or not isinstance(test, ir.Compare) or test.ops != ("==",):
+        return False
+    first = before.operand
+    return (
+        isinstance(first, ir.Compare)
+        and first.ops == ("==",)
+        and isinstance(test.rights[0], ir.Const)
+        and isinstance(first.rights[0], ir.Const)
+        and text(first.left) == text(test.left)
+    )
 
 
 #: every tensor is a Variable since torch 0.4

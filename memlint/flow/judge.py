@@ -17,7 +17,7 @@ from memlint.flow.periods import FEW
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.stores import carried_loosely
-from memlint.flow.values import CPU, OUTPUT, Path, Source, V, ordered
+from memlint.flow.values import CPU, DATA, OUTPUT, Path, Source, V, ordered
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -84,6 +84,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or _begun_elsewhere(analyser, frame, store)
             or _held_already(frame, store, incoming)
             or _of_one_step(frame, store)
+            or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no")  # a number on some path
             or (store.loop is None and _in_trial(frame.function))
         ):
             certainty = "low"
@@ -350,7 +351,12 @@ def _value(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         if path in own:
             return False
         return (
-            True if layered and path.root.startswith("p:") and path.root != f"p:{_self_name(frame.function)}" else None
+            True
+            if layered
+            and path.root.startswith("p:")
+            and path.root != f"p:{_self_name(frame.function)}"
+            and not any(step.startswith(".") for step in path.steps)  # (an option of a configuration is no activation)
+            else None
         )
 
     attached, by_backward = frame.graphs.attached(sources, symbol)

@@ -6,7 +6,7 @@ from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, text, walk_expression
-from memlint.flow.values import LOADER, MODULE, TENSORS, UNKNOWN, V
+from memlint.flow.values import INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V
 from memlint.ir import nodes as ir
 
 #: a loop of so many rounds by a literal is no growth worth a word
@@ -32,6 +32,7 @@ def describe(
         or called.endswith(_PARTS)
         or _holds_modules(state, source)
         or (called == "range" and _counts_modules(frame, state, iterable))
+        or _parts_of_module(frame, state, iterable)
     ):
         over = "modules"
     elif any("epoch" in name.lower() for name in names):
@@ -86,6 +87,18 @@ def _rows(frame: Frame, state: State, source: V, iterable: ir.Expr, called: str)
     else:
         given = [source]
     return any(value.is_only(TENSORS) and bool(value.kinds) for value in given)
+
+
+def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
+    """``enumerate(model.layers)``: what a module holds many of are its parts."""
+    from memlint.flow.evaluate import evaluate
+
+    if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("enumerate", "zip", "reversed", "list"):
+        return any(_parts_of_module(frame, state, arg) for arg in iterable.args)
+    if not isinstance(iterable, ir.Attr):
+        return False
+    owner = evaluate(frame, state, iterable.value)
+    return owner.is_only(MODULE | INSTANCE) and evaluate(frame, state, iterable).is_only(MODULE | UNKNOWN)
 
 
 def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:

@@ -76,4 +76,6 @@ def _period(test: ir.Expr) -> int:
             and isinstance(part.right.value, int)
         ):
             return part.right.value
+        if isinstance(part, ir.Attr) and part.name == "sync_gradients":
+            return 1  # Accelerate's: the last of the few batches of one optimizer step
     return 1 << 30
