@@ -2,10 +2,11 @@
 """Precision on real code, from the committed judgements: ``python benchmarks/judged.py``.
 
 ``benchmarks/results/judged.jsonl`` holds one finding a line, as memlint reported it with ``--preview`` off:
-source (a package with its version, or a repository with its commit), path, line, code, severity, the verdicts of two
-readers who did not see each other's (``first``, ``second``: true, false or unsure), one line why, and whether the
-current state still reports it. Two tables: as it was when it was judged, and what is left of it. The second flatters:
-the false alarms of the first taught the change, so only a fresh sample can tell how good the current state is.
+sample (each is drawn from code that nobody had read before), source (a package with its version, or a repository with
+its commit), path, line, code, severity, the verdicts of two readers who did not see each other's (``first``,
+``second``: true, false or unsure), one line why, and whether the current state still reports it. Two tables a sample:
+as it was when it was judged, and what is left of it. The second flatters: the false alarms of the first taught the
+change, so only a fresh sample can tell how good the current state is.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ def verdict(row: dict[str, str]) -> str:
 
 def main() -> None:
     rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines() if line.strip()]
-    print("as judged")
-    show(rows)
-    print("\nof these, reported now")
-    show([row for row in rows if row["reported"]])
+    for sample in sorted({row["sample"] for row in rows}):
+        drawn = [row for row in rows if row["sample"] == sample]
+        print(f"sample {sample}, as judged")
+        show(drawn)
+        print(f"\nsample {sample}, of these reported now")
+        show([row for row in drawn if row["reported"]])
+        print()
 
 
 def show(rows: list[dict[str, str]]) -> None:
