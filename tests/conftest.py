@@ -53,6 +53,7 @@ class ToyAnalysis:
         self.events: dict[str, tuple[Event, ...]] = {}
         self.failures: list[tuple[str, SyntaxProblem]] = []
         self.remarks = ("toy remark",)
+        self.errors: dict[tuple[str, str], Exception] = {}
         self._nodes: dict[Site, ast.stmt] = {}
         self._texts: dict[str, str] = {}
         for path in project.linted:

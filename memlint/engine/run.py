@@ -161,11 +161,13 @@ def _lint(
     except Exception as error:  # the last line of defence: the other projects of the run go on
         failures.append(Failure(str(project.root), internal_error("the analysis", error)))
         return [], failures, ()
+    for (display, qualified), mistake in analysis.errors.items():
+        failures.append(Failure(display, internal_error(f"the analysis of {qualified}", mistake)))
     findings: list[Finding] = []
     broken: dict[str, list[Raw]] = {}
     for display, problem in analysis.failures:
         broken.setdefault(display, []).append(_unparsed(display, problem))
-    unreadable = {failure.path for failure in failures}
+    unreadable = {display for display in project.linted if project.sources[display].unreadable is not None}
     for done, display in enumerate(project.linted):
         progress("asking the rules", done, len(project.linted))
         if display in unreadable:

@@ -49,6 +49,8 @@ class Analyser:
         self._constants: dict[tuple[str, int, int], V] = {}
         self._attributes: dict[tuple[str, str, str], V] = {}
         self.remarks: list[str] = []
+        #: functions whose analysis failed, by (module, qualified name): mistakes of ours
+        self.errors: dict[tuple[str, str], Exception] = {}
 
     # ------------------------------------------------------------------------------------ summaries
 
@@ -84,7 +86,9 @@ class Analyser:
             state.making = f"p:{function.params[0].name}"
         try:
             run(frame, state, backward=hook is not None and hook.returns == "backward")
-        except RecursionError:
+        except Exception as error:  # one function costs itself alone, and is said: the others go on
+            if not isinstance(error, RecursionError):
+                self.errors[function.key] = error
             frame = Frame(self, function)
             frame.hook = hook
             frame.cut_short = True

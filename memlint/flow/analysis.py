@@ -37,10 +37,12 @@ class Analysis:
         events: Mapping[str, tuple[Event, ...]],
         failures: Sequence[tuple[str, SyntaxProblem]],
         remarks: Sequence[str],
+        errors: Mapping[tuple[str, str], Exception],
     ) -> None:
         self.events = events
         self.failures = failures
         self.remarks = remarks
+        self.errors = errors
         self._program = program
         self._tables: dict[tuple[str, int], SpanTable] = {}
 
@@ -155,7 +157,12 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     events: dict[str, list[Event]] = {key: [] for key in linted}
     wanted = set(linted)
     for frame in list(analyser.frames()):
-        for event in judge(analyser, frame):
+        try:
+            found = list(judge(analyser, frame))
+        except Exception as error:
+            analyser.errors[frame.function.key] = error
+            continue
+        for event in found:
             if event.site.path in wanted:
                 events[event.site.path].append(event)
     for key in linted:
@@ -165,4 +172,4 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     ordered = {
         key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
     }
-    return Analysis(analyser.program, ordered, failures, sorted(set(analyser.remarks)))
+    return Analysis(analyser.program, ordered, failures, sorted(set(analyser.remarks)), analyser.errors)
