@@ -37,9 +37,29 @@ from memlint.flow.events import (
 )
 
 __all__ = [
-    "Allocate", "Carry", "Confidence", "Event", "Facts", "Growth", "GrowthKind", "Guard", "Loop", "Memory", "Meta",
-    "ModelCall", "OversizedBatch", "Place", "Rebind", "Report", "Retain", "Severity", "Site", "Step", "SummedLosses",
-    "Value", "weakest",
+    "Allocate",
+    "Carry",
+    "Confidence",
+    "Event",
+    "Facts",
+    "Growth",
+    "GrowthKind",
+    "Guard",
+    "Loop",
+    "Memory",
+    "Meta",
+    "ModelCall",
+    "OversizedBatch",
+    "Place",
+    "Rebind",
+    "Report",
+    "Retain",
+    "Severity",
+    "Site",
+    "Step",
+    "SummedLosses",
+    "Value",
+    "weakest",
 ]
 
 E = TypeVar("E", bound=Event)

@@ -111,21 +111,21 @@ def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], wo
         "ByteTensor",
     )
     if floating or integers or factory in _FLOATING:
-        frame.extra.setdefault("made", {})[expr.at] = (factory, floating, count)
+        frame.notes.made[expr.at] = (factory, floating, count)
     if factory not in _FACTORIES:
         return
     host = not any(
         word.name in ("device", "generator", "pin_memory", "out") or word.name is None for word in expr.keywords
     )
     width = _BYTES.get(dtype, 8 if factory in ("randint", "randperm") and not dtype else 4)
-    all_made = frame.extra.setdefault("factories", {})
+    all_made = frame.notes.factories
     before = all_made.get(expr.at)
     all_made[expr.at] = Made(expr, factory, frame.innermost(()), count, width, host, before.moved if before else "")
 
 
 def moved(frame: Frame, expr: ir.Call, result: V) -> None:
     """``torch.zeros(…).to(device)``: the receiver is a factory's call itself."""
-    known: dict[int, Made] | None = frame.extra.get("factories")
+    known = frame.notes.factories
     if not known or result.device != ACCELERATOR or not isinstance(expr.func, ir.Attr):
         return
     if expr.func.name not in ("to", "cuda", "xpu", "npu", "mps"):
@@ -188,7 +188,7 @@ def _product(sizes: list[V]) -> int:
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[Allocate | OversizedBatch]:
     """The allocations of one function that a rule may speak of."""
-    known: dict[int, Made] = frame.extra.get("factories", {})
+    known = frame.notes.factories
     for at, one in sorted(known.items()):
         if one.count * one.width > 2**28:
             yield OversizedBatch(

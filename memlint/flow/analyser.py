@@ -47,7 +47,6 @@ class Analyser:
         self.summaries = Summaries(self._interpret, self._answer)
         self._lambdas: dict[tuple[str, int, int], Function] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
-        self._attributes: dict[tuple[str, str, str], V] = {}
         self.remarks: list[str] = []
         #: functions whose analysis failed, by (module, qualified name): mistakes of ours
         self.errors: dict[tuple[str, str], Exception] = {}
@@ -265,10 +264,6 @@ class Analyser:
 
     def is_buffer(self, cls: Class, name: str) -> bool:
         return name in self.facts.buffers(cls)
-
-    def reduction(self, name: str) -> bool:
-        """Whether a loss class reduces to a number (its default)."""
-        return True
 
     def renew(self) -> None:
         """Take what the call sites say; summaries for which that makes a difference are made again."""

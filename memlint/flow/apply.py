@@ -12,9 +12,9 @@ from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, make, read_attribute, read_symbol
 from memlint.flow.modes import frozen_of, mode_of
-from memlint.flow.owner import gave
+from memlint.flow.owner import ANY, gave
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
-from memlint.flow.stores import carried_loosely, fate_of, forget, note_carry, note_store
+from memlint.flow.stores import carried_loosely, forget, note_carry, note_store
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
     ACCELERATOR,
@@ -23,7 +23,6 @@ from memlint.flow.values import (
     DATA,
     DATA_VALUE,
     EMPTY,
-    INSTANCE,
     MODULE,
     NONE,
     NONE_VALUE,
@@ -371,11 +370,11 @@ class Application:
                     (self.frame.graphs.closure(here), self.frame.loop_ids, self.frame.site(self.at))
                 )
             elif any(isinstance(item, Path) for item in reached):
-                self.frame.extra["blind backward"] = True
+                self.frame.notes.blind_backward = True
         for item in self.callee.escaped:
             if isinstance(item, Path):
                 self.frame.escape(self.graph_of(item), scored=item not in self.callee.left)
-        for drawn in self.callee.extra.get("drawn", ()):
+        for drawn in self.callee.notes.drawn:
             external.draws(self.frame, self.resolve(drawn))
         if self.callee.cut_short:  # what it was given may have gone anywhere
             for value in self.bound.values():
@@ -399,12 +398,12 @@ class Application:
                 if inside in self.exit.modes:
                     made: Source = ("made", self._made(item))
                     self.state.modes[(tag, made) if tag else made] = self.exit.modes[inside]
-        for entry in self.callee.extra.get("owned", ()):
-            self.frame.extra.setdefault("owned", []).append(self._owned(entry))
-        for key in self.callee.extra.get("given", ()):
-            gave(self.frame, self._named_here(key) if isinstance(key, Path) else [key] if key == ("any",) else ())
-        if self.callee.extra.get("gradients"):
-            self.frame.extra["gradients"] = True
+        for entry in self.callee.notes.owned:
+            self.frame.notes.owned.append(self._owned(entry))
+        for key in self.callee.notes.given:
+            gave(self.frame, self._named_here(key) if isinstance(key, Path) else [key] if key == ANY else ())
+        if self.callee.notes.gradients:
+            self.frame.notes.gradients = True
 
     def _owned(self, entry: Sources | None) -> Sources | None:
         """What an optimizer that the callee makes owns, here."""
@@ -824,6 +823,3 @@ def _as_annotated(frame: Frame, callee: Frame, result: V) -> V:
         return result
     known = frame.analyser.annotated(callee.function.module, node.returns)
     return known if known is not None and known.is_only(DATA | NONE) else result
-
-
-__all__ = ["INSTANCE", "apply", "deep", "fate_of"]

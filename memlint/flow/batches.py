@@ -17,44 +17,6 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-#: methods and functions whose result has the rows of what they are given
-_SAME_ROWS = frozenset(
-    {
-        "to",
-        "cuda",
-        "cpu",
-        "float",
-        "double",
-        "half",
-        "long",
-        "unsqueeze",
-        "view",
-        "reshape",
-        "permute",
-        "transpose",
-        "contiguous",
-        "type",
-        "clone",
-        "detach",
-        "squeeze",
-        "flatten",
-        "numpy",
-        "astype",
-    }
-)
-_WRAPS = frozenset(
-    {
-        "Variable",
-        "Tensor",
-        "FloatTensor",
-        "tensor",
-        "as_tensor",
-        "from_numpy",
-        "array",
-        "asarray",
-        "stack",
-    }
-)
 #: attributes of torchvision's data sets that hold all samples
 _ALL_SAMPLES = frozenset({"data", "train_data", "test_data", "tensors", "x", "X", "features", "images"})
 #: an order of all rows (a part of it is a batch), and a draw of some
@@ -66,19 +28,19 @@ _MAX_STEPS = 12
 
 def loader_made(frame: Frame, expr: ir.Call) -> None:
     """A DataLoader is made."""
-    frame.extra.setdefault("loaders", {})[expr.at] = expr
+    frame.notes.loaders[expr.at] = expr
 
 
 def model_called(frame: Frame, expr: ir.Call) -> None:
     """A model runs on something."""
     if expr.args:
-        frame.extra.setdefault("models", {})[expr.at] = expr
+        frame.notes.models[expr.at] = expr
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
     """The oversized batches of one function."""
-    loaders: dict[int, ir.Call] = frame.extra.get("loaders", {})
-    models: dict[int, ir.Call] = frame.extra.get("models", {})
+    loaders = frame.notes.loaders
+    models = frame.notes.models
     if not loaders and not models:
         return
     names = Names(analyser, frame)

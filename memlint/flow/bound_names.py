@@ -49,13 +49,6 @@ _WRAPS = frozenset(
         "stack",
     }
 )
-#: attributes of torchvision's data sets that hold all samples
-_ALL_SAMPLES = frozenset({"data", "train_data", "test_data", "tensors", "x", "X", "features", "images"})
-#: an order of all rows (a part of it is a batch), and a draw of some
-_SHUFFLES, _DRAWS = frozenset({"randperm", "permutation"}), frozenset({"choice", "randint"})
-#: functions that give the next batch, not a data set
-_BATCHWISE = ("next", "batch", "sample", "iter", "zip", "step", "collate")
-_MAX_STEPS = 12
 
 
 def argument(call: ir.Call, position: int, name: str) -> ir.Expr | None:
@@ -147,7 +140,7 @@ class Names:
     def fed(self) -> frozenset[str]:
         """Names that a DataLoader is made of."""
         if self._fed is None:
-            loaders: dict[int, ir.Call] = self.frame.extra.get("loaders", {})
+            loaders = self.frame.notes.loaders
             given = (argument(expr, 0, "dataset") for expr in loaders.values())
             self._fed = frozenset(item.id for item in given if isinstance(item, ir.Name))
         return self._fed

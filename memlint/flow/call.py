@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from memlint import knowledge
 from memlint.flow import batches, containers, external, hotloops, tensors
 from memlint.flow.frame import CallRecord, Frame, ModelRun
-from memlint.flow.graphs import Node
-from memlint.flow.heap import deep, elements_of, make, read_attribute
+from memlint.flow.heap import deep, make, read_attribute
 from memlint.flow.modes import freeze, frozen_of, mode_of, set_mode
-from memlint.flow.ops import names_model, names_number, tensor_op
+from memlint.flow.ops import names_model, names_number
 from memlint.flow.owner import give_away, marks_of_parameters, note_optimizer
 from memlint.flow.placement import as_output, device_of, moved_module
 from memlint.flow.program import Class, Function
@@ -376,7 +373,6 @@ def _module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
     if name in ("register_buffer", "register_parameter") and len(args) >= 2 and isinstance(args[0].const, str):
         from memlint.flow.interpret import write_attribute
 
-        frame.extra.setdefault("buffers", set()).add(args[0].const)
         write_attribute(frame, state, receiver, args[0].const, args[1])
         return NONE_VALUE
     if name in ("requires_grad_", "freeze", "unfreeze") and isinstance(expr.func, ir.Attr):
@@ -435,8 +431,10 @@ def _gives_data(frame: Frame, name: str) -> bool:
         for method in candidates
         if isinstance(method.node, ir.FunctionDef) and method.node.returns is not None
     ]
-    return bool(notes) and len(notes) == len(candidates) and all(
-        note is not None and note.is_only(DATA | NONE) for note in notes
+    return (
+        bool(notes)
+        and len(notes) == len(candidates)
+        and all(note is not None and note.is_only(DATA | NONE) for note in notes)
     )
 
 
@@ -666,7 +664,6 @@ def note_run(
         mode,
         value,
         node,
-        input=args[0] if args else None,
         resolved=resolved,
         loop=frame.innermost(()),
         mode_key=key,
@@ -816,17 +813,3 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
         obj = state.heap[key]
         state.heap[key] = Obj("instance", NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
     return value
-
-
-__all__: list[str] = [
-    "Any",
-    "Node",
-    "call_function",
-    "call_method",
-    "call_value",
-    "construct",
-    "elements_of",
-    "evaluate_call",
-    "tensor_op",
-    "unknown_call",
-]

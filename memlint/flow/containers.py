@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, elements_of, make, read_item
+from memlint.flow.heap import deep, elements_of, make, read_item, tuple_of
 from memlint.flow.state import State
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text
@@ -87,14 +87,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name == "values":
         return make(frame, state, (expr.at, "values"), "list", elements_of(frame, state, receiver))
     if name == "items":
-        pair = make(
-            frame,
-            state,
-            (expr.at, "pair"),
-            "tuple",
-            NOTHING,
-            {"0": DATA_VALUE, "1": elements_of(frame, state, receiver)},
-        )
+        pair = tuple_of(frame, state, expr.at, [DATA_VALUE, elements_of(frame, state, receiver)])
         return make(frame, state, (expr.at, "items"), "list", pair)
     if name == "keys":
         return make(frame, state, (expr.at, "keys"), "list", DATA_VALUE)

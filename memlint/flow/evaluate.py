@@ -14,12 +14,9 @@ from memlint.flow.state import State, join_states
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text, walk_expression
 from memlint.flow.values import (
-    ACCELERATOR,
-    CALLABLE,
     CONTAINER,
     DATA,
     DATA_VALUE,
-    LOADER,
     NONE,
     NONE_VALUE,
     NOTHING,
@@ -29,7 +26,6 @@ from memlint.flow.values import (
     TENSORS,
     UNKNOWN,
     UNKNOWN_VALUE,
-    Ref,
     V,
     join,
     join_all,
@@ -335,4 +331,3 @@ _DISPATCH: dict[type, Callable[[Frame, State, Any], V]] = {
     ir.Yield: _yield,
     ir.FormattedString: _fstring,
 }
-__all__ = ["ACCELERATOR", "CALLABLE", "LOADER", "Ref", "evaluate", "join_states"]

@@ -67,7 +67,7 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
         verdict = judge_run(analyser, frame, run)
         if verdict is not None and not _reported_inside(analyser, run):
             found.append(verdict)
-    frame.extra["evaluations"] = frozenset(
+    frame.notes.evaluations = frozenset(
         item.run.node for item in found if item.evaluation == "eval" and item.wanted in ("", ENABLED)
     )
     return found
@@ -82,7 +82,7 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
     for verdict in verdicts:
         run = verdict.run
         owner = owner_of(analyser, frame, run)
-        if owner == "no" and not frame.extra.get("gradients"):
+        if owner == "no" and not frame.notes.gradients:
             nodes = _own_nodes(frame, run)
             yield ModelCall(
                 site=run.site,
@@ -147,12 +147,11 @@ def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict
 
 def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
     """Whether a run is an evaluation and whether its gradients are wanted; None where it does not record."""
-    key = ("verdict", run.key)
-    if key not in frame.extra:
-        frame.extra[key] = None
-        frame.extra[key] = _judge_run(analyser, frame, run)
-    verdict: Verdict | None = frame.extra[key]
-    return verdict
+    verdicts = frame.notes.verdicts
+    if run.key not in verdicts:
+        verdicts[run.key] = None  # asked again while it is judged: callers that call each other
+        verdicts[run.key] = _judge_run(analyser, frame, run)
+    return verdicts[run.key]
 
 
 def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
@@ -208,8 +207,7 @@ def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[st
     if function.key in trail or len(trail) > MAX_CALLERS_UP:
         return True
     return all(
-        _unguarded(analyser, caller.function, trail | {function.key})
-        for caller, _ in analyser.facts.calls_of(function)
+        _unguarded(analyser, caller.function, trail | {function.key}) for caller, _ in analyser.facts.calls_of(function)
     )
 
 
@@ -353,7 +351,7 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
     if any(marks & reached for reached, _, _ in frame.backwards):
         return "a backward() reaches it"
-    if frame.extra.get("blind backward"):
+    if frame.notes.blind_backward:
         return "a backward() of unknown origin is called"
     own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
     stored = frame.exit.sym.items() if frame.exit is not None else ()
@@ -364,12 +362,12 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     }
     if names & analyser.facts.differentiated:
         return "a backward() of another method reaches it"
-    if depth >= MAX_CALLERS_UP or not marks & frame.extra.get("returned", set()):
+    if depth >= MAX_CALLERS_UP or not marks & frame.notes.returned:
         return ""
     for caller, record in analyser.facts.calls_of(frame.function):
         if caller is frame:
             continue
-        if caller.extra.get("gradients"):
+        if caller.notes.gradients:
             return "autograd.grad is called"
         inner = set(deep(caller, caller.exit, record.result).src) if caller.exit is not None else set(record.result.src)
         why = _reached(analyser, caller, inner, depth + 1)
@@ -385,7 +383,7 @@ def is_evaluation_name(function: Function) -> bool:
 
 def _wanted_here(frame: Frame) -> str:
     """Gradients are asked for in this function: autograd.grad, requires_grad, saliency, an optimizer step."""
-    if frame.extra.get("gradients"):
+    if frame.notes.gradients:
         return "autograd.grad is called"
     for statement in walk_statements(frame.function.body):
         if isinstance(statement, ir.Assign):
@@ -435,7 +433,7 @@ def _loop(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:
 
 def _consumed(frame: Frame, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
     marks = {run.node, *run.value.src}
-    if marks & frame.extra.get("returned", set()) or marks & frame.escaped:
+    if marks & frame.notes.returned or marks & frame.escaped:
         return "escapes"
     return "detached" if marks & frame.used else "dropped"
 

@@ -8,9 +8,9 @@ from memlint import knowledge
 from memlint.flow import allocation, batches, inert
 from memlint.flow.frame import Frame
 from memlint.flow.guards import grad_of_reference, guard_value
-from memlint.flow.heap import deep, element, elements_of, make, read_attribute
+from memlint.flow.heap import deep, element, elements_of, make, read_attribute, tuple_of
 from memlint.flow.modes import freeze, frozen_of, mode_of
-from memlint.flow.ops import cut, device_named, reduced, tensor_op
+from memlint.flow.ops import device_named, reduced, tensor_op
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, text
@@ -18,7 +18,6 @@ from memlint.flow.values import (
     ACCELERATOR,
     ACTIVATION,
     CALLABLE,
-    CONTAINER,
     CPU,
     DATA,
     DATA_VALUE,
@@ -148,37 +147,9 @@ def _builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[s
     if name == "next" and args:
         draws(frame, args[0])
         return element(frame, state, args[0], expr.at)
-    if name == "enumerate" and args:
-        if args[0].kinds & LOADER and not args[0].kinds & ~LOADER:
-            pair = make(
-                frame,
-                state,
-                (expr.at, "pair"),
-                "tuple",
-                NOTHING,
-                {"0": DATA_VALUE, "1": element(frame, state, args[0], expr.at)},
-            )
-            return V(LOADER | CONTAINER, objs=make(frame, state, expr.at, "list", pair).objs).but(
-                kinds=CONTAINER, refs=frozenset((Ref("over", "", "loader"),))
-            )
-        pair = make(
-            frame,
-            state,
-            (expr.at, "pair"),
-            "tuple",
-            NOTHING,
-            {"0": DATA_VALUE, "1": element(frame, state, args[0], expr.at)},
-        )
-        return make(frame, state, expr.at, "list", pair).but(refs=_over(args))
-    if name == "zip" and args:
-        pair = make(
-            frame,
-            state,
-            (expr.at, "pair"),
-            "tuple",
-            NOTHING,
-            {str(i): element(frame, state, value, expr.at) for i, value in enumerate(args)},
-        )
+    if name in ("enumerate", "zip") and args:
+        given = [element(frame, state, value, expr.at) for value in (args if name == "zip" else args[:1])]
+        pair = tuple_of(frame, state, expr.at, given if name == "zip" else [DATA_VALUE, *given])
         return make(frame, state, expr.at, "list", pair).but(refs=_over(args))
     if name == "sum" and args:
         return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[0]), *args[1:]], text(expr))
@@ -222,7 +193,7 @@ def _builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[s
 
 def draws(frame: Frame, source: V) -> None:
     """The loop around takes a batch from ``source``: where that is a loader, the loop runs over batches."""
-    frame.extra.setdefault("drawn", set()).update(source.syms)
+    frame.notes.drawn.update(source.syms)
     loop = frame.innermost(())
     if source.kinds & LOADER and loop is not None and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
@@ -448,7 +419,7 @@ def _autograd_grad(frame: Frame, state: State, inner: list[V], words: dict[str, 
     keeps = (create is not None and create.const is not False) or (retain is not None and retain.const is not False)
     outputs = words.get("outputs") or (inner[0] if inner else NOTHING)
     frame.backward(state, deep(frame, state, outputs), expr.at, retain=keeps)
-    frame.extra["gradients"] = True
+    frame.notes.gradients = True
     if create is not None and create.const is not False:
         src = frame.record(state, expr.at, expr.at, text(expr), outputs.src, definite=create.const is True)
         return V(TREE, src, size=MODEL)
@@ -463,10 +434,7 @@ def call_instance(
     kind = row.returns if row is not None else ""
     inner = [deep(frame, state, value) for value in (*args, *words.values())]
     if kind == "lossmodule":
-        reduced = frame.analyser.reduction(name)
-        return tensor_op(
-            frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR if reduced else SAMPLE, certain=True
-        )
+        return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR, certain=True)
     if kind == "metric":
         return V(TENSOR, size=SCALAR)
     if kind == "plainmodule":
@@ -536,6 +504,3 @@ def _literal_device(name: str, args: list[V]) -> int:
     if name != "torch.device" or not args:
         return 4
     return device_named(args[0].const) if args[0].const is not None else ACCELERATOR
-
-
-__all__ = ["CONTAINER", "UNKNOWN", "call_external", "call_instance", "call_instance_method", "cut"]

@@ -49,7 +49,6 @@ class Facts:
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._grads: dict[tuple[str, str], int] = {}
         self._methods: dict[str, list[tuple[str, str]]] | None = None
-        self._callers: dict[str, list[tuple[str, int]]] | None = None
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[str] | None = None
@@ -113,7 +112,7 @@ class Facts:
     def owned_attributes(self) -> frozenset[str]:
         """Names of the attributes whose parameters some optimizer of the project takes."""
         if self._owned is None:
-            entries = [entry for frame in self.analyser.frames() for entry in frame.extra.get("owned", ()) if entry]
+            entries = [entry for frame in self.analyser.frames() for entry in frame.notes.owned if entry]
             self._owned = frozenset(
                 key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps
             )
@@ -567,6 +566,3 @@ def _stored(statement: ir.Stmt) -> list[str]:
     for target in targets:
         flat.extend(target.elements if isinstance(target, ir.Display) else (target,))
     return [target.name for target in flat if isinstance(target, ir.Attr) and isinstance(target.value, ir.Name)]
-
-
-__all__ = ["UNKNOWN_VALUE", "Facts"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlint.flow.events import Loop, Site, Step
 from memlint.flow.graphs import Graphs, Node
+from memlint.flow.notes import Notes
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
@@ -102,7 +103,6 @@ class ModelRun:
     value: V
     node: Source
     trace: tuple[Step, ...] = ()
-    input: V | None = None
     resolved: bool = True
     loop: LoopFrame | None = None
     depth: int = 0
@@ -150,7 +150,7 @@ class Frame:
         self.calls: dict[Source, CallRecord] = {}
         #: methods that are called on receivers of unknown class, with the grad mode there
         self.named: set[tuple[str, int]] = set()
-        self.extra: dict[Source, Any] = {}
+        self.notes = Notes()
         self.returns: list[tuple[V, State]] = []
         self.yields: list[tuple[V, State]] = []
         self.exit: State | None = None
@@ -254,7 +254,7 @@ class Frame:
     def backward(self, state: State, value: V, at: int, *, retain: bool = False) -> None:
         """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""
         if not value.src:
-            self.extra["blind backward"] = True
+            self.notes.blind_backward = True
             return
         reached = self.graphs.closure(value.src)
         self.graphs.evidence.add(value.src)

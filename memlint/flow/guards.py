@@ -6,7 +6,7 @@ from memlint import knowledge
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.values import CALLABLE, CONTAINER, UNKNOWN_VALUE, Ref, V, ordered
+from memlint.flow.values import CALLABLE, Ref, V, ordered
 from memlint.ir import nodes as ir
 
 
@@ -24,7 +24,7 @@ def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | No
             return grad, value
         yielded = _user_context(frame, state, func, value)
         if yielded is not None:
-            return yielded, frame.extra.get(("yielded", context.at), value)
+            return yielded, value
         returned = _stored_guard(frame, value)
         if returned is not None:
             return returned, value
@@ -178,6 +178,3 @@ def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:
                         if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id in names:
                             return OFF
     return None
-
-
-__all__ = ["CONTAINER", "UNKNOWN_VALUE", "decorated_grad", "entered_grad", "grad_of_reference", "guard_value"]

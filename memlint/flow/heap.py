@@ -87,6 +87,11 @@ def make(
     return V(CONTAINER, objs=frozenset((key,)))
 
 
+def tuple_of(frame: Frame, state: State, at: int, values: list[V]) -> V:
+    """One item of ``zip``, ``enumerate`` or ``items()``."""
+    return make(frame, state, (at, "pair"), "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})
+
+
 def members(obj: Obj) -> V:
     return join_all((*obj.fields.values(), obj.elem)) if obj.fields else obj.elem
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
 from memlint.flow.syntax import mentions, text
-from memlint.flow.values import ELSEWHERE, Sources, V, join
+from memlint.flow.values import ELSEWHERE, V, join
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
     """Remember ``target = expression of target`` for judgement."""
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or statement.targets[0] is not target:
         return
-    if isinstance(target, ir.Name) and target.id in frame.extra.get("updated", ()):
+    if isinstance(target, ir.Name) and target.id in frame.notes.updated:
         _renew(frame, state, statement.value.at, value)
     if not isinstance(target, ir.Name | ir.Attr) or not isinstance(statement.value, ir.Binary | ir.Call):
         return
@@ -87,14 +87,14 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
     from memlint.flow.evaluate import evaluate
 
     if isinstance(target, ir.Name):
-        frame.extra.setdefault("updated", set()).add(target.id)
+        frame.notes.updated.add(target.id)
     old = evaluate(frame, state, target)
     alone = _alone(frame, state, target, old)
-    before: Candidate | None = frame.extra.setdefault("rebound", {}).get(statement.at)
+    before = frame.notes.rebound.get(statement.at)
     if before is not None:
         alone = alone and before.alone
         old, value = join(before.old, old), join(before.value, value)
-    frame.extra["rebound"][statement.at] = Candidate(
+    frame.notes.rebound[statement.at] = Candidate(
         statement, target, old, value, state.grad | (before.grad if before else 0), frame.innermost(()), form, alone
     )
 
@@ -170,10 +170,10 @@ def _alone(frame: Frame, state: State, target: ir.Expr, old: V) -> bool:
         return True  # judged over the class
     if not old.store or old.syms or old.objs or ELSEWHERE in old.store:
         return False
-    if old.store & frame.extra.get("lent", frozenset()):
+    if old.store & frame.notes.lent:
         return False
     assert isinstance(target, ir.Name)
-    stale: dict[int, dict[int, V]] = frame.extra.get("stale", {})
+    stale = frame.notes.stale
     for name, value in _held(state):
         if name == target.id:
             continue
@@ -199,13 +199,13 @@ def _renew(frame: Frame, state: State, at: int, value: V) -> None:
     """A tensor was made this moment: whoever holds one of the same place holds an earlier round's."""
     if at not in value.store:
         return
-    lent: Sources = frame.extra.get("lent", frozenset())
-    frame.extra["lent"] = lent - {at}
+    lent = frame.notes.lent
+    frame.notes.lent = lent - {at}
     earlier = {id(held): held for _, held in _held(state) if at in held.store}
-    frame.extra.setdefault("stale", {})[at] = earlier
+    frame.notes.stale[at] = earlier
 
 
 def lend(frame: Frame, value: V) -> None:
     """A value goes to code that cannot be followed, which may keep it."""
     if value.store:
-        frame.extra["lent"] = frame.extra.get("lent", frozenset()) | value.store
+        frame.notes.lent = frame.notes.lent | value.store

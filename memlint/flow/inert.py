@@ -78,25 +78,25 @@ def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> Non
     for ref in ordered(value.refs):
         row = knowledge.function(ref.name) if ref.kind == "ext" else None
         if row is not None and row.context == "off":
-            frame.extra.setdefault("inert", {})[statement.at] = ("bare", text(expr))
+            frame.notes.inert[statement.at] = ("bare", text(expr))
             return
 
 
 def volatile(frame: Frame, state: State, expr: ir.Call, flag: V) -> None:
     """``Variable(x, volatile=True)``"""
     if flag.const is True and state.grad != OFF:
-        frame.extra.setdefault("inert", {})[expr.at] = ("volatile", "volatile=True")
+        frame.notes.inert[expr.at] = ("volatile", "volatile=True")
 
 
 def entered(frame: Frame, statement: ir.With, before: int, inside: int) -> None:
     """A with block turns grad mode off: remembered, in case that it ends before the model runs."""
     if inside == OFF and before != OFF:
-        frame.extra.setdefault("blocks", {})[statement.at] = statement
+        frame.notes.blocks[statement.at] = statement
 
 
 def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
-    inert: dict[int, tuple[str, str]] = frame.extra.get("inert", {})
+    inert = frame.notes.inert
     for at, (kind, shown) in sorted(inert.items()):
         if kind == "volatile" and not _meant_for_a_model(frame, at):
             continue
@@ -106,7 +106,7 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
             kind=kind,  # type: ignore[arg-type]
             text=shown,
         )
-    blocks: dict[int, ir.With] = frame.extra.get("blocks", {})
+    blocks = frame.notes.blocks
     told: set[int] = set()
     for call in calls:
         if any(at < call.site.at for at in inert):
@@ -135,7 +135,7 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
             names |= {
                 part.id for target in statement.targets for part in walk_expression(target) if isinstance(part, ir.Name)
             }
-    models: dict[int, ir.Call] = frame.extra.get("models", {})
+    models = frame.notes.models
     return any(
         part.at == at or (isinstance(part, ir.Name) and part.id in names)
         for call in models.values()

@@ -16,7 +16,7 @@ from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_
 from memlint.flow.loops import MAX_PASSES
 from memlint.flow.modes import forget_name, freeze, freezing_loop, frozen_of
 from memlint.flow.periods import resets_soon
-from memlint.flow.state import AMBIENT, OFF, ON, Obj, State, join_states
+from memlint.flow.state import Obj, State, join_states
 from memlint.flow.stores import end_iteration, forget, kind_of, note_store, reachable, store_value
 from memlint.flow.syntax import assigned_names, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import (
@@ -33,11 +33,9 @@ from memlint.flow.values import (
     SCALAR,
     TENSOR,
     TENSORS,
-    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
-    Ref,
     Source,
     V,
     join,
@@ -254,7 +252,7 @@ def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) ->
         if value.kinds & (CONTAINER | DATA | NONE) and not value.src:
             forget(frame, state, frozenset((place,)))
         if not value.src and _by_parameter(frame):
-            frame.extra.setdefault("reset by parameter", set()).add(place)
+            frame.notes.reset_by_parameter.add(place)
         state.sym[place] = value if len(base.syms) == 1 else join(state.sym.get(place) or UNKNOWN_VALUE, value)
 
 
@@ -339,15 +337,15 @@ def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State:
 def _return(frame: Frame, state: State, statement: ir.Return) -> None:
     value = evaluate(frame, state, statement.value) if statement.value is not None else NONE_VALUE
     inner = deep(frame, state, value)
-    frame.extra.setdefault("returned", set()).update(frame.graphs.closure(inner.src))
-    frame.extra["returned"].update(("elem", key) for key in value.objs)
+    frame.notes.returned.update(frame.graphs.closure(inner.src))
+    frame.notes.returned.update(("elem", key) for key in value.objs)
     if any(ref.kind == "func" for ref in value.refs):
         # a closure takes along what it reads
         read = _names_read(frame, value)
         for name, held in state.env.items():
-            frame.extra["returned"].update(("elem", key) for key in held.objs)
+            frame.notes.returned.update(("elem", key) for key in held.objs)
             if held.src and name in read:
-                frame.extra["returned"].update(frame.graphs.closure(held.src))
+                frame.notes.returned.update(frame.graphs.closure(held.src))
     frame.returns.append((value, state))
 
 
@@ -789,4 +787,3 @@ _DISPATCH: dict[type, Callable[[Frame, State, Any], State | None]] = {
     ir.Try: _try,
     ir.Match: _match,
 }
-__all__ = ["AMBIENT", "OFF", "ON", "TREE", "Ref", "assign", "block", "empty", "run", "write_attribute"]

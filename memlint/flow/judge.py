@@ -141,13 +141,13 @@ def _unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> C
         return "low" if frame.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
     if any(loops for _, loops, _ in frame.backwards):
         return "high"
-    if frame.extra.get("blind backward"):
+    if frame.notes.blind_backward:
         return "low"  # it may be this graph that it wants
     if unguarded_module(analyser, frame) and _ambient_only(frame, (store.incoming or store.value).src):
         return "low"
     if is_evaluation_name(frame.function):
         return "medium"
-    leaves = frame.escaped | frame.extra.get("returned", set())
+    leaves = frame.escaped | frame.notes.returned
     # what never leaves a function without a backward, nobody can want
     sure = store.local and not marks_of(frame, store) & leaves and not _on_some_paths(frame, store, value)
     return "medium" if sure else "low"
@@ -179,13 +179,17 @@ def _begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
 def _held_already(frame: Frame, store: Store, incoming: V) -> bool:
     """Whether the value was read out of a container that lives as long: keeping it twice keeps no more."""
     heap = frame.exit.heap if frame.exit is not None else {}
-    return store.kind == "retain" and store.loop is not None and any(
-        isinstance(item, tuple)
-        and item[:1] == ("elem",)
-        and item[1] != store.place
-        and (obj := heap.get(item[1])) is not None
-        and store.loop.id not in obj.loops
-        for item in incoming.src
+    return (
+        store.kind == "retain"
+        and store.loop is not None
+        and any(
+            isinstance(item, tuple)
+            and item[:1] == ("elem",)
+            and item[1] != store.place
+            and (obj := heap.get(item[1])) is not None
+            and store.loop.id not in obj.loops
+            for item in incoming.src
+        )
     )
 
 
@@ -282,10 +286,10 @@ def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
     function = frame.function
     if function.cls is None or not analyser.program.is_module(function.cls):
         return False
-    trains = bool(frame.backwards) or bool(frame.extra.get("evaluations")) or frame.hook is not None
+    trains = bool(frame.backwards) or bool(frame.notes.evaluations) or frame.hook is not None
     if store.how == "call" and not any(
         (node := frame.graphs.nodes.get(item)) is not None and (node.definite or node.unknown or node.guess)
-        for item in frame.extra.get("returned", ())
+        for item in frame.notes.returned
     ):
         return False  # it gives away numbers only (sampling, decoding): nobody outside can want the graph
     return not trains and store.loop is not None and store.loop.loop.over != "loader"
@@ -298,7 +302,7 @@ def _from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
     place = store.place
     if not isinstance(place, Path) or place not in frame.graphs.closure(store.value.src):
         return False
-    if place in frame.extra.get("reset by parameter", ()):
+    if place in frame.notes.reset_by_parameter:
         return False
     if store.how != "call":
         return True
@@ -458,7 +462,7 @@ def _origin(frame: Frame, sources: frozenset[Source]) -> tuple[Step, ...]:
 
 def _run_of(frame: Frame, value: V) -> bool:
     """Whether the graph comes from an evaluation that lacks no_grad."""
-    flagged = frame.extra.get("evaluations", frozenset())
+    flagged = frame.notes.evaluations
     return any(item in flagged for item in frame.graphs.closure(value.src))
 
 
@@ -480,7 +484,7 @@ def marks_of(frame: Frame | None, store: Store) -> set[Source]:
 
 def _needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
     """Whether the graph that the place keeps is wanted: it reaches a backward, or leaves to where nobody can follow."""
-    if frame.extra.get("gradients") and store.freed != "yes":
+    if frame.notes.gradients and store.freed != "yes":
         return True
     marks = marks_of(frame, store)
     inside = store.loop.id if store.loop is not None else None
@@ -494,14 +498,14 @@ def _needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
         return _needed_elsewhere(analyser, frame, store) or _used_in_needed(analyser, frame, store)
     if marks & frame.escaped:
         return True
-    if marks & frame.extra.get("returned", set()):
+    if marks & frame.notes.returned:
         return not _dropped_by_callers(analyser, frame)
     return False
 
 
 def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
     """Whether every known caller uses the result without its graph."""
-    if frame.extra.get("evaluations"):
+    if frame.notes.evaluations:
         return True
     records = analyser.facts.calls_of(frame.function)
     if not records:
@@ -513,7 +517,7 @@ def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
             if obj is not None:
                 for value in (*obj.fields.values(), obj.elem):
                     sources |= value.src
-        if caller.extra.get("blind backward") or sources & (caller.escaped | caller.extra.get("returned", set())):
+        if caller.notes.blind_backward or sources & (caller.escaped | caller.notes.returned):
             return False
         if any(sources & reached for reached, _, _ in caller.backwards):
             return False
@@ -567,6 +571,3 @@ def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[Su
                 site=store.site, function=frame.function.qual, certainty="medium", place=place, loop=loop, backward=site
             )
             return
-
-
-__all__ = ["OFF", "judge"]

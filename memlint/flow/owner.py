@@ -59,7 +59,7 @@ def _keys(keys: list[Source]) -> list[Source]:
 
 def note_optimizer(frame: Frame, state: State, params: V | None) -> None:
     """An optimizer is made: remember whose parameters it takes, None where that cannot be told."""
-    frame.extra.setdefault("owned", []).append(_owned_keys(frame, state, params) if params is not None else None)
+    frame.notes.owned.append(_owned_keys(frame, state, params) if params is not None else None)
 
 
 def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
@@ -84,17 +84,17 @@ def give_away(frame: Frame, state: State, values: list[V]) -> None:
 
 #: modules that one function hands out: past this, it may have handed out any
 MAX_GIVEN = 64
-_ANY = ("any",)
+ANY = ("any",)
 
 
 def gave(frame: Frame, keys: Iterable[Source]) -> None:
     """Remember what a function handed to code that cannot be followed."""
-    given: set[Source] = frame.extra.setdefault("given", set())
-    if _ANY not in given:
+    given = frame.notes.given
+    if ANY not in given:
         given.update(keys)
         if len(given) > MAX_GIVEN:
             given.clear()
-            given.add(_ANY)
+            given.add(ANY)
 
 
 def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
@@ -114,8 +114,8 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
         for key in entry or ():
             if key in mine or any(outer in keys for outer in outward(key)):
                 return "yes"
-    given: set[Source] = frame.extra.get("given", set()) | home.extra.get("given", set())
-    if _ANY in given or given & (keys | {key for entry in owned for key in entry or ()}):
+    given: set[Source] = frame.notes.given | home.notes.given
+    if ANY in given or given & (keys | {key for entry in owned for key in entry or ()}):
         return "unknown"  # one may hold the other
     if _owned_elsewhere(analyser, run.module) or _frozen_anywhere(analyser, frame, home, run, mine):
         return "unknown"
@@ -164,7 +164,7 @@ def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Fra
 
 
 def _owned_in_sight(analyser: Analyser, frame: Frame) -> list[Sources | None]:
-    owned: list[Sources | None] = list(frame.extra.get("owned", ()))
+    owned: list[Sources | None] = list(frame.notes.owned)
     cls: Class | None = frame.function.cls
     if cls is not None:
         order, _ = analyser.program.ancestors(cls)
@@ -172,7 +172,7 @@ def _owned_in_sight(analyser: Analyser, frame: Frame) -> list[Sources | None]:
             for method in item.methods.values():
                 summary = analyser.summary(method)
                 if summary is not None and summary is not frame:
-                    owned += summary.extra.get("owned", ())
+                    owned += summary.notes.owned
     return owned
 
 

@@ -52,7 +52,7 @@ def _trains_otherwise(frame: Frame, run: ModelRun) -> bool:
 
 
 def _used_up(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> bool:
-    if frame.cut_short or frame.exit is None or frame.extra.get("blind backward") or frame.extra.get("gradients"):
+    if frame.cut_short or frame.exit is None or frame.notes.blind_backward or frame.notes.gradients:
         return False
     if marks & frame.left or any(marks & reached for reached, _, _ in frame.backwards):
         return False
@@ -60,7 +60,7 @@ def _used_up(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
         return False
     if _captured(frame, marks) or _lost(frame, marks):
         return False
-    if marks & frame.extra.get("returned", set()):
+    if marks & frame.notes.returned:
         return _used_up_by_callers(analyser, frame, depth)
     return bool(marks & frame.graphs.closure(frame.used))
 

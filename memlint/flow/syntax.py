@@ -241,6 +241,4 @@ def mentions(expr: ir.Expr, place: str) -> bool:
     """Whether the expression reads the place with this text."""
     if place.isidentifier():
         return any(type(part) is ir.Name and part.id == place for part in walk_expression(expr))
-    return any(
-        isinstance(part, ir.Attr | ir.Subscript) and text(part, 200) == place for part in walk_expression(expr)
-    )
+    return any(isinstance(part, ir.Attr | ir.Subscript) and text(part, 200) == place for part in walk_expression(expr))

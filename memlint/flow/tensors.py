@@ -7,7 +7,7 @@ import re
 from memlint import knowledge
 from memlint.flow import allocation
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, elements_of, make
+from memlint.flow.heap import deep, make
 from memlint.flow.ops import cut, device_named, moved, reduced, tensor_op
 from memlint.flow.state import OFF, Obj, State
 from memlint.flow.stores import kind_of, note_carry
@@ -15,7 +15,6 @@ from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
-    BATCH,
     CPU,
     DATA,
     DATA_VALUE,
@@ -321,6 +320,3 @@ def _is_buffer(frame: Frame, path: Path) -> bool:
 
 def bounded_ref() -> Ref:
     return Ref("bounded", "", "")
-
-
-__all__ = ["BATCH", "bounded_ref", "call", "elements_of", "values_and_indices"]

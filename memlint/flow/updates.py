@@ -87,7 +87,7 @@ SMALL, LARGE = 4096, 2**22
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
     """The out-of-place updates of one function."""
-    seen: dict[int, Candidate] = frame.extra.get("rebound", {})
+    seen = frame.notes.rebound
     for at, one in sorted(seen.items()):
         loop = _hot(analyser, frame, one)
         if loop is None or not _is_tensor(frame, one) or _small(frame, one):
@@ -196,7 +196,7 @@ def _is_tensor(frame: Frame, one: Candidate) -> bool:
         return True
     if one.old.kinds & ~(TENSORS | UNKNOWN) or one.old.kinds & TREE:
         return False
-    made: dict[object, tuple[str, bool, int]] = frame.extra.get("made", {})
+    made = frame.notes.made
     if any(made[item][1] is False for item in one.old.store if item in made):
         return False
     if one.old.is_only(TENSOR) or (isinstance(one.target, ir.Attr) and one.old.may_be(TENSOR)):
@@ -243,14 +243,14 @@ def function_target(analyser: Analyser, function: Function, func: ir.Expr) -> tu
 
 
 def _small(frame: Frame, one: Candidate) -> bool:
-    made: dict[object, tuple[str, bool, int]] = frame.extra.get("made", {})
+    made = frame.notes.made
     known = [made[item][2] for item in one.old.store if item in made]
     return bool(known) and all(0 <= count <= SMALL for count in known)
 
 
 def _size(frame: Frame, one: Candidate) -> Size:
     """Large only where a literal shape or a model's parameters say so."""
-    made: dict[object, tuple[str, bool, int]] = frame.extra.get("made", {})
+    made = frame.notes.made
     if any(made[item][2] >= LARGE for item in one.old.store if item in made):
         return "activation"
     known = _SIZES[one.old.size] if one.old.size == one.value.size else "unknown"

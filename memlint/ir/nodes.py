@@ -183,8 +183,26 @@ class FormattedString(Node, frozen=True, gc=False, tag=True, array_like=True):
 
 
 Expr = (
-    Name | Const | Attr | Call | Slice | Subscript | Binary | Unary | BoolOp | Compare | IfExp | Display | DictDisplay
-    | Comprehension | Lambda | Walrus | Starred | Await | Yield | FormattedString
+    Name
+    | Const
+    | Attr
+    | Call
+    | Slice
+    | Subscript
+    | Binary
+    | Unary
+    | BoolOp
+    | Compare
+    | IfExp
+    | Display
+    | DictDisplay
+    | Comprehension
+    | Lambda
+    | Walrus
+    | Starred
+    | Await
+    | Yield
+    | FormattedString
 )
 
 
@@ -349,8 +367,26 @@ class Jump(Node, frozen=True, gc=False, tag=True, array_like=True):
 
 
 Stmt = (
-    Assign | AugAssign | AnnAssign | ExprStmt | Return | Raise | Delete | Assert | If | For | While | With | Try | Match
-    | FunctionDef | ClassDef | Import | ImportFrom | Scope | Jump
+    Assign
+    | AugAssign
+    | AnnAssign
+    | ExprStmt
+    | Return
+    | Raise
+    | Delete
+    | Assert
+    | If
+    | For
+    | While
+    | With
+    | Try
+    | Match
+    | FunctionDef
+    | ClassDef
+    | Import
+    | ImportFrom
+    | Scope
+    | Jump
 )
 
 

@@ -22,8 +22,6 @@ class Row(NamedTuple):
     graph: str
     size: str
     context: str
-    cat: bool
-    average: bool
     allocates: bool
 
 
@@ -64,8 +62,6 @@ def _row(raw: dict[str, Any]) -> Row:
         raw.get("graph", "none"),
         raw.get("size", "unknown"),
         raw.get("context", ""),
-        raw.get("cat", False),
-        raw.get("average", False),
         raw.get("allocates", False),
     )
 

@@ -1,0 +1,51 @@
+"""What the reading of one function notes for later: one field for each writer, by statement or source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.values import Source, Sources, V
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.allocation import Made
+    from memlint.flow.evaluation import Verdict
+    from memlint.flow.hotloops import Candidate
+
+
+class Notes:
+    """The notes of one function. Positions (``int``) are those of the statement or call in its file."""
+
+    def __init__(self) -> None:
+        #: a backward ran on something whose sources are not known
+        self.blind_backward = False
+        #: autograd.grad, or another call that differentiates
+        self.gradients = False
+        #: what the function hands back, with all that its graphs are made of
+        self.returned: set[Source] = set()
+        #: places that are begun anew where a parameter says so
+        self.reset_by_parameter: set[Source] = set()
+        #: symbols that ``next`` draws from
+        self.drawn: set[Source] = set()
+        #: the modules of each optimizer that is made here; None for one that is not known
+        self.owned: list[Sources | None] = []
+        #: modules that were handed to code that cannot be followed
+        self.given: set[Source] = set()
+        #: judged model runs by their key, and the graphs that evaluations record
+        self.verdicts: dict[Source, Verdict | None] = {}
+        self.evaluations: Sources = frozenset()
+        #: DataLoaders that are made, and models that run
+        self.loaders: dict[int, ir.Call] = {}
+        self.models: dict[int, ir.Call] = {}
+        #: guards without effect (what, its text), and ``with`` blocks that guard
+        self.inert: dict[int, tuple[str, str]] = {}
+        self.blocks: dict[int, ir.With] = {}
+        #: calls of tensor factories: (name, floating, number of elements), and what MEM303 needs of them
+        self.made: dict[int, tuple[str, bool, int]] = {}
+        self.factories: dict[int, Made] = {}
+        #: names that statements of a loop update, and the updates by statement
+        self.updated: set[str] = set()
+        self.rebound: dict[int, Candidate] = {}
+        #: storages that unknown code may hold, and who holds an earlier round's tensor
+        self.lent: Sources = frozenset()
+        self.stale: dict[int, dict[int, V]] = {}
