@@ -98,9 +98,7 @@ def main() -> None:
         name: {
             "lines": lines,
             "cpu_seconds": round(statistics.median(times[name] for times in rounds), 2),
-            "per_1000_lines": round(
-                (statistics.median(times[name] for times in rounds) - start) / lines * 1_000, 4
-            ),
+            "per_1000_lines": round((statistics.median(times[name] for times in rounds) - start) / lines * 1_000, 4),
         }
         for name, lines in cases.items()
     }

@@ -7,14 +7,14 @@ import zlib
 from typing import Any
 
 from memlint.flow import external
-from memlint.flow.events import Step
+from memlint.flow.events import PlaceKind, Step
 from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, make, read_attribute, read_symbol
 from memlint.flow.modes import frozen_of, mode_of
 from memlint.flow.owner import ANY, gave
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
-from memlint.flow.stores import carried_loosely, forget, note_carry, note_store
+from memlint.flow.stores import carried_loosely, forget, kind_of, note_carry, note_store
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
     ACCELERATOR,
@@ -728,17 +728,18 @@ class Application:
             else text(self.expr)
         )
 
-    def _places(self, place: Path, store: Store) -> list[tuple[Source, str, str]]:
+    def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
         """The callee's place in our terms: (identity, kind, text)."""
-        found: list[tuple[Source, str, str]] = []
+        found: list[tuple[Source, PlaceKind, str]] = []
         if store.kind == "retain":
             target = self.resolve(place)
-            keys = [
-                (key, "local") for key in target.objs if key in self.state.heap and not self.state.heap[key].bounded
-            ]
-            found += [(key, kind, self._shown(place, store)) for key, kind in keys]
             found += [
-                (path, _kind(path), path.text)
+                (key, "local", self._shown(place, store))
+                for key in target.objs
+                if key in self.state.heap and not self.state.heap[key].bounded
+            ]
+            found += [
+                (path, kind_of(path), path.text)
                 for path in sorted(target.syms)
                 if not any(ref.kind == "bounded" for ref in target.refs)
             ]
@@ -757,7 +758,7 @@ class Application:
         parent = self.resolve(Path(place.root, place.steps[:-1]))
         step = place.steps[-1]
         found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
-        found += [(path.then(step), _kind(path.then(step)), path.then(step).text) for path in sorted(parent.syms)]
+        found += [(path.then(step), kind_of(path.then(step)), path.then(step).text) for path in sorted(parent.syms)]
         return found[:4]
 
     def _shown(self, place: Path, store: Store) -> str:
@@ -779,12 +780,6 @@ def _mark(place: Source) -> Source:
     if key == "var":
         return step
     return (key, step.lstrip(".").strip("[]"))
-
-
-def _kind(path: Path) -> str:
-    from memlint.flow.stores import kind_of
-
-    return kind_of(path)
 
 
 def takes_activations(analyser: Any, callee: Frame) -> bool:

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.finding import Confidence
 from memlint.flow.bound_names import Names, argument, peel
 from memlint.flow.events import OversizedBatch
 from memlint.flow.frame import Frame
@@ -66,7 +67,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
                     kind="whole",
                     text=text(expr),
                     bytes=None,
-                    certainty=certainty,  # type: ignore[arg-type]
+                    certainty=certainty,
                 )
                 break
 
@@ -144,8 +145,8 @@ def _takes_a_graph(call: ir.Call) -> bool:
     return False
 
 
-def _whole(names: Names, arg: ir.Expr, at: int) -> str:
-    """How well it is known that the argument holds a whole data set: high, medium, or "" for not at all."""
+def _whole(names: Names, arg: ir.Expr, at: int) -> Confidence | None:
+    """How well it is known that the argument holds a whole data set: high, medium, or None for not at all."""
     expr = arg
     unpacked = False
     for _ in range(_MAX_STEPS):
@@ -157,21 +158,21 @@ def _whole(names: Names, arg: ir.Expr, at: int) -> str:
                 return "medium"
             bound = names.value(expr.id, at)
             if bound is None:
-                return ""
+                return None
             expr, unpacked = bound
             if unpacked and isinstance(expr, ir.Call):
-                return "medium" if _others_are_sliced(names, expr) else ""
+                return "medium" if _others_are_sliced(names, expr) else None
             if unpacked and not isinstance(expr, ir.Subscript):
-                return ""
+                return None
             continue
         step = peel(expr)
         if step is None:
-            return ""
+            return None
         expr = step
-    return ""
+    return None
 
 
-def _all_of_a_set(names: Names, expr: ir.Expr) -> str:
+def _all_of_a_set(names: Names, expr: ir.Expr) -> Confidence | None:
     if isinstance(expr, ir.Subscript) and isinstance(expr.value, ir.Attr) and expr.value.name == "tensors":
         expr = expr.value
     if isinstance(expr, ir.Attr) and expr.name in _ALL_SAMPLES and names.is_data_set(expr.value):
@@ -182,10 +183,10 @@ def _all_of_a_set(names: Names, expr: ir.Expr) -> str:
         and expr.index.lower is None
         and expr.index.upper is None
     ):
-        return "high" if names.is_data_set(expr.value) else ""
+        return "high" if names.is_data_set(expr.value) else None
     if isinstance(expr, ir.Comprehension) and len(expr.fors) == 1 and not expr.fors[0].ifs:
-        return "high" if names.is_data_set(expr.fors[0].iter) else ""
-    return ""
+        return "high" if names.is_data_set(expr.fors[0].iter) else None
+    return None
 
 
 def _others_are_sliced(names: Names, call: ir.Call) -> bool:

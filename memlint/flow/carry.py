@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow import growing, hotloops
+from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, frame_at
 from memlint.flow.state import OFF, State
@@ -15,7 +16,7 @@ _CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", 
 _AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", "running_average"})
 
 
-def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, str] | None:
+def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
     """The place that a target names: (its identity, its kind); None where it cannot be told."""
     from memlint.flow.evaluate import evaluate
 
@@ -209,7 +210,7 @@ def _leftmost(expr: ir.Binary, shown: str) -> bool:
 def _note(
     frame: Frame,
     state: State,
-    found: tuple[Source, str],
+    found: tuple[Source, PlaceKind],
     how: str,
     value: V,
     incoming: V,

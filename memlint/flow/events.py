@@ -13,6 +13,10 @@ import msgspec
 from memlint.finding import Confidence
 
 Fact = Literal["yes", "no", "some", "unknown"]
+PlaceKind = Literal["local", "attribute", "global", "closure", "parameter", "buffer", "foreign"]
+Over = Literal["loader", "epochs", "range", "modules", "time", "rows", "unknown"]
+How = Literal["add", "average", "call", "cat", "update"]
+GuardKind = Literal["bare", "volatile", "early"]
 Device = Literal["accelerator", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
@@ -38,7 +42,7 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     ``for batch in loader`` or ``each call of training_step``."""
 
     kind: Literal["for", "while", "calls"]
-    over: Literal["loader", "epochs", "range", "modules", "time", "rows", "unknown"]
+    over: Over
     every: Literal["iteration", "epoch", "run", "unknown"]
     trips: int | None
     text: str
@@ -67,7 +71,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a value is stored. ``text`` is its source (``self.losses``, ``stats['loss']``)."""
 
-    kind: Literal["local", "attribute", "global", "closure", "parameter", "buffer", "foreign"]
+    kind: PlaceKind
     text: str
 
 
@@ -109,7 +113,7 @@ class Carry(Event, frozen=True, gc=False, kw_only=True):
     value: Value
     place: Place
     loop: Loop
-    how: Literal["add", "average", "call", "cat", "update"]
+    how: How
     needed: bool
     reset: str
     in_model_loop: bool = False
@@ -141,7 +145,7 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
 class Guard(Event, frozen=True, gc=False, kw_only=True):
     """A guard that guards nothing. ``kind``: bare (an expression statement), volatile, early (ends before the call)."""
 
-    kind: Literal["bare", "volatile", "early"]
+    kind: GuardKind
     text: str
 
 

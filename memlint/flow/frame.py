@@ -10,7 +10,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from memlint.flow.events import Loop, Site, Step
+from memlint.flow.events import Fact, Loop, PlaceKind, Site, Step
 from memlint.flow.graphs import Graphs, Node
 from memlint.flow.notes import Notes
 from memlint.flow.program import Function
@@ -56,7 +56,7 @@ class Store:
     kind: str  # retain | carry
     how: str
     place: Source
-    place_kind: str
+    place_kind: PlaceKind
     place_text: str
     value: V
     site: Site
@@ -68,7 +68,7 @@ class Store:
     made: tuple[Source, ...] = ()
     local: bool = False
     cleared: str = ""
-    freed: str = ""
+    freed: Fact | None = None
     ended: bool = False
     lifted: int = 0
     origin: str = ""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from memlint.flow.events import Fact
 from memlint.flow.values import EMPTY, Path, Source, Sources
 
 
@@ -144,7 +145,7 @@ class Graphs:
             known = self._ancestry[source] = self.closure((source,))
         return known
 
-    def attached(self, sources: Sources, symbols: Any = None) -> tuple[str, bool]:
+    def attached(self, sources: Sources, symbols: Any = None) -> tuple[Fact, bool]:
         """Whether a value with these sources carries a graph: (yes | no | unknown, known by backward alone).
 
         ``symbols`` tells of a `Path` whether it is attached (True, False or None for unknown).
@@ -154,7 +155,7 @@ class Graphs:
         for evidence in self.evidence:
             if evidence and evidence <= sources:
                 return "yes", not self._definite(sources, symbols)
-        verdict = "no"
+        verdict: Fact = "no"
         for source in sources:
             node = self.nodes.get(source)
             if node is not None and node.leaf:
@@ -169,7 +170,7 @@ class Graphs:
     def _definite(self, sources: Sources, symbols: Any) -> bool:
         return any(self._source(source, symbols, set()) == "yes" for source in sources)
 
-    def _source(self, source: Source, symbols: Any, seen: set[Source]) -> str:
+    def _source(self, source: Source, symbols: Any, seen: set[Source]) -> Fact:
         if source in seen:
             return "no"
         seen.add(source)
@@ -185,7 +186,7 @@ class Graphs:
             return "yes"
         if node.unknown:
             return "unknown"
-        verdict = "no"
+        verdict: Fact = "no"
         for parent in node.parents:
             one = self._source(parent, symbols, seen)
             if one == "yes":

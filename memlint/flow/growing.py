@@ -235,7 +235,7 @@ def judged(
         site=store.site,
         function=frame.function.qual,
         value=value_of(analyser, frame, store, store.incoming or store.value),
-        place=Place(store.place_kind, store.place_text),  # type: ignore[arg-type]
+        place=Place(store.place_kind, store.place_text),
         loop=loop,
         how="cat",
         needed=needed(analyser, frame, store),

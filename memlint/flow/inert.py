@@ -103,7 +103,7 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
         yield Guard(
             site=frame.site(at),
             function=frame.function.qual,
-            kind=kind,  # type: ignore[arg-type]
+            kind=kind,
             text=shown,
         )
     blocks = frame.notes.blocks

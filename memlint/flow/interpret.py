@@ -9,6 +9,7 @@ import msgspec
 
 from memlint.flow import carry, inert
 from memlint.flow.evaluate import evaluate, loop_of
+from memlint.flow.events import PlaceKind
 from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.guards import entered_grad
@@ -298,7 +299,7 @@ def write_item(
 
 
 def _note_key(
-    frame: Frame, state: State, place: Source, kind: str, mark: Source, value: V, target: ir.Subscript
+    frame: Frame, state: State, place: Source, kind: PlaceKind, mark: Source, value: V, target: ir.Subscript
 ) -> None:
     """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
     if mark in frame.graphs.closure(value.src):

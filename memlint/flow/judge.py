@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, updates
 from memlint.flow.apply import takes_activations
 from memlint.flow.evaluation import evaluations, is_evaluation_name, is_trial, model_calls, unguarded_module
-from memlint.flow.events import Carry, Device, Event, Fact, Loop, Place, Retain, Size, Step, SummedLosses, Value
+from memlint.flow.events import Carry, Device, Event, Fact, How, Loop, Place, Retain, Size, Step, SummedLosses, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import part_of
 from memlint.flow.ops import names_number, on_accelerator
@@ -17,7 +17,7 @@ from memlint.flow.periods import FEW
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.stores import carried_loosely
-from memlint.flow.values import CPU, DATA, OUTPUT, Path, Source, V, ordered
+from memlint.flow.values import CPU, DATA, OUTPUT, UNKNOWN, Path, Source, V, ordered
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -65,7 +65,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     if not store.local and _in_module(analyser, frame, store) and not _from_last_call(analyser, frame, store):
         return
-    place = Place(store.place_kind, store.place_text)  # type: ignore[arg-type]
+    place = Place(store.place_kind, store.place_text)
     incoming = store.incoming or store.value
     value = _value(analyser, frame, store, incoming)
     if value.attached == "unknown":
@@ -119,7 +119,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         value=value,
         place=place,
         loop=loop,
-        how=store.how,  # type: ignore[arg-type]
+        how=cast(How, store.how),
         needed=needed,
         reset=store.cleared,
         in_model_loop=retained_run,
@@ -371,10 +371,10 @@ def _value(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         attached = "no"
     if attached == "unknown" and store.kind == "carry" and store.how == "call" and _state_of_model(frame, sources):
         attached, certainty = "yes", "medium"
-    fact: Fact = "some" if attached == "yes" and value.bare else attached  # type: ignore[assignment]
-    if attached == "no" and value.kinds & 1024:
+    fact: Fact = "some" if attached == "yes" and value.bare else attached
+    if attached == "no" and value.kinds & UNKNOWN:
         fact = "unknown"
-    freed: Fact = store.freed or "no"  # type: ignore[assignment]
+    freed: Fact = store.freed or "no"
     return Value(
         attached=fact,
         freed=freed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.flow.events import Loop
+from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, text, walk_expression
@@ -21,7 +21,7 @@ def describe(
     frame: Frame, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
 ) -> LoopFrame:
     """What a for loop is."""
-    over = "unknown"
+    over: Over = "unknown"
     trips = literal_trips(frame, state, iterable)
     names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
     called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
@@ -42,7 +42,7 @@ def describe(
     elif called.rsplit(".", 1)[-1] in ("range", "trange"):
         over = "range"
     counters = _counters(iterable, target, called)
-    loop = Loop("for", over, "epoch" if over == "epochs" else "iteration", trips, shown, frame.site(at))  # type: ignore[arg-type]
+    loop = Loop("for", over, "epoch" if over == "epochs" else "iteration", trips, shown, frame.site(at))
     made = LoopFrame(
         ("loop", at),
         loop,

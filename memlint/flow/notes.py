@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.events import GuardKind
 from memlint.flow.values import Source, Sources, V
 from memlint.ir import nodes as ir
 
@@ -38,7 +39,7 @@ class Notes:
         self.loaders: dict[int, ir.Call] = {}
         self.models: dict[int, ir.Call] = {}
         #: guards without effect (what, its text), and ``with`` blocks that guard
-        self.inert: dict[int, tuple[str, str]] = {}
+        self.inert: dict[int, tuple[GuardKind, str]] = {}
         self.blocks: dict[int, ir.With] = {}
         #: calls of tensor factories: (name, floating, number of elements), and what MEM303 needs of them
         self.made: dict[int, tuple[str, bool, int]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.flow.events import Step
+from memlint.flow.events import Fact, PlaceKind, Step
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.periods import FEW, first_rounds, resets_soon, switched
@@ -31,7 +31,7 @@ def store_value(
             note_store(frame, state, "retain", how, path, kind_of(path), place_text, inner, at, shown)
 
 
-def kind_of(path: Path) -> str:
+def kind_of(path: Path) -> PlaceKind:
     """The kind of place that a symbol names."""
     if path.root.startswith("g:"):
         return "global"
@@ -61,7 +61,7 @@ def note_store(
     kind: str,
     how: str,
     place: Source,
-    place_kind: str,
+    place_kind: PlaceKind,
     place_text: str,
     value: V,
     at: int,
@@ -148,7 +148,7 @@ def note_carry(
     state: State,
     how: str,
     place: Source,
-    place_kind: str,
+    place_kind: PlaceKind,
     place_text: str,
     value: V,
     incoming: V,
@@ -255,8 +255,8 @@ def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
         reached = frame.graphs.closure((store.incoming or store.value).src)
         if any(item in state.freed_must for item in reached if item in frame.graphs.nodes):
             store.dead = True
-        if fate:
-            store.freed = fate if store.freed in ("", fate) else "some"
+        if fate is not None:
+            store.freed = fate if store.freed in (None, fate) else "some"
 
 
 def _still_there(frame: Frame, state: State, place: Source) -> bool:
@@ -274,11 +274,11 @@ def _still_there(frame: Frame, state: State, place: Source) -> bool:
     return any(item in frame.graphs.nodes or isinstance(item, Path) for item in deep(frame, state, value).src)
 
 
-def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> str:
-    """Whether a backward has freed these graphs: yes, no, some ("" where there is none)."""
+def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | None:
+    """Whether a backward has freed these graphs: yes, no, some; None where there is none."""
     tips = [source for source in sources if source in frame.graphs.nodes or isinstance(source, Path)]
     if not tips:
-        return ""
+        return None
     if all(tip in state.freed_must for tip in tips):
         return "yes"
     if any(tip in state.freed_may for tip in tips):

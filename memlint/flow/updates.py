@@ -267,7 +267,7 @@ def _recorded(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
         return "no" if _plain_operands(one) else "unknown"
     sources: Sources = one.value.src | one.old.src
     verdict, _ = frame.graphs.attached(sources, _is_number)
-    return verdict  # type: ignore[return-value]
+    return verdict
 
 
 def _is_number(path: Path) -> bool | None:

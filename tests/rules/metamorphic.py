@@ -56,10 +56,7 @@ def wrap_in_class(files: Files) -> Files:
     if not functions:
         raise Skip("no function can become a method")
     names = {function.name for function in functions}
-    edits = [
-        (node.lineno, node.col_offset, node.id, f"Zq_{node.id}().{node.id}")
-        for node in _free_names(tree, names)
-    ]
+    edits = [(node.lineno, node.col_offset, node.id, f"Zq_{node.id}().{node.id}") for node in _free_names(tree, names)]
     lines = _edited(text, edits).splitlines(keepends=True)
     for function in sorted(functions, key=_first_line, reverse=True):
         start, end = _first_line(function) - 1, function.end_lineno or function.lineno
@@ -100,7 +97,11 @@ def move_helpers(files: Files) -> Files:
 
 
 CHANGES: tuple[Callable[[Files], Files], ...] = (
-    rename_locals, alias_imports, wrap_in_function, wrap_in_class, move_helpers,
+    rename_locals,
+    alias_imports,
+    wrap_in_function,
+    wrap_in_class,
+    move_helpers,
 )
 
 
@@ -216,7 +217,10 @@ def _helpers(tree: ast.Module) -> list[Function]:
     """Module-level functions that the file uses, and that use nothing of it but imports and each other."""
     functions = {node.name: node for node in tree.body if isinstance(node, Function)}
     own = {n.name for n in tree.body if isinstance(n, SCOPES)} | {
-        n.id for node in tree.body if not isinstance(node, SCOPES) for n in ast.walk(node)
+        n.id
+        for node in tree.body
+        if not isinstance(node, SCOPES)
+        for n in ast.walk(node)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
     uses = {name: _names(function) & own - {name} for name, function in functions.items()}

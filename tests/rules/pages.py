@@ -17,7 +17,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = sorted(path for path in (ROOT / "rules").iterdir() if (path / "rule.py").is_file())
 HEADINGS = (
-    "What it does", "Why it costs memory", "Bad", "Good", "Fix safety", "Known limits", "Measured", "References",
+    "What it does",
+    "Why it costs memory",
+    "Bad",
+    "Good",
+    "Fix safety",
+    "Known limits",
+    "Measured",
+    "References",
 )
 
 _MARKER = re.compile(r"#\s*(error|todo-error|todo-ok):\s*\[(MEM\d{3}(?:,\s*MEM\d{3})*)\]")
@@ -81,11 +88,7 @@ def sections(text: str) -> dict[str, str]:
 def examples(room: str, text: str) -> list[Example]:
     """The programs of a page. Raises ValueError where a block has no heading above it, or two blocks one name."""
     parts = sections(text)
-    return [
-        example
-        for section in ("Bad", "Good")
-        for example in _programs(room, section, parts.get(section, ""))
-    ]
+    return [example for section in ("Bad", "Good") for example in _programs(room, section, parts.get(section, ""))]
 
 
 def _programs(room: str, section: str, text: str) -> list[Example]:
@@ -133,7 +136,5 @@ def marks(files: dict[str, str]) -> Marks:
 
 def all_examples() -> list[Example]:
     return [
-        example
-        for room in ROOMS
-        for example in examples(room.name, (room / "README.md").read_text(encoding="utf-8"))
+        example for room in ROOMS for example in examples(room.name, (room / "README.md").read_text(encoding="utf-8"))
     ]

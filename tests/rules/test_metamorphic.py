@@ -56,7 +56,7 @@ def _codes(files: Files) -> list[str]:
 
 
 PROGRAM = {
-    "a.py": '''import torch
+    "a.py": """import torch
 from torch import nn as net
 
 
@@ -69,7 +69,7 @@ def main(x):
     for part in x:
         total += helper(part)
     return total, net
-'''
+"""
 }
 
 

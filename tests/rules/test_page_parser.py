@@ -5,7 +5,7 @@ from __future__ import annotations
 import pages
 import pytest
 
-PAGE = '''# title
+PAGE = """# title
 
 ## What it does
 
@@ -48,7 +48,7 @@ $ not python
 ```python
 z = 3  # todo-ok: [MEM101]
 ```
-'''
+"""
 
 
 def test_each_sub_heading_is_a_program() -> None:

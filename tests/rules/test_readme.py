@@ -53,7 +53,12 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(pages.ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         python + command.removeprefix("memlint "),
-        shell=True, cwd=folder, text=True, capture_output=True, timeout=300, env={**os.environ, "PYTHONPATH": path},
+        shell=True,
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": path},
     )
 
 

@@ -23,22 +23,41 @@ def value(**changes: str) -> Value:
 
 def carry(how="add", loop=LOOP, needed=False, reset="", certainty="high", **changes: str) -> Carry:
     return Carry(
-        site=SITE, function="train", certainty=certainty, value=value(**changes), place=Place("local", "total"),
-        loop=loop, how=how, needed=needed, reset=reset,
+        site=SITE,
+        function="train",
+        certainty=certainty,
+        value=value(**changes),
+        place=Place("local", "total"),
+        loop=loop,
+        how=how,
+        needed=needed,
+        reset=reset,
     )
 
 
 def retain(loop=LOOP, needed=False, reset="", **changes: str) -> Retain:
     return Retain(
-        site=SITE, function="train", value=value(**changes), place=Place("local", "kept"), loop=loop, how="append",
-        needed=needed, reset=reset,
+        site=SITE,
+        function="train",
+        value=value(**changes),
+        place=Place("local", "kept"),
+        loop=loop,
+        how="append",
+        needed=needed,
+        reset=reset,
     )
 
 
 def call(**changes: object) -> ModelCall:
     fields: dict[str, object] = {
-        "module": "model", "loop": LOOP, "evaluation": "eval", "wanted": "", "retained": False, "owner": "yes",
-        "guard": "", "consumed": "detached",
+        "module": "model",
+        "loop": LOOP,
+        "evaluation": "eval",
+        "wanted": "",
+        "retained": False,
+        "owner": "yes",
+        "guard": "",
+        "consumed": "detached",
     }
     return ModelCall(site=SITE, function="evaluate", **{**fields, **changes})
 
@@ -138,7 +157,14 @@ def test_loops_that_are_calls_are_named_as_such() -> None:
 
 def test_small_updates_are_not_worth_a_word() -> None:
     event = Rebind(
-        site=SITE, function="f", op="x + y", inplace="x += y", target="x", alone="yes", recorded="no", size="scalar",
+        site=SITE,
+        function="f",
+        op="x + y",
+        inplace="x += y",
+        target="x",
+        alone="yes",
+        recorded="no",
+        size="scalar",
         loop=LOOP,
     )
     assert reports("MEM301", event) == []
