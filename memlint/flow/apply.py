@@ -6,7 +6,7 @@ import itertools
 import zlib
 from typing import Any
 
-from memlint.flow import external
+from memlint.flow import library
 from memlint.flow.events import PlaceKind, Step
 from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.graphs import Node
@@ -128,12 +128,12 @@ class Application:
             return self.before.sym[path]
         if kind == "g":
             module, variable = root[2:].rsplit(":", 1)
-            from memlint.flow.scope import _symbolic
+            from memlint.flow.scope import symbolic
 
             fact = self.frame.analyser.global_value(
                 "value", (self.frame.analyser.program.module(module), variable), frame=self.frame
             )
-            return _symbolic(fact, path)
+            return symbolic(fact, path)
         return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
 
     # ---------------------------------------------------------------------------- values
@@ -375,7 +375,7 @@ class Application:
             if isinstance(item, Path):
                 self.frame.escape(self.graph_of(item), scored=item not in self.callee.left)
         for drawn in self.callee.notes.drawn:
-            external.draws(self.frame, self.resolve(drawn))
+            library.draws(self.frame, self.resolve(drawn))
         if self.callee.cut_short:  # what it was given may have gone anywhere
             for value in self.bound.values():
                 self.frame.left |= self.frame.graphs.closure(deep(self.frame, self.before, value).src)
@@ -446,7 +446,7 @@ class Application:
         return next((word.value for word in self.expr.keywords if word.name == name), None)
 
     def _write(self, path: Path, value: V) -> None:
-        from memlint.flow.interpret import write_attribute
+        from memlint.flow.assignment import write_attribute
 
         if not path.steps:
             if path.root.startswith("c:"):

@@ -58,7 +58,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             state.heap[key] = obj
         return NONE_VALUE
     if name == "clear":
-        from memlint.flow.interpret import empty
+        from memlint.flow.assignment import empty
 
         empty(frame, state, receiver)
         return NONE_VALUE

@@ -84,11 +84,11 @@ def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
         chain.append(chain[-1].left)
     left = evaluate(frame, state, chain[-1].left)
     for item in reversed(chain):
-        left = _apply_binary(frame, state, item, left, evaluate(frame, state, item.right))
+        left = apply_binary(frame, state, item, left, evaluate(frame, state, item.right))
     return left
 
 
-def _apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
+def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
     frame.operands[expr.at] = (left, right)
     if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (
         right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
@@ -149,7 +149,7 @@ def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
 
 
 def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
-    from memlint.flow.interpret import narrow
+    from memlint.flow.narrowing import narrow
 
     evaluate(frame, state, expr.test)
     yes, no = frame.fork(state), frame.fork(state)
@@ -261,7 +261,7 @@ def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
 
 def bind_comprehension(frame: Frame, state: State, target: ir.Expr, value: V) -> None:
     """Bind a comprehension's target: a name of its own, whatever the function around it binds."""
-    from memlint.flow.interpret import assign
+    from memlint.flow.assignment import assign
 
     frame.own_names |= {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     assign(frame, state, target, value, None)

@@ -20,6 +20,8 @@ GuardKind = Literal["bare", "volatile", "early"]
 Device = Literal["accelerator", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
+#: the sizes in the order in which values know them
+SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown", "unknown")
 
 
 class Site(msgspec.Struct, frozen=True, gc=False, order=True):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.events import Carry, Loop, Place, Value
+from memlint.flow.described import value_of
+from memlint.flow.events import Carry, Loop, Place
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
+from memlint.flow.later import wanted_later
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF, State
@@ -212,13 +214,7 @@ def _carried(frame: Frame, place: Source, old: V) -> tuple[bool, LoopFrame | Non
 # -------------------------------------------------------------------------------------- judgement
 
 
-def judged(
-    analyser: Analyser,
-    frame: Frame,
-    store: Store,
-    value_of: Callable[[Analyser, Frame, Store, V], Value],
-    needed: Callable[[Analyser, Frame, Store], bool],
-) -> Iterator[Carry]:
+def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
     """The event of one growing tensor, unless something bounds it."""
     if store.local and (layer_code(analyser, frame.function) or _layers(analyser, frame, store)):
         return
@@ -238,7 +234,7 @@ def judged(
         place=Place(store.place_kind, store.place_text),
         loop=loop,
         how="cat",
-        needed=needed(analyser, frame, store),
+        needed=wanted_later(analyser, frame, store),
         reset=store.cleared,
         bounded=loop.over == "rows" or _fed(frame, store),
     )

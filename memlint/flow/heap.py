@@ -401,7 +401,7 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
     method: Function | None = analyser.program.method(cls, name)
     if method is not None:
         if receiver is not None and method.decorator_names & {"property", "cached_property"}:
-            from memlint.flow.call import call_function
+            from memlint.flow.functions import call_function
 
             if frame.applying >= MAX_PROPERTIES:
                 return NOTHING

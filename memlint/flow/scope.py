@@ -59,7 +59,7 @@ def free_variable(frame: Frame, state: State, around: object, name: str) -> V:
     fact: V | None = frame.analyser.free_variable(frame.function, name)
     if fact is None:
         return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
-    return _symbolic(fact, path)
+    return symbolic(fact, path)
 
 
 def global_variable(frame: Frame, state: State, name: str) -> V:
@@ -76,10 +76,10 @@ def global_variable(frame: Frame, state: State, name: str) -> V:
     if path in state.sym:
         return state.sym[path]
     fact = frame.analyser.global_value(kind, what, frame=frame)
-    return _symbolic(fact, path)
+    return symbolic(fact, path)
 
 
-def _symbolic(fact: V, path: Path) -> V:
+def symbolic(fact: V, path: Path) -> V:
     """A variable of another scope: what is known of it, at a symbolic place."""
     place = frozenset((path,))
     if not fact.kinds & ~(MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | CONTAINER):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.events import Fact, Loop, Rebind, Size
+from memlint.flow.events import SIZES, Fact, Loop, Rebind, Size
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.hotloops import Candidate, is_place
 from memlint.flow.program import Function
@@ -18,7 +18,6 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-_SIZES: tuple[Size, ...] = ("scalar", "sample", "batch", "activation", "model", "unknown", "unknown")
 #: factories of floating-point tensors; others may make integers
 _FLOATS = frozenset(
     {
@@ -253,7 +252,7 @@ def _size(frame: Frame, one: Candidate) -> Size:
     made = frame.notes.made
     if any(made[item][2] >= LARGE for item in one.old.store if item in made):
         return "activation"
-    known = _SIZES[one.old.size] if one.old.size == one.value.size else "unknown"
+    known = SIZES[one.old.size] if one.old.size == one.value.size else "unknown"
     return "batch" if known == "activation" else known
 
 

@@ -261,3 +261,8 @@ def join_all(values: Iterable[V]) -> V:
         size=max(sizes) if sizes else parts[-1].size,
         const=const,
     )
+
+
+#: positional arguments and keywords of a call
+Args = list[V]
+Words = dict[str, V]

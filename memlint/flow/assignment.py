@@ -1,0 +1,257 @@
+"""Assignments, deletions and the stores that they are."""
+
+from __future__ import annotations
+
+from memlint.flow import carry
+from memlint.flow.evaluate import evaluate
+from memlint.flow.events import PlaceKind
+from memlint.flow.frame import Frame
+from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_of_output
+from memlint.flow.modes import forget_name, freeze, frozen_of
+from memlint.flow.periods import resets_soon
+from memlint.flow.state import State
+from memlint.flow.stores import forget, kind_of, note_store, reachable
+from memlint.flow.syntax import text, walk_expression
+from memlint.flow.values import (
+    CONTAINER,
+    DATA,
+    LOADER,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    TENSOR,
+    TENSORS,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Source,
+    V,
+    join,
+    ordered,
+)
+from memlint.ir import nodes as ir
+
+
+def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
+    """Bind a target; ``statement`` is given where the value is built by it, so that a carry can be seen."""
+    match target:
+        case ir.Name():
+            if statement is not None:
+                carry.assigned(frame, state, statement, target, value)
+            _bind(frame, state, target.id, named(value, target.id))
+        case ir.Attr():
+            base = evaluate(frame, state, target.value)
+            if statement is not None:
+                carry.assigned(frame, state, statement, target, value)
+            if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame.analyser, state, base, target.value):
+                freeze(state, base, target.value, None)  # a new part of a frozen module trains
+            write_attribute(frame, state, base, target.name, value)
+        case ir.Subscript():
+            base = evaluate(frame, state, target.value)
+            index = evaluate(frame, state, target.index)
+            if statement is not None:
+                carry.assigned(frame, state, statement, target, value)
+            write_item(frame, state, base, index, value, target, by_carry=statement is None)
+        case ir.Display():
+            _unpack(frame, state, target, value, statement)
+        case ir.Starred():
+            assign(
+                frame,
+                state,
+                target.value,
+                V(CONTAINER | value.kinds, value.src, objs=value.objs, syms=value.syms),
+                statement,
+            )
+        case _:
+            pass
+
+
+def _bind(frame: Frame, state: State, name: str, value: V) -> None:
+    function = frame.function
+    if name not in function.locals and name not in frame.own_names:
+        root = (
+            "g:" + frame.module.key + ":"
+            if function.enclosing is None or name not in function.enclosing.locals
+            else "c:"
+        )
+        path = Path(root + name)
+        if value.kinds & CONTAINER:
+            forget(frame, state, frozenset((path,)))
+        state.sym[path] = value
+        return
+    old = state.env.get(name)
+    state.env[name] = value
+    forget_name(state, name, value)
+    if frame.loops and value.is_only(DATA | NONE) and resets_soon(frame):
+        forget(frame, state, frozenset((("var", name),)))  # a sum that begins anew every few rounds
+    if old is not None and old.objs and not old.objs & value.objs:
+        _dropped(frame, state, old.objs)
+
+
+def _dropped(frame: Frame, state: State, keys: frozenset[Source]) -> None:
+    """A name lets go of containers: those that no other name leads to are gone."""
+    frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
+    gone = keys - reachable(state)
+    if gone:
+        forget(frame, state, frozenset(gone))
+
+
+def _unpack(
+    frame: Frame, state: State, target: ir.Display, value: V, statement: ir.Assign | ir.AnnAssign | None
+) -> None:
+    count = len(target.elements)
+    for position, part in enumerate(target.elements):
+        if isinstance(part, ir.Starred):
+            assign(frame, state, part, value, statement)
+            continue
+        found = NOTHING
+        rest = value
+        for key in ordered(value.objs):
+            obj = state.heap.get(key)
+            if obj is not None and str(position) in obj.fields and len(obj.fields) == count:
+                found = join(found, obj.fields[str(position)])
+                rest = rest.but(objs=rest.objs - {key})
+        if rest.objs or rest.kinds & ~(CONTAINER | TENSOR if found.kinds else CONTAINER):
+            # what is unpacked so is the tuple of that length, not the single tensor of another path
+            found = join(found, _part(frame, state, rest, position))
+        assign(frame, state, part, found if found.kinds else UNKNOWN_VALUE, statement)
+
+
+def _part(frame: Frame, state: State, value: V, position: int) -> V:
+    from memlint.flow.heap import derive, read_symbol, symbol_counts
+
+    found = NOTHING
+    if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):
+        plain = part_of_output(frame, value, f"[{position}]")
+        found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
+    for path in ordered(value.syms):
+        if symbol_counts(state, value, path.then(f"[{position}]")):
+            found = join(found, read_symbol(frame, state, path.then(f"[{position}]")))
+    if value.kinds & UNKNOWN and not value.syms:
+        found = join(found, derive(frame, value, f"[{position}]"))
+    return found
+
+
+def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
+    """``base.name = value``"""
+    if not base.objs and not base.syms:
+        frame.left |= frame.graphs.closure(deep(frame, state, value).src)
+    for key in ordered(base.objs):
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        old = obj.fields.get(name)
+        strong = len(base.objs) == 1
+        state.heap[key] = obj.with_field(name, value if strong or old is None else join(old, value))
+        if strong and old is not None and old.objs and not old.objs & value.objs:
+            _dropped(frame, state, old.objs)
+    for path in ordered(base.syms):
+        place = path.then("." + name)
+        if value.kinds & (CONTAINER | DATA | NONE) and not value.src:
+            forget(frame, state, frozenset((place,)))
+        if not value.src and _by_parameter(frame):
+            frame.notes.reset_by_parameter.add(place)
+        state.sym[place] = value if len(base.syms) == 1 else join(state.sym.get(place) or UNKNOWN_VALUE, value)
+
+
+def _by_parameter(frame: Frame) -> bool:
+    """Whether a parameter decides over the current point (``if step == 0:``): the caller says when."""
+    names = {param.name for param in frame.function.params[1 if frame.function.takes_self else 0 :]}
+    return any(isinstance(part, ir.Name) and part.id in names for test in frame.tests for part in walk_expression(test))
+
+
+def write_item(
+    frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False
+) -> None:
+    """``base[index] = value``"""
+    name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
+    inner = deep(frame, state, value)
+    for key in ordered(base.objs):
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        if isinstance(target.index, ir.Slice):
+            state.heap[key] = obj.with_elem(join(obj.elem, elements_of(frame, state, value)))
+        elif name is not None:
+            state.heap[key] = obj.with_field(name, value)
+        else:
+            state.heap[key] = obj.with_elem(join(obj.elem, value))
+        if not by_carry and grows(frame, target.index) and not obj.bounded:
+            _note_key(frame, state, key, "local", ("elem", key), inner, target)
+    for path in ordered(base.syms):
+        step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
+        place = path.then(step)
+        state.sym[place] = (
+            value
+            if step != "[]"
+            else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
+        )
+        if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):
+            _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
+    if base.kinds & TENSORS:
+        _write_slice(frame, state, base, value, target)
+    elif not base.objs and not base.syms:
+        frame.left |= frame.graphs.closure(inner.src)
+    carry.written(frame, state, base, value, target)
+
+
+def _note_key(
+    frame: Frame, state: State, place: Source, kind: PlaceKind, mark: Source, value: V, target: ir.Subscript
+) -> None:
+    """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
+    if mark in frame.graphs.closure(value.src):
+        return
+    statement = frame.statement
+    shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
+    note_store(frame, state, "retain", "key", place, kind, text(target.value), value, frame_at(frame), shown)
+
+
+def grows(frame: Frame, index: ir.Expr) -> bool:
+    """Whether a new key comes with each iteration: the index is a loop's own counter. Other keys may come again."""
+    if not isinstance(index, ir.Name):
+        return False
+    return any(index.id in loop.counters for loop in frame.loops if loop.counts)
+
+
+def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
+    """``tensor[i] = value`` puts the value's graph into the tensor's."""
+    root = target.value
+    while isinstance(root, ir.Subscript | ir.Attr):
+        root = root.value
+    if value.src and isinstance(root, ir.Name) and root.id in state.env and isinstance(target.value, ir.Name):
+        old = state.env[root.id]
+        state.env[root.id] = old.but(src=old.src | value.src, bare=old.bare or not old.src)
+    if value.src and isinstance(target.value, ir.Name) and target.value.id not in state.env:
+        path = Path(f"g:{frame.module.key}:{target.value.id}")
+        if path in state.sym:
+            state.sym[path] = state.sym[path].but(src=state.sym[path].src | value.src, bare=True)
+
+
+def delete(frame: Frame, state: State, statement: ir.Delete) -> State:
+    for target in statement.targets:
+        if isinstance(target, ir.Name):
+            old = state.env.pop(target.id, None)
+            if old is not None and old.objs:
+                _dropped(frame, state, old.objs)
+        elif isinstance(target, ir.Subscript):
+            base = evaluate(frame, state, target.value)
+            if isinstance(target.index, ir.Slice):
+                empty(frame, state, base)
+            else:
+                forget(frame, state, base.objs | base.syms)
+        elif isinstance(target, ir.Attr):
+            base = evaluate(frame, state, target.value)
+            write_attribute(frame, state, base, target.name, NONE_VALUE)
+    return state
+
+
+def empty(frame: Frame, state: State, container: V) -> None:
+    """The container drops all that it held."""
+    for key in ordered(container.objs):
+        obj = state.heap.get(key)
+        if obj is not None and len(container.objs) == 1:
+            state.heap[key] = obj.emptied()
+    for path in ordered(container.syms):
+        state.sym[path.then("[]")] = NOTHING
+    forget(frame, state, container.objs | container.syms)

@@ -1,0 +1,143 @@
+"""A stored value in the words of the events: its graph, its fate, its device and size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.finding import Confidence
+from memlint.flow.apply import takes_activations
+from memlint.flow.events import SIZES, Device, Fact, Size, Step, Value
+from memlint.flow.frame import Frame, Store
+from memlint.flow.graphs import part_of
+from memlint.flow.ops import names_number, on_accelerator
+from memlint.flow.program import Function
+from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.values import CPU, OUTPUT, UNKNOWN, Path, Source, V
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+
+def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
+    own = {store.place} if isinstance(store.place, Path) else set()
+    layered = isinstance(store.place, Path) and takes_activations(analyser, frame)
+    sources = frozenset(source for source in value.src if source not in own)
+    grad_off = not analyser_grad(analyser, frame, store.grad) & ON
+
+    def symbol(path: Path) -> bool | None:
+        if path in own:
+            return False
+        return (
+            True
+            if layered
+            and path.root.startswith("p:")
+            and path.root != f"p:{self_name(frame.function)}"
+            and not any(step.startswith(".") for step in path.steps)  # (an option of a configuration is no activation)
+            else None
+        )
+
+    attached, by_backward = frame.graphs.attached(sources, symbol)
+    certainty = _certainty(frame, sources)
+    if attached == "yes" and ambient_only(frame, sources) and not analyser_grad(analyser, frame, AMBIENT) & ON:
+        attached = "no"
+    if attached == "yes" and grad_off and store.kind == "carry":
+        attached = "no"
+    if attached == "unknown" and store.kind == "carry" and store.how == "call" and _state_of_model(frame, sources):
+        attached, certainty = "yes", "medium"
+    fact: Fact = "some" if attached == "yes" and value.bare else attached
+    if attached == "no" and value.kinds & UNKNOWN:
+        fact = "unknown"
+    freed: Fact = store.freed or "no"
+    return Value(
+        attached=fact,
+        freed=freed,
+        device=_device(value),
+        size=_size(store, value, fact),
+        text=store.text,
+        certainty=certainty,
+        origin=_origin(frame, sources),
+        by_backward=by_backward,
+    )
+
+
+def analyser_grad(analyser: Analyser, frame: Frame, grad: int) -> int:
+    """A grad mode with the caller's filled in."""
+    if not grad & AMBIENT:
+        return grad
+    if frame.hook is not None and frame.hook.grad == "ambient":
+        return grad & (ON | OFF) | ON
+    return grad & (ON | OFF) | analyser.facts.grad_of(frame.function)
+
+
+def ambient_only(frame: Frame, sources: frozenset[Source]) -> bool:
+    nodes = [
+        node
+        for item in frame.graphs.closure(sources)
+        if (node := frame.graphs.nodes.get(item)) is not None and node.definite
+    ]
+    return bool(nodes) and all(node.ambient for node in nodes)
+
+
+def _device(value: V) -> Device:
+    if on_accelerator(value.device):
+        return "accelerator"
+    return "cpu" if value.device == CPU else "unknown"
+
+
+def _size(store: Store, value: V, attached: Fact) -> Size:
+    """A model's output has the size of a batch, unless a name says that it is a number; with a graph its size
+    is what the graph keeps, which is not known."""
+    if value.size != OUTPUT or attached != "no":
+        return SIZES[value.size]
+    return "unknown" if names_number(store.text) or names_number(store.place_text) else "batch"
+
+
+def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:
+    """A graph that an unresolved loss is taken to pass on is less certain, unless a backward proves it."""
+    if any(evidence <= sources for evidence in frame.graphs.evidence if evidence):
+        return "high"
+    guessed = any((node := frame.graphs.nodes.get(item)) is not None and node.guess for item in sources)
+    return "medium" if guessed else "high"
+
+
+def _origin(frame: Frame, sources: frozenset[Source]) -> tuple[Step, ...]:
+    """Where the graph was made: the model call, through callees."""
+    best = None
+    for item in sorted(frame.graphs.closure(sources), key=repr):
+        node = frame.graphs.nodes.get(item)
+        if node is not None and node.definite and (best is None or (node.model and not best.model)):
+            best = node
+    if best is None:
+        return ()
+    steps = [Step(frame.site(best.at), f"`{best.what}` records the graph")]
+    steps += [Step(site, f"which runs `{what}`") for site, what in best.via]
+    return tuple(steps)
+
+
+def self_name(function: Function) -> str:
+    return function.params[0].name if function.params else "self"
+
+
+def of_evaluation(frame: Frame, value: V) -> bool:
+    """Whether the graph comes from an evaluation that lacks no_grad."""
+    flagged = frame.notes.evaluations
+    return any(item in flagged for item in frame.graphs.closure(value.src))
+
+
+def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
+    """A part of a model's output that goes back into the model is its recurrent state, and has the model's graph."""
+    for source in sources:
+        node = frame.graphs.nodes.get(source)
+        if (
+            node is not None
+            and node.unknown
+            and any(
+                (parent := frame.graphs.nodes.get(item)) is not None
+                and parent.definite
+                and parent.model
+                and part_of(source, item)
+                for item in node.parents
+            )
+        ):
+            return True
+    return False

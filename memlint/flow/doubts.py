@@ -1,0 +1,173 @@
+"""Why a store's finding is less sure than its graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.finding import Confidence
+from memlint.flow.described import ambient_only, of_evaluation
+from memlint.flow.evaluation import is_evaluation_name, is_trial, unguarded_module
+from memlint.flow.events import Value
+from memlint.flow.frame import Frame, Store
+from memlint.flow.later import marks_of
+from memlint.flow.program import Function
+from memlint.flow.values import Path, Source, V
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+
+def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Confidence:
+    """How sure it is that nobody wants the graph that the place keeps.
+
+    A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the
+    framework that runs the backward itself. Without any of these, code that neither trains nor evaluates may well
+    hand the graph to somebody: a function's name is then the only hint, and not enough where there is none.
+    """
+    if value.freed in ("yes", "some") or store.dead:
+        return "high"
+    if of_evaluation(frame, store.incoming or store.value):
+        return "high"
+    if frame.hook is not None:
+        return "low" if frame.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
+    if any(loops for _, loops, _ in frame.backwards):
+        return "high"
+    if frame.notes.blind_backward:
+        return "low"  # it may be this graph that it wants
+    if unguarded_module(analyser, frame) and ambient_only(frame, (store.incoming or store.value).src):
+        return "low"
+    if is_evaluation_name(frame.function):
+        return "medium"
+    leaves = frame.escaped | frame.notes.returned
+    # what never leaves a function without a backward, nobody can want
+    sure = store.local and not marks_of(frame, store) & leaves and not _on_some_paths(frame, store, value)
+    return "medium" if sure else "low"
+
+
+def _on_some_paths(frame: Frame, store: Store, value: Value) -> bool:
+    """Whether only some paths of a callee record the graph, which its arguments choose."""
+    nodes = (frame.graphs.nodes.get(item) for item in frame.graphs.closure((store.incoming or store.value).src))
+    return value.attached == "some" and all(node.partial for node in nodes if node is not None and node.definite)
+
+
+def would_raise(frame: Frame, store: Store, value: Value) -> bool:
+    """Whether the next round's backward would raise if the state had its graph, while it is not a layer in sight that
+    gives the state: code that runs tells that the model lets go of it somewhere."""
+    if store.kind != "carry" or store.how != "call" or value.freed != "yes":
+        return False
+    nodes = (frame.graphs.nodes.get(item) for item in (store.incoming or store.value).src)
+    return any(node is not None and (node.opaque or node.unknown or node.via) for node in nodes)
+
+
+def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a state of a module is begun anew by other code, which says when: at each sequence, or each epoch."""
+    if store.kind != "carry" or store.how not in ("add", "update") or store.loop is not None:
+        return False
+    attributes = [step for step in store.place.steps if step.startswith(".")] if isinstance(store.place, Path) else []
+    return bool(attributes) and analyser.facts.is_begun(attributes[-1][1:])
+
+
+def held_already(frame: Frame, store: Store, incoming: V) -> bool:
+    """Whether the value was read out of a container that lives as long: keeping it twice keeps no more."""
+    heap = frame.exit.heap if frame.exit is not None else {}
+    return (
+        store.kind == "retain"
+        and store.loop is not None
+        and any(
+            isinstance(item, tuple)
+            and item[:1] == ("elem",)
+            and item[1] != store.place
+            and (obj := heap.get(item[1])) is not None
+            and store.loop.id not in obj.loops
+            for item in incoming.src
+        )
+    )
+
+
+def of_one_step(frame: Frame, store: Store) -> bool:
+    """Whether a backward runs once in the life of the place: the rounds of inner loops are the parts of one step."""
+    if not store.local or store.loop is None or frame.function.node is None:
+        return False
+    outer = store.loops[: store.loops.index(store.loop.id)] if store.loop.id in store.loops else store.made
+    if store.kind == "retain" and store.made != outer:
+        return False
+    if store.kind == "carry" and outer:
+        reached = frame.graphs.closure(store.value.src)
+        if any(("prev", outer[-1], mark) in reached for mark in _names_of(store)):
+            return False
+    return any(loops == outer for _, loops, _ in frame.backwards) and not any(
+        store.loop.id in loops for _, loops, _ in frame.backwards
+    )
+
+
+def in_trial(function: Function) -> bool:
+    """Code of a test, which runs once."""
+    around: Function | None = function
+    while around is not None:
+        if is_trial(around):
+            return True
+        around = around.around
+    return False
+
+
+def adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
+    """Whether each round brings a graph of its own: a model (or a parameter) takes part inside the loop."""
+    if store.loop is None:
+        return True
+    reached = frame.graphs.closure(incoming.src)
+    if any(isinstance(item, Path) and item != store.place for item in reached) and not any(
+        item in frame.graphs.nodes and frame.graphs.nodes[item].definite for item in reached
+    ):
+        return True
+    proved = {item for evidence in frame.graphs.evidence if evidence <= incoming.src for item in evidence}
+    return any(
+        (node := frame.graphs.nodes.get(item)) is not None
+        and (node.definite or item in proved)
+        and store.loop.id in node.loops
+        for item in reached
+    )
+
+
+def once_a_batch(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether the place is made anew for each batch, here or by callers: parts of one batch are collected in it."""
+    if not store.local:
+        return False
+    return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(frame.function))
+
+
+def from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a forward builds the place on what its last call left there, and nobody sets it between two calls."""
+    if store.kind != "carry":
+        return True
+    place = store.place
+    if not isinstance(place, Path) or place not in frame.graphs.closure(store.value.src):
+        return False
+    if place in frame.notes.reset_by_parameter:
+        return False
+    if store.how != "call":
+        return True
+    attributes = [step for step in place.steps if step.startswith(".")]
+    return len(attributes) == 1 and not analyser.facts.is_reset(frame.function, attributes[0][1:])
+
+
+def rebuilt_each_batch(frame: Frame, store: Store) -> bool:
+    """A place that is made anew for each batch holds the parts of one batch, however its inner loop runs."""
+    if store.loop is None or store.loop.loop.over == "loader" or store.loop.id not in store.loops:
+        return False
+    inner = store.loop.id
+    trains = any(inner in loops for _, loops, _ in frame.backwards)
+    reached = frame.graphs.closure(store.value.src)
+    for item in store.loops[: store.loops.index(inner)]:
+        loop = frame.kinds_of_loops.get(item)
+        if loop is None or loop.kind != "for" or loop.over not in (("loader",) if trains else ("loader", "unknown")):
+            continue
+        if item in store.made or (
+            store.kind == "carry" and not any(("prev", item, mark) in reached for mark in _names_of(store))
+        ):
+            return True
+    return False
+
+
+def _names_of(store: Store) -> tuple[Source, ...]:
+    """How the marks of earlier rounds name the place."""
+    return tuple(mark[2] for mark in marks_of(None, store) if isinstance(mark, tuple) and mark and mark[0] == "prev")

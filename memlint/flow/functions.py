@@ -1,0 +1,171 @@
+"""Functions and classes of the project are called: their summaries, applied to these arguments."""
+
+from __future__ import annotations
+
+from memlint.flow import call as calls
+from memlint.flow.frame import CallRecord, Frame
+from memlint.flow.heap import make
+from memlint.flow.owner import give_away, note_optimizer
+from memlint.flow.program import Class, Function
+from memlint.flow.state import Obj, State, join_states
+from memlint.flow.syntax import dotted
+from memlint.flow.values import (
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    OPTIMIZER,
+    UNKNOWN_VALUE,
+    Args,
+    Ref,
+    V,
+    Words,
+    join,
+    join_all,
+)
+from memlint.ir import nodes as ir
+
+
+def call_function(
+    frame: Frame, state: State, function: Function, args: Args, words: Words, at: int, expr: ir.Call | None
+) -> V:
+    """Call a project function through its summary."""
+    from memlint.flow.apply import apply
+
+    if function.cls is not None and is_abstract(function):
+        overriding = frame.analyser.program.overrides(function.cls, function.name)
+        if overriding:
+            return _call_overrides(frame, state, overriding, args, words, at, expr)
+    starred = expr is not None and any(isinstance(arg, ir.Starred) for arg in expr.args)
+    bound = bind(frame, state, function, args, words, starred=starred)
+    summary = frame.analyser.summary(function)
+    record = CallRecord(
+        function.key,
+        at,
+        state.grad,
+        bound,
+        NOTHING,
+        frame.loop_ids,
+        any(loop.counts for loop in frame.loops),
+        dict(state.modes),
+    )
+    record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
+    frame.calls[at, function.key] = record
+    if summary is None and frame.analyser.summaries.calls_itself(function):
+        return NONE_VALUE
+    if summary is None or summary.exit is None:
+        if expr is None:
+            return UNKNOWN_VALUE
+        if summary is not None and summary.exit is None:
+            return NOTHING if not summary.cut_short else UNKNOWN_VALUE
+        return calls.unknown_call(frame, state, expr, NOTHING, args, words)
+    result = apply(frame, state, summary, bound, at, expr)
+    record.result = result
+    return result
+
+
+def is_abstract(function: Function) -> bool:
+    """Whether a method is there to be overridden: its body does nothing, or raises NotImplementedError."""
+    if "abstractmethod" in function.decorator_names:
+        return True
+    body = [item for item in function.body if not (isinstance(item, ir.ExprStmt) and isinstance(item.value, ir.Const))]
+    if len(body) > 1 or not body:
+        return not body
+    only = body[0]
+    if isinstance(only, ir.Raise) and only.exc is not None:
+        raised = only.exc.func if isinstance(only.exc, ir.Call) else only.exc
+        return dotted(raised).endswith("NotImplementedError")
+    return isinstance(only, ir.Jump)
+
+
+def _call_overrides(
+    frame: Frame, state: State, functions: list[Function], args: Args, words: Words, at: int, expr: ir.Call | None
+) -> V:
+    """A call of an abstract method may mean any of its overrides."""
+    found, after = NOTHING, None
+    for function in functions:
+        inner = state.copy()
+        found = join(found, call_function(frame, inner, function, args, words, at, expr))
+        after = join_states(after, inner)
+    if after is not None:
+        state.take(after)
+    return found
+
+
+def bind(
+    frame: Frame, state: State, function: Function, args: Args, words: Words, *, starred: bool = False
+) -> dict[str, V]:
+    """Parameter name -> value. ``starred``: one of the arguments is ``*args``."""
+    bound: dict[str, V] = {}
+    rest = list(args)
+    spread = any(name.startswith("**") for name in words)
+    for param in function.params:
+        if param.kind == "star":
+            # an argument that is starred itself may bring any number
+            told = {} if starred else {str(at): value for at, value in enumerate(rest)}
+            joined = join_all(rest) if starred else NOTHING
+            rest = []
+            bound[param.name] = make(frame, state, (param.at, "star", function.key), "tuple", joined, told)
+        elif param.kind == "double-star":
+            extra = {name: value for name, value in words.items() if name not in bound}
+            bound[param.name] = make(frame, state, (param.at, "words", function.key), "dict", NOTHING, extra)
+        elif param.kind != "keyword-only" and rest:
+            bound[param.name] = rest.pop(0)
+        elif param.name in words:
+            bound[param.name] = words[param.name]
+        elif param.default is not None:
+            bound[param.name] = frame.analyser.evaluate_constant(function.module, param.default)
+        else:
+            bound[param.name] = UNKNOWN_VALUE
+        if spread and param.name not in words and bound[param.name].is_only(DATA | NONE):
+            bound[param.name] = UNKNOWN_VALUE
+    return bound
+
+
+def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
+    """``Class(…)``: an instance whose attributes are what its ``__init__`` stores."""
+    program = frame.analyser.program
+    give_away(frame, state, [*args, *words.values()])
+    ref = frozenset((Ref("instance", cls.module.key, cls.qual),))
+    init = program.method(cls, "__init__")
+    if program.is_module(cls):
+        if init is not None:
+            bound = bind(frame, state, init, [V(INSTANCE), *args], words)
+            frame.calls[expr.at, init.key] = CallRecord(
+                init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops)
+            )
+        return V(MODULE | INSTANCE, refs=ref, store=frozenset((expr.at,)))
+    _order, outside = program.ancestors(cls)
+    if any(name.startswith("torch.autograd.") for name in outside):
+        return UNKNOWN_VALUE
+    if any("optim." in name for name in outside):
+        note_optimizer(frame, state, next(iter(args), words.get("params")))
+    if any("Dataset" in name for name in outside) or any("optim" in name.lower() for name in outside):
+        return V(OPTIMIZER if any("optim." in name for name in outside) else INSTANCE, refs=ref)
+    base_kind = next(
+        (
+            kind
+            for base, kind in (("list", "list"), ("dict", "dict"), ("OrderedDict", "dict"), ("deque", "deque"))
+            if any(name.rsplit(".", 1)[-1] == base for name in outside)
+        ),
+        "",
+    )
+    key = expr.at
+    state.heap[key] = Obj("instance", NOTHING, {}, frame.loop_ids, cls=cls, text=cls.qual)
+    state.fresh |= {key}
+    value = V(INSTANCE | (CONTAINER if base_kind else 0), objs=frozenset((key,)), refs=ref)
+    if init is not None:
+        call_function(frame, state, init, [value, *args], words, expr.at, expr)
+    elif cls.is_dataclass or any(name.endswith("NamedTuple") for name in outside):
+        names = list(cls.annotations)
+        fields = dict(zip(names, args, strict=False))
+        fields.update({name: given for name, given in words.items() if name in names})
+        for name, default in cls.attributes.items():
+            if name not in fields:
+                fields[name] = frame.analyser.evaluate_constant(cls.module, default)
+        obj = state.heap[key]
+        state.heap[key] = Obj("instance", NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
+    return value

@@ -1,0 +1,83 @@
+"""Instances of classes that torch and other libraries define: losses, layers, metrics."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.flow.frame import Frame
+from memlint.flow.heap import deep
+from memlint.flow.modes import frozen_of
+from memlint.flow.ops import tensor_op
+from memlint.flow.state import State
+from memlint.flow.syntax import text
+from memlint.flow.values import (
+    ACTIVATION,
+    MODULE,
+    NONE_VALUE,
+    NOTHING,
+    SCALAR,
+    TENSOR,
+    TREE,
+    UNKNOWN_VALUE,
+    Ref,
+    V,
+)
+from memlint.ir import nodes as ir
+
+
+def call_instance(
+    frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call, module: V = NOTHING
+) -> V:
+    """Call an instance of an external class: a loss, an activation, a layer."""
+    row = knowledge.function(name)
+    kind = row.returns if row is not None else ""
+    inner = [deep(frame, state, value) for value in (*args, *words.values())]
+    if kind == "lossmodule":
+        return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR, certain=True)
+    if kind == "metric":
+        return V(TENSOR, size=SCALAR)
+    if kind == "plainmodule":
+        return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
+    from memlint.flow.models import module_expression, note_run
+    from memlint.flow.placement import device_of
+
+    frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
+    parents = frozenset(source for value in inner for source in value.src)
+    key = (expr.at, "run")
+    src = frame.record(state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen)
+    device = device_of(frame, state, inner)
+    kinds = (
+        TREE
+        if name.rsplit(".", 1)[-1] in ("LSTM", "GRU", "RNN", "LSTMCell") or not name.startswith("torch.nn.")
+        else TENSOR
+    )
+    result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)))
+    if src and not frozen:
+        own = V(MODULE, refs=frozenset((Ref("extinstance", "", name),)), syms=module.syms, store=module.store)
+        note_run(frame, state, expr, own, result, key, args)
+    return result
+
+
+def call_instance_method(
+    frame: Frame, state: State, name: str, method: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V:
+    """A method of an instance of an external class."""
+    from memlint.flow.methods import module_method
+    from memlint.flow.modes import set_mode
+
+    if method in ("eval", "train") and receiver.kinds & MODULE and isinstance(expr.func, ir.Attr):
+        set_mode(state, expr.func, receiver, method, args, words)
+    if receiver.kinds & MODULE or method in ("to", "cuda", "eval", "train"):
+        return module_method(frame, state, expr, receiver, method, args, words)
+    row = knowledge.function(name)
+    if row is not None and row.returns == "metric":
+        return _metric_method(receiver, method)
+    if method == "forward":
+        return call_instance(frame, state, name, args, words, expr, receiver)
+    return UNKNOWN_VALUE
+
+
+def _metric_method(receiver: V, method: str) -> V:
+    """A metric object of a library keeps numbers, or copies without a graph, of what it is given."""
+    if method in ("to", "cuda", "cpu", "clone"):
+        return receiver
+    return V(TENSOR, size=SCALAR) if method in ("compute", "forward", "__call__") else NONE_VALUE

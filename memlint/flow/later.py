@@ -1,0 +1,95 @@
+"""Whether a graph that a place keeps is used later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.described import of_evaluation
+from memlint.flow.frame import Frame, Store
+from memlint.flow.values import Path, Source, ordered
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+
+def marks_of(frame: Frame | None, store: Store) -> set[Source]:
+    """What later use of the place carries."""
+    place = store.place
+    if isinstance(place, Path):
+        own = {place, place.then("[]")} if store.kind == "retain" else {place}
+        return own | {("prev", loop, item) for loop in store.loops for item in tuple(own)}
+    if store.kind == "retain":
+        return {("elem", place), *(("elem", key) for key in store.objs)}
+    kind, name = place
+    mark = name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
+    return {("prev", loop, mark) for loop in store.loops}
+
+
+def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether the graph that the place keeps is wanted: it reaches a backward, or leaves to where nobody can follow."""
+    if frame.notes.gradients and store.freed != "yes":
+        return True
+    marks = marks_of(frame, store)
+    inside = store.loop.id if store.loop is not None else None
+    for reached, loops, _ in frame.backwards:
+        # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
+        if marks & reached and (inside not in loops or store.freed == "some"):
+            return True
+    if store.freed in ("yes", "some") or store.dead or of_evaluation(frame, store.incoming or store.value):
+        return False
+    if isinstance(store.place, Path):
+        return _needed_elsewhere(analyser, frame, store) or _used_in_needed(analyser, frame, store)
+    if marks & frame.escaped:
+        return True
+    if marks & frame.notes.returned:
+        return not _dropped_by_callers(analyser, frame)
+    return False
+
+
+def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
+    """Whether every known caller uses the result without its graph."""
+    if frame.notes.evaluations:
+        return True
+    records = analyser.facts.calls_of(frame.function)
+    if not records:
+        return False
+    for caller, record in records:
+        sources = record.result.src
+        for key in ordered(record.result.objs):
+            obj = caller.exit.heap.get(key) if caller.exit is not None else None
+            if obj is not None:
+                for value in (*obj.fields.values(), obj.elem):
+                    sources |= value.src
+        if caller.notes.blind_backward or sources & (caller.escaped | caller.notes.returned):
+            return False
+        if any(sources & reached for reached, _, _ in caller.backwards):
+            return False
+    return True
+
+
+def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether any function of the project sends this attribute or global into a backward."""
+    place = store.place
+    assert isinstance(place, Path)
+    marks = marks_of(frame, store)
+    if marks & frame.escaped and store.kind == "retain":
+        return True
+    name = next((step for step in reversed(place.steps) if step.startswith(".")), None)
+    if name is not None and name in analyser.facts.attributes_in_backward():
+        return True
+    return any(marks & reached for other in analyser.frames() for reached, _, _ in other.backwards)
+
+
+def _used_in_needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether what is computed from a carried state is kept for a backward elsewhere (a rollout)."""
+    if store.kind != "carry":
+        return False
+    incoming = (store.incoming or store.value).src
+    marks = marks_of(frame, store) | {item for item in incoming if item in frame.graphs.nodes}
+    return any(
+        other.kind == "retain"
+        and isinstance(other.place, Path)
+        and marks & frame.graphs.closure(other.value.src)
+        and _needed_elsewhere(analyser, frame, other)
+        for other in frame.stores.values()
+    )

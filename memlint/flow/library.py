@@ -1,0 +1,266 @@
+"""Functions of the standard library, and Python's own."""
+
+from __future__ import annotations
+
+import msgspec
+
+from memlint.flow.frame import Frame
+from memlint.flow.heap import deep, element, elements_of, make, read_attribute, tuple_of
+from memlint.flow.modes import freeze, frozen_of, mode_of
+from memlint.flow.ops import device_named, tensor_op
+from memlint.flow.state import State
+from memlint.flow.syntax import text
+from memlint.flow.values import (
+    ACCELERATOR,
+    CALLABLE,
+    DATA_VALUE,
+    EMPTY,
+    LOADER,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Ref,
+    V,
+    join,
+    join_all,
+    ordered,
+)
+from memlint.ir import nodes as ir
+
+#: what runs the module that it is given
+_WRAPPERS = frozenset(
+    {
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DataParallel",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+        "torch.compile",
+        "torch.jit.script",
+        "apex.parallel.DistributedDataParallel",
+        "apex.parallel.convert_syncbn_model",
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "intel_extension_for_pytorch.optimize",
+    }
+)
+_CONVERT = frozenset(
+    {
+        "float",
+        "int",
+        "str",
+        "bool",
+        "len",
+        "print",
+        "repr",
+        "isinstance",
+        "issubclass",
+        "hasattr",
+        "id",
+        "hash",
+        "round",
+        "format",
+        "type",
+        "callable",
+        "open",
+        "input",
+        "ord",
+        "chr",
+        "any",
+        "all",
+        "divmod",
+        "vars",
+        "dir",
+        "exit",
+        "bytes",
+        "range",
+        "complex",
+        "ascii",
+        "bin",
+        "hex",
+    }
+)
+
+
+def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    if name in _CONVERT:
+        for value in args:
+            frame.used |= deep(frame, state, value).src
+        return DATA_VALUE
+    if name in ("list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"):
+        if not args:
+            return make(frame, state, expr.at, "list" if name != "set" else "set", NOTHING)
+        if name == "iter" or (name == "reversed" and args[0].kinds & MODULE):
+            return args[0]
+        return make(frame, state, expr.at, "list" if name != "set" else "set", element(frame, state, args[0], expr.at))
+    if name == "dict":
+        fields = {word: value for word, value in words.items() if not word.startswith("**")}
+        for value in args:
+            for key in ordered(value.objs):
+                if key in state.heap:
+                    fields.update(state.heap[key].fields)
+        return make(frame, state, expr.at, "dict", NOTHING, fields)
+    if name == "next" and args:
+        draws(frame, args[0])
+        return element(frame, state, args[0], expr.at)
+    if name in ("enumerate", "zip") and args:
+        given = [element(frame, state, value, expr.at) for value in (args if name == "zip" else args[:1])]
+        pair = tuple_of(frame, state, expr.at, given if name == "zip" else [DATA_VALUE, *given])
+        return make(frame, state, expr.at, "list", pair).but(refs=_over(args))
+    if name == "sum" and args:
+        return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[0]), *args[1:]], text(expr))
+    if name in ("max", "min") and args:
+        inputs = [elements_of(frame, state, args[0])] if len(args) == 1 else args
+        return join_all(inputs)
+    if name in ("abs", "pow"):
+        return tensor_op(frame, state, expr.at, args, text(expr))
+    if name in ("map", "filter") and len(args) >= 2:
+        from memlint.flow.call import call_value
+
+        items = [element(frame, state, value, expr.at) for value in args[1:]]
+        if name == "filter":
+            return make(frame, state, expr.at, "list", items[0])
+        inner = ir.Call(expr.at, expr.args[0] if expr.args else expr.func, (), ())
+        return make(frame, state, (expr.at, "map"), "list", call_value(frame, state, args[0], items, {}, inner))
+    if name == "getattr" and len(args) >= 2 and isinstance(args[1].const, str):
+        found = read_attribute(frame, state, args[0], args[1].const, None)
+        return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
+    if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
+        from memlint.flow.assignment import write_attribute
+
+        write_attribute(frame, state, args[0], args[1].const, args[2])
+        return NONE_VALUE
+    if name == "super":
+        return UNKNOWN_VALUE
+    if name in (
+        "Exception",
+        "ValueError",
+        "RuntimeError",
+        "NotImplementedError",
+        "KeyError",
+        "slice",
+        "object",
+        "globals",
+        "locals",
+    ):
+        return DATA_VALUE
+    return DATA_VALUE if name[:1].isupper() else UNKNOWN_VALUE
+
+
+def draws(frame: Frame, source: V) -> None:
+    """The loop around takes a batch from ``source``: where that is a loader, the loop runs over batches."""
+    frame.notes.drawn.update(source.syms)
+    loop = frame.innermost(())
+    if source.kinds & LOADER and loop is not None and loop.loop.over in ("unknown", "range"):
+        loop.loop = msgspec.structs.replace(loop.loop, over="loader")
+
+
+def _over(args: list[V]) -> frozenset[Ref]:
+    if any(
+        value.kinds & LOADER or any(ref.kind == "over" and ref.name == "loader" for ref in value.refs) for value in args
+    ):
+        return frozenset((Ref("over", "", "loader"),))
+    if any(value.kinds & MODULE or any(ref.kind == "over" for ref in value.refs) for value in args):
+        return frozenset((Ref("over", "", "modules"),))
+    return EMPTY
+
+
+def standard(
+    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V | None:
+    """The standard library's containers, iterators and wrappers; None for other names."""
+    if name == "collections.deque":
+        maxlen = words.get("maxlen") or (args[1] if len(args) > 1 else None)
+        bounded = maxlen is not None and not maxlen.is_only(NONE)
+        return make(
+            frame,
+            state,
+            expr.at,
+            "deque",
+            element(frame, state, args[0], expr.at) if args else NOTHING,
+            bounded=bounded,
+        ).but(refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY)
+    if name in ("collections.defaultdict", "collections.OrderedDict"):
+        result = make(frame, state, expr.at, "dict", NOTHING)
+        if last == "defaultdict" and args:
+            from memlint.flow.call import call_value
+
+            inner = (
+                call_value(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
+                if args[0].kinds & CALLABLE
+                else NOTHING
+            )
+            for ref in ordered(args[0].refs):
+                if ref.kind == "ext" and ref.name in ("builtins.list", "builtins.set", "collections.deque"):
+                    inner = make(frame, state, (expr.at, "default"), "list", NOTHING)
+            for key in ordered(result.objs):
+                state.heap[key] = state.heap[key].with_elem(inner)
+        return result
+    if name in (
+        "queue.Queue",
+        "queue.LifoQueue",
+        "queue.SimpleQueue",
+        "multiprocessing.Queue",
+        "torch.multiprocessing.Queue",
+    ):
+        bounded = bool(args or "maxsize" in words)
+        return make(frame, state, expr.at, "queue", NOTHING, bounded=bounded)
+    if name == "functools.partial" and args:
+        return V(CALLABLE, refs=frozenset((Ref("partial", "", "", args[0], tuple(args[1:]), tuple(words.items())),)))
+    if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):
+        made = args[0].but(syms=EMPTY, store=frozenset((expr.at,)), src=EMPTY)
+        same = args[0].but(refs=EMPTY)
+        frozen, (mode, _) = frozen_of(frame.analyser, state, same, expr.args[0]), mode_of(state, same, expr.args[0])
+        if frozen is not False:
+            freeze(state, made, None, frozen)
+        if mode is not None:
+            state.modes["made", expr.at] = mode
+        return made
+    if name in _WRAPPERS and (args or "module" in words):
+        wrapped = args[0] if args else words["module"]
+        return (
+            wrapped.but(kinds=wrapped.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+            if wrapped.kinds & (MODULE | UNKNOWN)
+            else wrapped
+        )
+    if name in (
+        "itertools.cycle",
+        "itertools.islice",
+        "copy.copy",
+        "copy.deepcopy",
+        "itertools.takewhile",
+        "more_itertools.peekable",
+    ):
+        return args[0] if args else UNKNOWN_VALUE
+    if name in ("itertools.chain", "itertools.product", "itertools.zip_longest", "itertools.starmap"):
+        return make(
+            frame, state, expr.at, "list", join_all(element(frame, state, value, expr.at) for value in args)
+        ).but(refs=_over(args))
+    if name == "itertools.count" or name.startswith("itertools."):
+        return DATA_VALUE
+    if name in ("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.closing"):
+        return args[0] if args and last in ("nullcontext", "closing") else DATA_VALUE
+    if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
+        return make(
+            frame,
+            state,
+            expr.at,
+            "dict",
+            NOTHING,
+            {word: value for word, value in words.items() if not word.startswith("**")},
+        )
+    if name in ("functools.reduce",) and len(args) >= 2:
+        return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[1]), *args[2:]], text(expr))
+    return None
+
+
+def is_statement(frame: Frame, expr: ir.Call) -> bool:
+    return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+
+
+def literal_device(name: str, args: list[V]) -> int:
+    """``torch.device("cuda" if … else "cpu")`` is meant for the accelerator."""
+    if name != "torch.device" or not args:
+        return 4
+    return device_named(args[0].const) if args[0].const is not None else ACCELERATOR

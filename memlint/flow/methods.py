@@ -1,0 +1,402 @@
+"""Methods: of the project's classes, of modules, of tensors and of what is not known."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.flow import call as calls
+from memlint.flow import containers, instances, tensors
+from memlint.flow.frame import Frame
+from memlint.flow.functions import call_function
+from memlint.flow.heap import deep, make, read_attribute
+from memlint.flow.models import note_run, run_module
+from memlint.flow.modes import freeze, set_mode
+from memlint.flow.owner import marks_of_parameters
+from memlint.flow.placement import moved_module
+from memlint.flow.program import Function
+from memlint.flow.state import OFF, State, join_states
+from memlint.flow.syntax import text
+from memlint.flow.values import (
+    ACCELERATOR,
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    DATA_VALUE,
+    EMPTY,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    OPTIMIZER,
+    SAMPLE,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Args,
+    Ref,
+    V,
+    Words,
+    join,
+    ordered,
+)
+from memlint.ir import nodes as ir
+
+
+def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    """``receiver.name(…)``"""
+    if (
+        name in ("parameters", "named_parameters")
+        and receiver.kinds & UNKNOWN
+        and not receiver.kinds & (TENSORS | CONTAINER)
+    ):
+        receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+    if (
+        not receiver.kinds & UNKNOWN
+        and receiver.may_be_module()
+        and name in ("eval", "train", *knowledge.module_evidence())
+    ):
+        receiver = receiver.as_module()
+    resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
+    if name in ("backward", "manual_backward") and resolved is None:
+        return _backward(frame, state, expr, receiver, args, words)
+    if resolved is not None:
+        return resolved
+    if receiver.kinds & OPTIMIZER or name == "step":
+        for value in args:
+            if value.kinds & CALLABLE:
+                calls.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
+        if receiver.kinds & OPTIMIZER:
+            return UNKNOWN_VALUE if name == "step" else NONE_VALUE
+    if name in ("eval", "train") and receiver.kinds & (MODULE | UNKNOWN):
+        assert isinstance(expr.func, ir.Attr)
+        set_mode(state, expr.func, receiver, name, args, words)
+        if name == "eval" and not args and not words and not receiver.kinds & (TENSORS | CONTAINER | LOADER):
+            return receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+    if (
+        name in ("prepare", "setup_dataloaders")
+        and args
+        and receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds)
+    ):
+        ready = [
+            value.but(device=ACCELERATOR) if value.kinds & (MODULE | LOADER | UNKNOWN) else value for value in args
+        ]
+        return (
+            ready[0]
+            if len(ready) == 1
+            else make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
+        )
+    if (
+        name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module")
+        and args
+        and not receiver.kinds & (TENSORS | MODULE)
+    ):
+        return args[0]
+    found = NOTHING
+    if receiver.kinds & CONTAINER or (
+        receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)
+    ):
+        found = join(found, containers.call(frame, state, expr, receiver, name, args, words))
+    if receiver.kinds & TENSORS:
+        found = join(found, tensors.call(frame, state, expr, receiver, name, args, words))
+    if receiver.kinds & MODULE and not found.kinds:
+        found = join(found, module_method(frame, state, expr, receiver, name, args, words))
+    if receiver.kinds & LOADER and not found.kinds:
+        found = receiver if name == "__iter__" else UNKNOWN_VALUE
+    if receiver.kinds & (DATA | NONE) and not receiver.kinds & ~(DATA | NONE):
+        found = join(found, DATA_VALUE)
+    if receiver.kinds & UNKNOWN and not found.kinds:
+        found = join(found, _unknown_method(frame, state, expr, receiver, name, args, words))
+    return found if found.kinds else calls.unknown_call(frame, state, expr, receiver, args, words)
+
+
+def _resolved_method(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+) -> V | None:
+    """Call the project methods, attributes and external functions that the receiver is known to have."""
+    func = expr.func
+    assert isinstance(func, ir.Attr)
+    if not receiver.refs and not receiver.objs:
+        return None
+    if receiver.kinds & (TENSORS | OPTIMIZER):
+        return None
+    if (
+        receiver.kinds & MODULE
+        and name in ("eval", "train", "to", "cuda", "cpu", "parameters", "state_dict")
+        and not _own_method(frame, receiver, name)
+    ):
+        return None
+    for ref in ordered(receiver.refs):
+        if ref.kind == "extinstance":
+            return instances.call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
+    member = read_attribute(frame, state, receiver, name, func)
+    callable_refs = {
+        ref for ref in member.refs if ref.kind in ("func", "class", "ext", "partial", "instance", "extinstance")
+    }
+    if not callable_refs and not member.kinds & MODULE:
+        if any(ref.kind in ("module", "package") for ref in receiver.refs) and member.kinds:
+            return calls.call_value(frame, state, member, args, words, expr)
+        if (
+            member.syms
+            and any(ref.kind == "instance" for ref in receiver.refs)
+            and not receiver.kinds & (MODULE | CONTAINER)
+        ):
+            return calls.unknown_call(frame, state, expr, member, args, words)
+        return None
+    if receiver.kinds & MODULE:
+        return _module_call(frame, state, expr, receiver, name, member, args, words)
+    return calls.call_value(frame, state, member, args, words, expr)
+
+
+def _own_method(frame: Frame, receiver: V, name: str) -> bool:
+    program = frame.analyser.program
+    for ref in ordered(receiver.refs):
+        if ref.kind == "instance":
+            cls = program.module(ref.key).cls(ref.name)
+            if cls is not None and program.method(cls, name) is not None:
+                return True
+    return False
+
+
+def _module_call(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words
+) -> V:
+    """A resolved method of a module: what it computes is a model's output."""
+    before = len(frame.graphs.nodes)
+    result = calls.call_value(frame, state, member, args, words, expr)
+    if name in ("eval", "train"):
+        assert isinstance(expr.func, ir.Attr)
+        set_mode(state, expr.func, receiver, name, args, words)
+    if name in knowledge.bookkeeping() or len(frame.graphs.nodes) == before or member.kinds & MODULE:
+        return result
+    inner = deep(frame, state, result)
+    tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+    if tips:
+        note_run(frame, state, expr, receiver, inner, tips[0], args)
+    return result
+
+
+def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
+    """``loss.backward()``, ``accelerator.backward(loss)``, ``self.manual_backward(loss)``"""
+    retain = words.get("retain_graph")
+    keep = retain is not None and retain.const is True
+    first = next(iter(args), words.get("loss"))
+    if first is not None and (first.src or first.objs) and not receiver.kinds & TENSORS:
+        inner = deep(frame, state, first)
+        frame.backward(state, inner, expr.at, retain=keep)
+        return NONE_VALUE
+    frame.backward(state, receiver, expr.at, retain=keep)
+    if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward"):
+        _backward_inside(frame, state, expr, receiver)
+    return NONE_VALUE
+
+
+def _backward_inside(frame: Frame, state: State, expr: ir.Call, receiver: V) -> None:
+    """An object with a ``backward`` of its own: it may call that of any tensor among its attributes."""
+    held = frozenset(
+        source
+        for path in receiver.syms
+        for place, value in state.sym.items()
+        if place != path and place.root == path.root and place.steps[: len(path.steps)] == path.steps
+        for source in (place, *value.src)
+    )
+    if held:
+        frame.backwards.append((frame.graphs.closure(held), frame.loop_ids, frame.site(expr.at)))
+
+
+def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    if name in ("register_buffer", "register_parameter") and len(args) >= 2 and isinstance(args[0].const, str):
+        from memlint.flow.assignment import write_attribute
+
+        write_attribute(frame, state, receiver, args[0].const, args[1])
+        return NONE_VALUE
+    if name in ("requires_grad_", "freeze", "unfreeze") and isinstance(expr.func, ir.Attr):
+        flag = next(iter([*args, *words.values()]), None)
+        const = name == "unfreeze" if flag is None or name != "requires_grad_" else flag.const
+        frozen = not const if isinstance(const, bool) else None
+        freeze(
+            state,
+            receiver,
+            expr.func.value,
+            name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False),
+        )
+        return receiver
+    if name == "generate" and not any(method.cls is not None for method in frame.analyser.methods_named(name)):
+        # the libraries' generate() is decorated with no_grad
+        return V(TREE, size=SAMPLE)
+    if name in ("to", "cuda", "cpu"):
+        return moved_module(state, expr, receiver, args, words)
+    if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
+        return receiver
+    if name in ("parameters", "named_parameters"):
+        return V(
+            CONTAINER | UNKNOWN,
+            objs=make(
+                frame,
+                state,
+                expr.at,
+                "list",
+                V(
+                    TREE,
+                    frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
+                    if state.grad != OFF
+                    else EMPTY,
+                    size=4,
+                    store=marks_of_parameters(receiver, expr.func.value if isinstance(expr.func, ir.Attr) else None),
+                ),
+            ).objs,
+        )
+    if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
+        return V(MODULE)
+    if name in ("state_dict", "buffers", "named_buffers"):
+        return V(TREE, size=4)
+    if name in knowledge.bookkeeping() or not _computes(frame, name):
+        return calls.unknown_call(frame, state, expr, receiver, args, words)
+    if not receiver.refs and _gives_data(frame, name):
+        return DATA_VALUE
+    frame.named.add((name, state.grad))
+    return run_module(frame, state, expr, receiver, args, words, method=name)
+
+
+def _gives_data(frame: Frame, name: str) -> bool:
+    """Whether all of the project's methods of that name are annotated to return numbers or text."""
+    candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
+    notes = [
+        frame.analyser.annotated(method.module, method.node.returns)
+        for method in candidates
+        if isinstance(method.node, ir.FunctionDef) and method.node.returns is not None
+    ]
+    return (
+        bool(notes)
+        and len(notes) == len(candidates)
+        and all(note is not None and note.is_only(DATA | NONE) for note in notes)
+    )
+
+
+_BOOKKEEPING = (
+    "create_",
+    "prepare_",
+    "freeze_",
+    "unfreeze_",
+    "get_",
+    "set_",
+    "is_",
+    "has_",
+    "num_",
+    "load_",
+    "save_",
+    "log_",
+    "print_",
+    "update_",
+    "add_",
+    "reset_",
+    "register_",
+    "init_",
+    "make_",
+    "build_",
+    "count_",
+    "latest_",
+    "clear_",
+    "enable_",
+    "disable_",
+    "remove_",
+)
+
+
+_COMPUTED = (
+    "feature",
+    "features",
+    "logits",
+    "loss",
+    "embedding",
+    "embeddings",
+    "score",
+    "scores",
+    "output",
+    "outputs",
+    "prediction",
+    "action",
+    "value",
+)
+
+
+def _computes(frame: Frame, name: str) -> bool:
+    """Whether a method of a module of unknown class may run layers, by the project's methods of that name or by it."""
+    candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
+    summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
+    if summaries:
+        return any(summary.runs or _runs_parts(summary) for summary in summaries)
+    if frame.analyser.facts.many_methods(name):
+        return False  # the project has its own, too many to tell
+    name = name.lstrip("_")
+    return (
+        not name.startswith(_BOOKKEEPING) and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty")
+    ) or name.endswith(_COMPUTED)
+
+
+def _runs_parts(summary: Frame) -> bool:
+    """Whether a method records a graph, or calls an attribute of its object that may be a layer."""
+    own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
+    return any(
+        node.definite or (node.unknown and node.callee is not None and node.callee.root == own and node.callee.steps)
+        for node in summary.graphs.nodes.values()
+    )
+
+
+def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    if knowledge.methods().knows(name):
+        return tensors.call(frame, state, expr, receiver, name, args, words)
+    frame.named.add((name, state.grad))
+    guessed = _by_name(frame, state, expr, receiver, name, args, words)
+    rest = calls.unknown_call(frame, state, expr, receiver, args, words)
+    return join(guessed, rest) if guessed is not None else rest
+
+
+#: how many project methods of a name an unknown receiver may mean
+MAX_CANDIDATES = 3
+
+
+def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V | None:
+    """A call on an unknown receiver may mean any project method of that name."""
+    if name.startswith("__") or not any(value.src or value.objs for value in (*args, *words.values())):
+        return None
+    candidates = frame.analyser.methods_named(name)
+    if not 0 < len(candidates) <= MAX_CANDIDATES:
+        return None
+    found, after = NOTHING, None
+    before_stores = set(frame.stores)
+    for method in candidates:
+        if not accepts(method, len(args) + 1, set(words)):
+            continue
+        inner = state.copy()
+        self_value = V(
+            INSTANCE,
+            EMPTY,
+            syms=receiver.syms,
+            refs=frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else frozenset(),
+        )
+        found = join(found, call_function(frame, inner, method, [self_value, *args], words, expr.at, expr))
+        after = join_states(after, inner)
+    if after is None:
+        return None
+    for key in set(frame.stores) - before_stores:
+        frame.stores[key].guessed = True
+    merged = join_states(state, after)
+    assert merged is not None
+    state.take(merged)
+    return found
+
+
+def accepts(function: Function, count: int, words: set[str]) -> bool:
+    """Whether a call with so many positional arguments and these keywords fits the signature."""
+    positional = [p for p in function.params if p.kind in ("positional", "positional-only")]
+    names = {p.name for p in function.params}
+    star = any(p.kind == "star" for p in function.params)
+    double = any(p.kind == "double-star" for p in function.params)
+    needed = [p for p in positional if p.default is None]
+    if count > len(positional) and not star:
+        return False
+    if not double and any(not word.startswith("**") and word not in names for word in words):
+        return False
+    return count + len(words) >= len(needed)

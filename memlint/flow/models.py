@@ -1,0 +1,132 @@
+"""A model runs: its forward is followed where the class is known, else it gives attached tensors."""
+
+from __future__ import annotations
+
+from memlint.flow import batches, functions, instances
+from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.heap import deep
+from memlint.flow.modes import frozen_of, mode_of
+from memlint.flow.ops import names_number
+from memlint.flow.placement import as_output, device_of
+from memlint.flow.program import Function
+from memlint.flow.state import AMBIENT, OFF, State
+from memlint.flow.syntax import text
+from memlint.flow.values import (
+    CONTAINER,
+    EMPTY,
+    NONE,
+    OUTPUT,
+    SOME_SIZE,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    Args,
+    Source,
+    V,
+    Words,
+    ordered,
+)
+from memlint.ir import nodes as ir
+
+
+def run_module(
+    frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str = "forward"
+) -> V:
+    """A model runs. Its forward is followed where the class is known; else it gives attached tensors."""
+    batches.model_called(frame, expr)
+    shown = text(expr.func)
+    program = frame.analyser.program
+    frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
+    for ref in ordered(module.refs):
+        if ref.kind == "extinstance" and method == "forward":
+            return instances.call_instance(frame, state, ref.name, args, words, expr, module)
+        if ref.kind != "instance" or frozen:
+            continue
+        cls = program.module(ref.key).cls(ref.name)
+        function = program.method(cls, method) if cls is not None else None
+        if function is None and cls is not None and method == "forward":
+            function = program.method(cls, "__call__")
+        if function is None:
+            continue
+        known = functions.call_function(frame, state, function, [module, *args], words, expr.at, expr)
+        inner = deep(frame, state, known)
+        if known.kinds & ~(UNKNOWN | NONE) and not (known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)):
+            tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+            if not tips:  # its own parameters take part
+                tips = [
+                    tip
+                    for tip in ordered(inner.src)
+                    if (node := frame.graphs.nodes.get(tip)) is not None and node.definite and not node.leaf
+                ]
+                for tip in tips:
+                    frame.graphs.nodes[tip].model = True
+            if not tips and state.grad != OFF and _saves(frame, function):
+                tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
+            if tips:
+                note_run(frame, state, expr, module, inner, tips[0], args)
+            return as_output(state, known, device_of(frame, state, [module, *args, *words.values()]), shown)
+    parents = EMPTY
+    for value in (*args, *words.values()):
+        parents |= deep(frame, state, value).src
+    key = (expr.at, "run")
+    symbol = next(iter(sorted(module.syms)), None)
+    src = frame.record(state, key, expr.at, shown, parents, definite=not frozen, model=not frozen, callee=symbol)
+    device = device_of(frame, state, [module, *args, *words.values()])
+    result = V(TREE, src, size=SOME_SIZE if names_number(shown) else OUTPUT, device=device, store=frozenset((key,)))
+    if src and not frozen:
+        frame.graphs.nodes[key].opaque = True
+        note_run(frame, state, expr, module, result, key, args, resolved=False)
+        if expr.at in frame.runs:
+            frame.runs[expr.at].method = method
+    return result
+
+
+def _saves(frame: Frame, function: Function) -> bool:
+    """Whether a forward whose result has no graph (a decoded sequence) runs layers that record all the same."""
+    summary = frame.analyser.summary(function)
+    return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
+
+
+def module_expression(expr: ir.Call, module: V) -> ir.Expr:
+    """The module in ``module(x)``, ``module.forward(x)`` and ``module.method(x)``."""
+    func = expr.func
+    return (
+        func.value if isinstance(func, ir.Attr) and (func.name in ("forward", "__call__") or not module.syms) else func
+    )
+
+
+def _dropped(frame: Frame, expr: ir.Call) -> bool:
+    return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+
+
+def note_run(
+    frame: Frame, state: State, expr: ir.Call, module: V, value: V, node: Source, args: Args, resolved: bool = True
+) -> None:
+    """Remember a model call that autograd may record."""
+    if state.grad == OFF:
+        return
+    if not expr.args and not expr.keywords and _dropped(frame, expr):
+        return  # what is given nothing and gives nothing runs no model
+    func = expr.func
+    base = (
+        func.value
+        if isinstance(func, ir.Attr) and not module.may_be(NONE) and func.name in ("forward", "__call__")
+        else func
+    )
+    mode, key = mode_of(state, module, base)
+    if mode is None and isinstance(func, ir.Attr):
+        mode, key = mode_of(state, V(UNKNOWN), func.value)
+    frame.runs[expr.at] = ModelRun(
+        expr.at,
+        frame.site(expr.at),
+        text(func),
+        module,
+        frame.loop_ids,
+        state.grad,
+        mode,
+        value,
+        node,
+        resolved=resolved,
+        loop=frame.innermost(()),
+        mode_key=key,
+    )

@@ -1,0 +1,105 @@
+"""What a test tells of the values in its branches."""
+
+from __future__ import annotations
+
+from memlint.flow.frame import Frame
+from memlint.flow.state import State
+from memlint.flow.syntax import dotted, text
+from memlint.flow.values import (
+    ANYWHERE,
+    DATA,
+    LOADER,
+    NONE,
+    SCALAR,
+    TENSOR,
+    TENSORS,
+    UNKNOWN,
+    V,
+)
+from memlint.ir import nodes as ir
+
+
+def last_case(tests: list[ir.Expr], test: ir.Expr) -> bool:
+    """Whether this is the last ``elif`` of a chain that tells the values of one thing apart, without an ``else``: it is
+    meant to cover all of them, and what no case assigns is not what is left from the round before."""
+    before = tests[-1] if tests else None
+    if not isinstance(before, ir.Unary) or not isinstance(test, ir.Compare) or test.ops != ("==",):
+        return False
+    first = before.operand
+    return (
+        isinstance(first, ir.Compare)
+        and first.ops == ("==",)
+        and isinstance(test.rights[0], ir.Const)
+        and isinstance(first.rights[0], ir.Const)
+        and text(first.left) == text(test.left)
+    )
+
+
+#: every tensor is a Variable since torch 0.4
+_TENSOR_TYPES = frozenset({"Tensor", "Variable"})
+
+
+def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
+    """What a test says of a variable: isinstance, is_tensor, is None, and their combinations."""
+    match test:
+        case ir.Unary(op="not"):
+            narrow(frame, state, test.operand, not truth)
+        case ir.BoolOp():
+            if (test.op == "and") == truth:
+                narrow(frame, state, test.left, truth)
+                narrow(frame, state, test.right, truth)
+        case ir.Compare() if (
+            len(test.ops) == 1 and isinstance(test.rights[0], ir.Const) and test.rights[0].kind == "None"
+        ):
+            if test.ops[0] in ("is", "==") and truth:
+                _narrow_to(state, test.left, NONE, True)
+            elif test.ops[0] in ("is not", "!=", "is", "=="):
+                _narrow_to(state, test.left, NONE, False)
+        case ir.Compare(left=ir.Call() as left) if len(test.ops) == 1 and dotted(left.func) == "type" and left.args:
+            named = dotted(test.rights[0]).rsplit(".", 1)[-1]
+            if named in _TENSOR_TYPES and test.ops[0] in ("is", "==", "is not", "!="):
+                _narrow_to(state, left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
+        case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
+            name = dotted(test.func)
+            if name.endswith("is_tensor"):
+                _narrow_to(state, test.args[0], TENSOR, truth)
+            elif name == "hasattr" and len(test.args) == 2 and isinstance(test.args[1], ir.Const):
+                if test.args[1].value in ("item", "detach", "backward", "grad_fn", "requires_grad", "cpu", "mean"):
+                    _narrow_to(state, test.args[0], TENSOR, truth)
+            elif name == "isinstance" and len(test.args) == 2:
+                wanted = test.args[1]
+                parts = wanted.elements if isinstance(wanted, ir.Display) else (wanted,)
+                names = [dotted(part).rsplit(".", 1)[-1] for part in parts]
+                if names[:1] == ["Variable"]:
+                    names[0] = "Tensor"
+                if truth and len(parts) == 1 and _is_loader(frame, parts[0]):
+                    _narrow_to(state, test.args[0], LOADER, True)
+                elif "Tensor" in names and (truth or len(names) == 1):
+                    _narrow_to(state, test.args[0], TENSOR, truth)
+                elif (
+                    truth
+                    and names
+                    and all(item in ("float", "int", "str", "bool", "Number", "ndarray") for item in names)
+                ):
+                    _narrow_to(state, test.args[0], DATA, True)
+        case _:
+            pass
+
+
+def _is_loader(frame: Frame, cls: ir.Expr) -> bool:
+    kind, what = frame.analyser.program.find_expression(frame.module, cls, frame.function)
+    return kind == "ext" and str(what).startswith("torch.utils.data.") and str(what).endswith("DataLoader")
+
+
+def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
+    if not isinstance(expr, ir.Name) or expr.id not in state.env:
+        return
+    value = state.env[expr.id]
+    if truth and kind == TENSOR:
+        state.env[expr.id] = value.but(kinds=TENSOR, objs=frozenset(), bare=value.bare)
+    elif truth:
+        state.env[expr.id] = V(kind, size=SCALAR, device=ANYWHERE)
+    elif kind == TENSOR:
+        state.env[expr.id] = value.but(kinds=value.kinds & ~TENSORS or UNKNOWN, src=frozenset(), syms=frozenset())
+    else:
+        state.env[expr.id] = value.but(kinds=value.kinds & ~kind or UNKNOWN)

@@ -1,0 +1,181 @@
+"""Loops are read until their state is stable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from memlint.flow import interpret
+from memlint.flow.assignment import assign
+from memlint.flow.evaluate import evaluate, loop_of
+from memlint.flow.feeding import assume_loader, feeds_device
+from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.heap import element
+from memlint.flow.loops import MAX_PASSES
+from memlint.flow.modes import freezing_loop
+from memlint.flow.state import Obj, State, join_states
+from memlint.flow.stores import end_iteration
+from memlint.flow.syntax import assigned_names, text
+from memlint.flow.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    LOADER,
+    MODULE,
+    NONE,
+    OPTIMIZER,
+    TENSORS,
+    UNKNOWN,
+    Source,
+    V,
+    ordered,
+)
+from memlint.ir import nodes as ir
+
+
+def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
+    feeds = feeds_device(statement.target, statement.body)
+    if feeds:
+        assume_loader(frame, state, statement.iter, statement.target)
+    source = evaluate(frame, state, statement.iter)
+    freezing_loop(frame, state, statement)
+    shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
+    loop = loop_of(frame, state, statement.at, source, statement.iter, statement.target, shown)
+    _prepare(loop, statement.body)
+    if feeds and loop.loop.over in ("unknown", "range"):
+        loop.loop = msgspec.structs.replace(loop.loop, over="loader")
+
+    def enter(inner: State) -> State | None:
+        value = element(frame, inner, source, statement.at)
+        assign(frame, inner, statement.target, value, None)
+        for name in loop.targets:
+            loop.items |= inner.env[name].syms if name in inner.env else frozenset()
+        return inner
+
+    # a loop over batches or a range runs: what it binds is bound anew in each round of the loops around it
+    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not loop.counts)
+    end = interpret.block(frame, end, statement.orelse)
+    for one in loop.breaks:
+        end = join_states(end, one)
+    return end
+
+
+def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
+    from memlint.flow.events import Loop
+
+    endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
+    shown = f"while {text(statement.test, 40)}"
+    over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"
+    loop = LoopFrame(
+        ("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True
+    )
+    _prepare(loop, statement.body)
+
+    def enter(inner: State) -> State | None:
+        evaluate(frame, inner, statement.test)
+        return inner
+
+    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not endless)
+    if endless:
+        end = None
+    end = interpret.block(frame, end, statement.orelse)
+    for one in loop.breaks:
+        end = join_states(end, one)
+    return end
+
+
+def _prepare(loop: LoopFrame, body: tuple[ir.Stmt, ...]) -> None:
+    names, _ = assigned_names(body)
+    loop.bound = names
+    loop.body = body or (ir.Jump(0, "pass"),)
+
+
+def _loop(
+    frame: Frame,
+    state: State,
+    loop: LoopFrame,
+    body: tuple[ir.Stmt, ...],
+    enter: Callable[[State], State | None],
+    *,
+    maybe_zero: bool,
+) -> State | None:
+    """Run a loop's body until the state at its head is stable; the state after the loop, breaks left out."""
+    head: State = state
+    end: State | None = None
+    if loop.counts:
+        frame.kinds_of_loops[loop.id] = loop.loop
+    outer_pending = state.pending
+    for _ in range(MAX_PASSES):
+        inner = frame.fork(head)
+        frame.passes += 1
+        inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))
+        inner.pending = outer_pending
+        for name in loop.bound:
+            value = inner.env.get(name)
+            if value is not None and value.objs:
+                _mark_members(inner, value, ("prev", loop.id, name))
+            if value is not None and not value.is_only(MODULE | OPTIMIZER | LOADER | CALLABLE | CONTAINER | NONE):
+                inner.env[name] = value.but(src=value.src | {("prev", loop.id, name)})
+        mark_previous(inner, loop.id)
+        loop.breaks, loop.continues = [], []
+        frame.loops.append(loop)
+        started = enter(inner)
+        end = interpret.block(frame, started, body)
+        # each path by itself: a round that is skipped neither stores nor frees
+        for one in (end, *loop.continues, *loop.breaks):
+            if one is not None:
+                end_iteration(frame, one, loop)
+        for one in loop.continues:
+            end = join_states(end, one)
+        frame.loops.pop()
+        again = join_states(head, end)
+        assert again is not None
+        if again.same(head):
+            break
+        head = again
+        if not frame.spend(0) or frame.passes > frame.MAX_PASSES:
+            frame.cut_short = True
+            break
+    if end is None:
+        return head if maybe_zero else None
+    return join_states(head, end) if maybe_zero else end
+
+
+def _mark_members(state: State, value: V, mark: Source) -> None:
+    """Mark the members of a tuple or list that a name held when the round began (a state of several tensors)."""
+    for key in ordered(value.objs):
+        obj = state.heap.get(key)
+        if obj is None or obj.kind not in ("tuple", "list"):
+            continue
+        fields = {
+            name: item.but(src=item.src | {mark}) if item.kinds & (TENSORS | UNKNOWN | DATA) else item
+            for name, item in obj.fields.items()
+        }
+        elem = obj.elem.but(src=obj.elem.src | {mark}) if obj.elem.kinds & (TENSORS | UNKNOWN) else obj.elem
+        state.heap[key] = Obj(obj.kind, elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
+
+
+def mark_previous(state: State, loop: Source) -> None:
+    """Mark what attributes and members hold as the previous iteration's."""
+    for path, value in state.sym.items():
+        if value.kinds & (TENSORS | UNKNOWN | DATA):
+            state.sym[path] = value.but(src=value.src | {("prev", loop, path)})
+    for key, obj in state.heap.items():
+        if obj.elem.kinds & (TENSORS | UNKNOWN) and obj.elem.src:
+            obj = obj.with_elem(obj.elem.but(src=obj.elem.src | {("prev", loop, (key, ""))}))
+            state.heap[key] = obj
+        if obj.kind in ("instance", "dict") and obj.fields:
+            fields = {
+                name: value.but(src=value.src | {("prev", loop, (key, name))})
+                if value.kinds & (TENSORS | UNKNOWN | DATA)
+                else value
+                for name, value in obj.fields.items()
+            }
+            state.heap[key] = Obj(obj.kind, obj.elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
+
+
+def _loops_of(state: State, key: Source) -> tuple[Source, ...]:
+    obj = state.heap.get(key)
+    return obj.loops if isinstance(obj, Obj) else ()
