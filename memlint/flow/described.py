@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
-from memlint.flow.apply import takes_activations
 from memlint.flow.events import SIZES, Device, Fact, Size, Step, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import part_of
+from memlint.flow.lift import takes_activations
 from memlint.flow.ops import names_number, on_accelerator
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON

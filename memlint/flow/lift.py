@@ -1,0 +1,241 @@
+"""Stores of a callee that are stores of its caller: into places of the caller, or of its values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memlint.flow.events import PlaceKind, Step
+from memlint.flow.frame import Frame, Store
+from memlint.flow.heap import deep
+from memlint.flow.stores import carried_loosely, kind_of, note_carry, note_store
+from memlint.flow.syntax import text
+from memlint.flow.translate import Translation
+from memlint.flow.values import (
+    CONTAINER,
+    EMPTY,
+    Path,
+    Source,
+    Sources,
+)
+from memlint.ir import nodes as ir
+
+#: how many stores of callees a function hands on to its callers, and through how many calls
+MAX_LIFTED, MAX_DEPTH = 48, 6
+
+
+class Lifting:
+    """The stores of one call."""
+
+    def __init__(self, call: Translation) -> None:
+        self.call = call
+        self.frame = call.frame
+        self.state = call.state
+        self.callee = call.callee
+
+    def stores(self) -> None:
+        """Stores of the callee into places of ours, or of values of ours."""
+        count = 0
+        for store in list(self.callee.stores.values()):
+            if not isinstance(store.place, Path) or store.lifted >= MAX_DEPTH or count >= MAX_LIFTED:
+                continue
+            if store.kind == "cat":
+                continue
+            if store.key not in self.call.exit.pending and store.loop is None:
+                continue
+            if store.kind == "carry" and self._set_anew(store, store.place):
+                continue
+            if any(self._truth(test) is False for test in store.tests):
+                continue
+            count += 1
+            self._lift(store)
+
+    def _truth(self, test: ir.Expr) -> bool | None:
+        """What a test on flags that are passed as literals gives in this call."""
+        match test:
+            case ir.Name():
+                const = self.call.bound[test.id].const if test.id in self.call.bound else None
+                return const if isinstance(const, bool) else None
+            case ir.Unary(op="not"):
+                inner = self._truth(test.operand)
+                return None if inner is None else not inner
+            case ir.BoolOp():
+                sides = (self._truth(test.left), self._truth(test.right))
+                decided = test.op != "and"
+                return decided if decided in sides else None if None in sides else not decided
+            case _:
+                return None
+
+    def _set_anew(self, store: Store, place: Path) -> bool:
+        """Whether the callee builds, or leaves, nothing in the place that comes from what it found there."""
+        if place not in self.callee.graphs.closure(store.value.src):
+            return True
+        left = self.call.exit.sym.get(place)
+        if left is None or not left.kinds & ~CONTAINER:
+            return False
+        return place not in self.callee.graphs.closure(deep(self.callee, self.call.exit, left).src)
+
+    def _lift(self, store: Store) -> None:
+        place = store.place
+        assert isinstance(place, Path)
+        reached = self.callee.graphs.closure((store.incoming or store.value).src)
+        passed = not self._made_inside(store, reached)
+        incoming = self.call.value(
+            (store.incoming or store.value).but(
+                objs=EMPTY, syms=(store.incoming or store.value).syms - {place, place.then("[]")}
+            )
+        )
+        if not incoming.kinds:
+            return
+        trace = (
+            Step(
+                store.site,
+                f"{store.place_text} keeps {store.text}"
+                if store.kind == "retain"
+                else f"{store.place_text} is built from its previous value and {store.text}",
+            ),
+            *store.trace,
+        )
+        tag = (*self.call.key, store.key)
+        for where, kind, shown in self._places(place, store):
+            if store.kind == "retain":
+                made = note_store(
+                    self.frame,
+                    self.state,
+                    "retain",
+                    store.how,
+                    where,
+                    kind,
+                    shown,
+                    incoming,
+                    self.call.at,
+                    self._argument(store),
+                    trace=trace,
+                    tag=tag,
+                )
+            else:
+                marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
+                marks |= {where} if isinstance(where, Path) else EMPTY
+                if place.steps:
+                    # what the place held before the call: made anew in this round, it leads back to no other
+                    marks = self.call.graph_of(place)
+                made = note_carry(
+                    self.frame,
+                    self.state,
+                    store.how,
+                    where,
+                    kind,
+                    shown,
+                    incoming.but(src=incoming.src | marks),
+                    incoming,
+                    self.call.at,
+                    self._argument(store),
+                    trace=trace,
+                    tag=tag,
+                )
+            if made is None:
+                continue
+            made.lifted = store.lifted + 1
+            made.guessed = made.guessed or store.guessed
+            made.loose = made.loose or carried_loosely(self.callee, store)
+            made.cleared = made.cleared or store.cleared
+            made.origin = "argument" if passed else "callee"
+            if not passed:
+                made.site, made.trace, made.text = (
+                    store.site,
+                    (
+                        Step(
+                            self.frame.site(self.call.at),
+                            f"{text(self.call.expr.func) if self.call.expr else 'the call'} runs in each iteration",
+                        ),
+                        *store.trace,
+                    ),
+                    store.text,
+                )
+
+    def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
+        """Whether the graph that is kept is the callee's own work: the finding then belongs at its store."""
+        place = store.place
+        sources = frozenset(item for item in (store.incoming or store.value).src if item != place)
+        if self.callee.graphs.attached(sources, lambda path: None)[0] == "yes":
+            return True
+        return takes_activations(self.frame.analyser, self.callee) and any(
+            isinstance(item, Path) and item != place for item in reached
+        )
+
+    def _argument(self, store: Store) -> str:
+        """The argument that carries the graph in, as the user wrote it."""
+        if self.call.expr is None:
+            return store.text
+        reached = self.callee.graphs.closure((store.incoming or store.value).src)
+        roots = {
+            item.root[2:]
+            for item in reached
+            if isinstance(item, Path) and item.root.startswith("p:") and item != store.place
+        }
+        params = [param.name for param in self.callee.function.params]
+        offset = 1 if self.callee.function.takes_self and isinstance(self.call.expr.func, ir.Attr) else 0
+        for position, name in enumerate(params[offset:]):
+            if name in roots and position < len(self.call.expr.args):
+                return text(self.call.expr.args[position])
+        for word in self.call.expr.keywords:
+            if word.name in roots or (word.name and params and len(roots) == 1 and next(iter(roots)) not in params):
+                return text(word.value)
+        return (
+            text(self.call.expr.keywords[0].value)
+            if len(self.call.expr.keywords) == 1 and not self.call.expr.args[offset:]
+            else text(self.call.expr)
+        )
+
+    def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
+        """The callee's place in our terms: (identity, kind, text)."""
+        found: list[tuple[Source, PlaceKind, str]] = []
+        if store.kind == "retain":
+            target = self.call.resolve(place)
+            found += [
+                (key, "local", self._shown(place, store))
+                for key in target.objs
+                if key in self.state.heap and not self.state.heap[key].bounded
+            ]
+            found += [
+                (path, kind_of(path), path.text)
+                for path in sorted(target.syms)
+                if not any(ref.kind == "bounded" for ref in target.refs)
+            ]
+            if not found and place.steps and place.steps[-1].startswith("["):
+                # a member that the callee makes on demand (setdefault): what grows is the container around it
+                return self._places(Path(place.root, place.steps[:-1]), store)
+            return found
+        if not place.steps:
+            if place.root.startswith("p:"):
+                return []
+            if place.root.startswith("c:"):
+                around = self.callee.function.enclosing
+                if around is not None and around.key == self.frame.function.key:
+                    return [(("var", place.root[2:]), "local", store.place_text)]
+            return [(place, store.place_kind, store.place_text)]
+        parent = self.call.resolve(Path(place.root, place.steps[:-1]))
+        step = place.steps[-1]
+        found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
+        found += [(path.then(step), kind_of(path.then(step)), path.then(step).text) for path in sorted(parent.syms)]
+        return found[:4]
+
+    def _shown(self, place: Path, store: Store) -> str:
+        """``self.sum`` of the callee in the caller's words: ``meter.sum``."""
+        if place.root == "p:self" and self.call.expr is not None and isinstance(self.call.expr.func, ir.Attr):
+            return text(self.call.expr.func.value) + "".join("" if step == "[]" else step for step in place.steps)
+        return store.place_text
+
+
+def _mark(place: Source) -> Source:
+    if isinstance(place, Path):
+        return place
+    key, step = place
+    if key == "var":
+        return step
+    return (key, step.lstrip(".").strip("[]"))
+
+
+def takes_activations(analyser: Any, callee: Frame) -> bool:
+    """A module's forward is there to get attached values: what it keeps of its inputs, it keeps with their graph."""
+    function = callee.function
+    return function.cls is not None and function.name == "forward" and bool(analyser.program.is_module(function.cls))

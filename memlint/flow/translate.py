@@ -1,0 +1,344 @@
+"""A callee's symbols, values and graphs in the terms of its caller."""
+
+from __future__ import annotations
+
+import zlib
+
+from memlint.flow.frame import Frame
+from memlint.flow.graphs import Node
+from memlint.flow.heap import deep, elements_of, read_attribute, read_symbol
+from memlint.flow.modes import frozen_of
+from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
+from memlint.flow.syntax import text
+from memlint.flow.values import (
+    ACCELERATOR,
+    ANYWHERE,
+    CONTAINER,
+    DATA_VALUE,
+    EMPTY,
+    MODULE,
+    NOTHING,
+    TENSORS,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Source,
+    Sources,
+    V,
+    join,
+    ordered,
+)
+from memlint.ir import nodes as ir
+
+#: objects of a callee that a call takes over, and objects that a function knows of at once
+MAX_OBJECTS, MAX_HEAP = 256, 4_000
+#: calls through which a model run, or the making of a module, is told apart
+MAX_RUN_DEPTH = 3
+#: graphs of one call whose descent from each other is told to the caller
+MAX_KIN = 12
+
+
+class Translation:
+    """One call of a function: what its summary's symbols, values and graphs are in the caller's state."""
+
+    def __init__(
+        self, frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None
+    ) -> None:
+        self.frame = frame
+        self.state = state
+        self.before = frame.fork(state)
+        self.callee = callee
+        self.bound = bound
+        self.at = at
+        self.expr = expr
+        self.key = (at, callee.function.module.key, callee.function.qual)
+        self._nodes: dict[Source, frozenset[Source]] = {}
+        self._objects: dict[Source, Source] = {}
+        self._resolved: dict[Path, V] = {}
+        self._graphs: dict[Path, frozenset[Source]] = {}
+        self._device: int | None = None
+        assert callee.exit is not None
+        self.exit: State = callee.exit
+        self.proved = {item for evidence in callee.graphs.evidence for item in evidence if item in callee.graphs.nodes}
+
+    # ---------------------------------------------------------------------------- symbols
+
+    def resolve(self, path: Path) -> V:
+        """What a callee's symbol is here, before the call."""
+        known = self._resolved.get(path)
+        if known is None:
+            known = self._resolved[path] = self._resolve(path)
+        return known
+
+    def _resolve(self, path: Path) -> V:
+        if not path.steps:
+            return self._root(path.root)
+        value = self.resolve(Path(path.root, path.steps[:-1]))
+        if not value.kinds:
+            return UNKNOWN_VALUE
+        step = path.steps[-1]
+        if step.startswith("."):
+            return read_attribute(self.frame, self.before, value, step[1:], None)
+        if step == "[]":
+            return elements_of(self.frame, self.before, value)
+        return self._member(value, step[1:-1])
+
+    def graph_of(self, path: Path) -> frozenset[Source]:
+        """The graph sources of all tensors in what a symbol is here."""
+        known = self._graphs.get(path)
+        if known is None:
+            known = self._graphs[path] = deep(self.frame, self.before, self.resolve(path)).src
+        return known
+
+    def _member(self, value: V, name: str) -> V:
+        from memlint.flow.heap import read_item
+
+        fake = ir.Subscript(self.at, ir.Name(self.at, "_"), ir.Const(self.at, "str", name))
+        const: object = int(name) if name.lstrip("-").isdigit() else name
+        return read_item(self.frame, self.before, value, V(DATA_VALUE.kinds, const=const), fake)
+
+    def _root(self, root: str) -> V:
+        kind, name = root.split(":", 1)
+        if kind == "p":
+            return self.bound.get(name, UNKNOWN_VALUE)
+        if kind == "c":
+            from memlint.flow.scope import lookup
+
+            around = self.callee.function.enclosing
+            if around is not None and around.key == self.frame.function.key:
+                return lookup(self.frame, self.before, name)
+            path = Path(root)
+            return read_symbol(self.frame, self.before, path)
+        path = Path(root)
+        if kind == "g" and root.rsplit(":", 1)[0] == f"g:{self.frame.module.key}" and self.frame.function.node is None:
+            variable = root.rsplit(":", 1)[1]
+            if variable in self.before.env:
+                return self.before.env[variable]
+        if path in self.before.sym:
+            return self.before.sym[path]
+        if kind == "g":
+            module, variable = root[2:].rsplit(":", 1)
+            from memlint.flow.scope import symbolic
+
+            fact = self.frame.analyser.global_value(
+                "value", (self.frame.analyser.program.module(module), variable), frame=self.frame
+            )
+            return symbolic(fact, path)
+        return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
+
+    # ---------------------------------------------------------------------------- values
+
+    def value(self, value: V, depth: int = 4) -> V:
+        """A callee's value, here."""
+        result = NOTHING
+        for path in ordered(value.syms):
+            result = join(result, self.resolve(path))
+        if value.device != ANYWHERE and value.syms and result.kinds:
+            # the callee moved what it was given
+            result = result.but(device=value.device & ~ANYWHERE | (result.device if value.device & ANYWHERE else 0))
+        own = value.src - value.syms
+        kinds = value.kinds & ~UNKNOWN if value.syms else value.kinds
+        if kinds & CONTAINER and value.syms and not value.objs:
+            kinds &= ~CONTAINER
+        if result.kinds and not own and not (kinds & ~result.kinds) and not value.objs:
+            return result
+        if kinds or own or value.objs:
+            objs = frozenset(self.object(key, depth) for key in value.objs) if depth else EMPTY
+            src = self.sources(own)
+            for item in src if value.bare else ():
+                if item in self.frame.graphs.nodes:
+                    self.frame.graphs.nodes[item].partial = True
+            refs = value.refs
+            rest = V(
+                kinds or (UNKNOWN if own else 0),
+                src,
+                bare=value.bare,
+                objs=objs,
+                refs=refs,
+                store=self._made_here(value),
+                device=self._placed(value),
+                size=value.size,
+                const=value.const,
+            )
+            result = join(result, rest) if rest.kinds else result
+        return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
+
+    def _placed(self, value: V) -> int:
+        """The device of a callee's value: what it computed is where its arguments are, if it says nothing else."""
+        if value.device != ANYWHERE or not value.kinds & TENSORS:
+            return value.device
+        if self._device is None:
+            from memlint.flow.placement import device_of
+
+            self._device = device_of(
+                self.frame,
+                self.before,
+                [given for given in self.bound.values() if given.kinds & (TENSORS | MODULE | CONTAINER)],
+            )
+        return self._device if self._device == ACCELERATOR else ANYWHERE
+
+    def _made_here(self, value: V) -> Sources:
+        """The storages of a callee's value; modules that it made stay apart from each other."""
+        if not value.store:
+            return EMPTY
+        if not value.kinds & (MODULE | UNKNOWN):
+            return frozenset((self.key,))
+        return frozenset(self._made(item) for item in value.store)
+
+    def _made(self, item: Source) -> Source:
+        nested = item
+        for _ in range(MAX_RUN_DEPTH):
+            if not (isinstance(nested, tuple) and len(nested) > MAX_RUN_DEPTH):
+                return (*self.key, item)
+            nested = nested[-1]
+        return self.key
+
+    def object(self, key: Source, depth: int) -> Source:
+        """A callee's object, here."""
+        if key in self._objects:
+            return self._objects[key]
+        self.frame.spend(1)
+        if len(self._objects) >= MAX_OBJECTS or len(self.state.heap) >= MAX_HEAP:
+            self.frame.cut_short = True
+            key = None
+        new = (*self.key, key)
+        self._objects[key] = new
+        obj = self.exit.heap.get(key)
+        if obj is None:
+            self.state.heap[new] = Obj("list", NOTHING, {}, self.frame.loop_ids)
+        else:
+            self.state.heap[new] = Obj(
+                obj.kind,
+                self.value(obj.elem, depth - 1) if obj.elem.kinds else NOTHING,
+                {name: self.value(item, depth - 1) for name, item in obj.fields.items()},
+                self.frame.loop_ids,
+                obj.bounded,
+                obj.cls,
+                obj.text,
+            )
+        self.state.fresh |= {new}
+        return new
+
+    def sources(self, sources: frozenset[Source]) -> frozenset[Source]:
+        found: set[Source] = set()
+        for source in sources:
+            found |= self.source(source)
+        return frozenset(found)
+
+    def source(self, source: Source) -> frozenset[Source]:
+        """A callee's graph source, here: at most a few nodes of our own stand for all of the callee's."""
+        if isinstance(source, Path):
+            return self.graph_of(source)
+        if source in self._nodes:
+            return self._nodes[source]
+        graphs = self.callee.graphs
+        if source not in graphs.nodes:
+            self._nodes[source] = EMPTY
+            return EMPTY
+        if not self.frame.spend(len(graphs.ancestry(source)) // 16):
+            return self._unfollowed(source)
+        definite: Node | None = None
+        unknown: Node | None = None
+        model = False
+        parents: frozenset[Source] = EMPTY
+        certain: frozenset[Source] = EMPTY
+        sure = graphs.sure(frozenset((source,)))
+        for item in graphs.ancestry(source):
+            if isinstance(item, Path):
+                parents |= self.graph_of(item)
+                certain |= self.graph_of(item) if item in sure else EMPTY
+                continue
+            node = graphs.nodes.get(item)
+            if node is None or item not in sure:
+                continue
+            if node.ambient and self.state.grad == OFF:
+                continue
+            if node.definite and node.model and node.callee is not None and self._is_frozen(node.callee):
+                continue
+            if node.definite:
+                definite = _shown_first(definite, node)
+                model = model or node.model
+            elif node.unknown and (node.callee is None or not self._known(node.callee)):
+                unknown = node
+            elif node.unknown and node.callee is not None and self._is_model(node.callee):
+                definite, model = _shown_first(definite, node), True
+        own = graphs.nodes[source]
+        if own.ambient and self.state.grad == OFF:
+            self._nodes[source] = EMPTY
+            return EMPTY
+        if definite is None and source in self.proved:
+            definite = own
+        if definite is None and unknown is None and not parents:
+            self._nodes[source] = EMPTY
+            return EMPTY
+        tips = frozenset((source,))
+        fate = "freed" if tips <= self.exit.freed_must else "some" if tips & self.exit.freed_may else "live"
+        tag = "d" if definite else "u" if unknown else "o"
+        # of one kind, but from different arguments: graphs of their own
+        roots = sorted(item for item in graphs.ancestry(source) if isinstance(item, Path))
+        key = (*self.key, tag, fate, source if tag == "u" else zlib.crc32(repr(roots).encode()) if roots else "")
+        shown = definite or own
+        ambient = (definite or own).ambient and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
+        via = ((self.callee.site(shown.at), shown.what), *shown.via)
+        self.frame.graphs.record(
+            key,
+            Node(
+                self.at,
+                text(self.expr.func) if self.expr is not None else shown.what,
+                definite is not None,
+                unknown is not None and definite is None,
+                ambient,
+                parents,
+                None,
+                via[:4],
+                model,
+                own.guess,
+                own.leaf,
+                loops=self.frame.loop_ids,
+                loose=parents - certain,
+            ),
+        )
+        one = frozenset((key,))
+        self.state.freed_must -= one
+        self.state.freed_may -= one
+        if fate == "freed":
+            self.state.freed_must |= one
+        if fate != "live":
+            self.state.freed_may |= one
+        self._nodes[source] = one
+        return one
+
+    def _unfollowed(self, source: Source) -> frozenset[Source]:
+        """A graph that is too large to follow: one node for all of them, of which nothing is known."""
+        key = (*self.key, "cut")
+        self.frame.graphs.record(key, Node(self.at, self.key[-1], unknown=True, loops=self.frame.loop_ids))
+        self._nodes[source] = frozenset((key,))
+        return self._nodes[source]
+
+    def _known(self, path: Path) -> bool:
+        value = self.resolve(path)
+        return bool(value.kinds) and not value.kinds & UNKNOWN
+
+    def _is_frozen(self, path: Path) -> bool:
+        return frozen_of(self.frame.analyser, self.before, self.resolve(path), None) is True
+
+    def _is_model(self, path: Path) -> bool:
+        return bool(self.resolve(path).kinds & MODULE)
+
+    def kinship(self) -> None:
+        """A graph that another one was computed from is freed with it: its node here is a parent of the other's."""
+        lifted = {item: nodes for item, nodes in self._nodes.items() if nodes}
+        if len(lifted) > MAX_KIN:
+            return
+        for item, nodes in lifted.items():
+            older = self.callee.graphs.ancestry(item) & lifted.keys() - {item}
+            parents = EMPTY.union(*(lifted[other] for other in older)) - nodes
+            for key in nodes if parents else ():
+                node = self.frame.graphs.nodes.get(key)
+                if node is not None:
+                    node.parents |= parents
+
+
+def _shown_first(a: Node | None, b: Node) -> Node:
+    """Which of two nodes speaks for a graph: a model's before others, the first in the source before later ones."""
+    return b if a is None or (not b.model, b.at, b.what) < (not a.model, a.at, a.what) else a
