@@ -62,7 +62,7 @@ class Analyser:
         if kind == "parameter":
             return self.facts.parameter(*about)
         if kind == "attribute":
-            return self.facts.attribute(*about)
+            return self.facts.attributes.value(*about)
         return self.evaluate_constant(*about)
 
     def _interpret(self, function: Function) -> Frame:
@@ -252,7 +252,7 @@ class Analyser:
 
     def attribute(self, cls: Class, name: str) -> V:
         """What an instance's attribute may be, by all that the class and its ancestors assign to it."""
-        value = self.facts.attribute(cls, name)
+        value = self.facts.attributes.value(cls, name)
         self.summaries.note("attribute", (cls.key, name), (cls, name), value)
         return value
 
@@ -263,7 +263,7 @@ class Analyser:
         return self.facts.methods_named(name)
 
     def is_buffer(self, cls: Class, name: str) -> bool:
-        return name in self.facts.buffers(cls)
+        return name in self.facts.attributes.buffers(cls)
 
     def renew(self) -> None:
         """Take what the call sites say; summaries for which that makes a difference are made again."""

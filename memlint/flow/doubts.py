@@ -64,7 +64,7 @@ def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if store.kind != "carry" or store.how not in ("add", "update") or store.loop is not None:
         return False
     attributes = [step for step in store.place.steps if step.startswith(".")] if isinstance(store.place, Path) else []
-    return bool(attributes) and analyser.facts.is_begun(attributes[-1][1:])
+    return bool(attributes) and analyser.facts.attributes.is_begun(attributes[-1][1:])
 
 
 def held_already(frame: Frame, store: Store, incoming: V) -> bool:
@@ -147,7 +147,7 @@ def from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if store.how != "call":
         return True
     attributes = [step for step in place.steps if step.startswith(".")]
-    return len(attributes) == 1 and not analyser.facts.is_reset(frame.function, attributes[0][1:])
+    return len(attributes) == 1 and not analyser.facts.attributes.is_reset(frame.function, attributes[0][1:])
 
 
 def rebuilt_each_batch(frame: Frame, store: Store) -> bool:

@@ -194,7 +194,7 @@ def unguarded_module(analyser: Analyser, frame: Frame) -> bool:
     function = frame.function
     while function.enclosing is not None:
         function = function.enclosing
-    if function.cls is None or not analyser.facts.dispatches(function.cls):
+    if function.cls is None or not analyser.facts.attributes.dispatches(function.cls):
         return False
     return _unguarded(analyser, frame.function, frozenset())
 

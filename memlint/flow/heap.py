@@ -418,7 +418,7 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
                 return analyser.evaluate_constant(item.module, item.attributes[name])
         return NOTHING
     fact: V = analyser.attribute(cls, name)
-    if fact.kinds & (TENSORS | UNKNOWN) and name in analyser.facts.parameters(cls):
+    if fact.kinds & (TENSORS | UNKNOWN) and name in analyser.facts.attributes.parameters(cls):
         at = frame_at(frame)
         src = frame.record(state, (at, "parameter", name), at, name, EMPTY, definite=True, leaf=True)
         fact = fact.but(kinds=fact.kinds & ~UNKNOWN | TENSOR, src=fact.src | src)

@@ -301,7 +301,7 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
         return "unknown"
     cls = frame.function.cls
     if (
-        one.target.name in analyser.facts.buffers(cls)
+        one.target.name in analyser.facts.attributes.buffers(cls)
         or one.old.kinds & ~(TENSOR | UNKNOWN)
         or not one.old.may_be(TENSOR)
     ):

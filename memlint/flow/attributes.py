@@ -1,0 +1,295 @@
+"""What the classes of a project keep in their attributes, and who begins it anew."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from memlint.flow.frame import Frame, module_uses
+from memlint.flow.program import Class, Function
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.flow.values import (
+    CONTAINER,
+    MODULE,
+    NONE,
+    NOTHING,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    V,
+    join,
+)
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.facts import Facts
+
+
+class Attributes:
+    """Facts about attributes, by class and name; each is worked out once."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.analyser = facts.analyser
+        self._values: dict[tuple[str, str, str], V] = {}
+        self._assigning: dict[tuple[str, str], dict[str, list[Function]]] = {}
+        self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
+        self._buffers: dict[tuple[str, str], frozenset[str]] = {}
+        self._trained: dict[tuple[str, str], frozenset[str]] = {}
+        self._begun: dict[str, bool] = {}
+        self._dispatching: dict[tuple[str, str], bool] = {}
+
+    def renew(self) -> None:
+        """Forget the values: the call sites say more of what is passed."""
+        self._values.clear()
+
+    def value(self, cls: Class, name: str) -> V:
+        """The join of what the class and its project ancestors assign to ``self.name``; nothing for no assignment."""
+        key = (*cls.key, name)
+        if key in self._values:
+            return self._values[key]
+        self._values[key] = NOTHING
+        order, _ = self.analyser.program.ancestors(cls)
+        found = NOTHING
+        for item in order:
+            found = join(found, self._assigned(item, name))
+        used = any(f"self.{name}" in self._used_as_modules(item) for item in order)
+        if used and (found.may_be_module() or not found.kinds & ~NONE):
+            found = V(MODULE, refs=found.refs)
+        self._values[key] = found
+        return found
+
+    def _assigned(self, cls: Class, name: str) -> V:
+        from memlint.flow.analyser import outside
+
+        found = NOTHING
+        if name in cls.attributes:
+            found = join(found, self.analyser.evaluate_constant(cls.module, cls.attributes[name]))
+        if name in cls.annotations:
+            known = self.analyser.annotated(cls.module, cls.annotations[name])
+            found = join(found, known) if known is not None else found
+        for method in self._assignments(cls).get(name, ()):
+            value = None
+            if method.name in (
+                "__init__",
+                "setup",
+                "build",
+                "configure",
+                "_setup",
+                "initialize",
+                "init",
+                "_build_model",
+                "build_model",
+            ):
+                summary = self.analyser.summary(method)
+                if summary is not None and summary.exit is not None:
+                    value = summary.exit.sym.get(
+                        Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",))
+                    )
+                    if value is not None:
+                        value = self._through_parameters(method, summary, value)
+            if value is None:
+                value = self._shallow(method, name)
+            found = join(found, outside(value))
+        return found
+
+    def _through_parameters(self, method: Function, frame: Frame, value: V) -> V:
+        if value.kinds & UNKNOWN and value.syms:
+            known = self.facts.settled(frame, value)
+            if known is not None:
+                return known
+        if value.kinds & CONTAINER and any(
+            obj is not None and obj.bounded
+            for key in value.objs
+            if (obj := frame.exit.heap.get(key) if frame.exit else None)
+        ):
+            from memlint.flow.values import Ref
+
+            return value.but(refs=value.refs | {Ref("bounded", "", "")})
+        return value
+
+    def _assignments(self, cls: Class) -> dict[str, list[Function]]:
+        """The methods of a class that assign each attribute (of ``self``, or of another variable)."""
+        if cls.key not in self._assigning:
+            found: dict[str, list[Function]] = {}
+            for method in cls.methods.values():
+                names: set[str] = set()
+                for statement in walk_statements(method.body):
+                    names.update(_stored(statement))
+                for name in names:
+                    found.setdefault(name, []).append(method)
+            self._assigning[cls.key] = found
+        return self._assigning[cls.key]
+
+    def _used_as_modules(self, cls: Class) -> frozenset[str]:
+        """What the methods of a class use as only modules are used."""
+        if cls.key not in self._modules_by_use:
+            self._modules_by_use[cls.key] = frozenset().union(
+                *(module_uses(method.body) for method in cls.methods.values())
+            )
+        return self._modules_by_use[cls.key]
+
+    def _shallow(self, method: Function, name: str) -> V:
+        """What the method's assignments say by themselves: calls and literals at the module's scope."""
+        found = NOTHING
+        for statement in walk_statements(method.body):
+            if (
+                not _stores(statement, name)
+                or not isinstance(statement, ir.Assign | ir.AnnAssign)
+                or statement.value is None
+            ):
+                if _stores(statement, name):
+                    found = join(found, UNKNOWN_VALUE)
+                continue
+            value = _assigned_value(statement, statement.value, name)
+            plain = isinstance(value, ir.Const | ir.Display | ir.DictDisplay | ir.Call)
+            found = join(found, self.analyser.evaluate_constant(method.module, value) if plain else UNKNOWN_VALUE)
+        return found
+
+    def buffers(self, cls: Class) -> frozenset[str]:
+        """Names that the class registers as buffers."""
+        if cls.key not in self._buffers:
+            names: set[str] = set()
+            order, _ = self.analyser.program.ancestors(cls)
+            for item in order:
+                for method in item.methods.values():
+                    for statement in walk_statements(method.body):
+                        if isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
+                            call = statement.value
+                            if isinstance(call.func, ir.Attr) and call.func.name == "register_buffer" and call.args:
+                                first = call.args[0]
+                                if isinstance(first, ir.Const) and isinstance(first.value, str):
+                                    names.add(first.value)
+            self._buffers[cls.key] = frozenset(names)
+        return self._buffers[cls.key]
+
+    def parameters(self, cls: Class) -> frozenset[str]:
+        """Names of the attributes that the class makes ``nn.Parameter`` of, and that nothing in it freezes."""
+        if cls.key not in self._trained:
+            made: set[str] = set()
+            frozen: set[str] = set()
+            order, _ = self.analyser.program.ancestors(cls)
+            for item in order:
+                for method in item.methods.values():
+                    for statement in walk_statements(method.body):
+                        _learn_parameters(statement, made, frozen)
+            self._trained[cls.key] = frozenset(made - frozen)
+        return self._trained[cls.key]
+
+    def is_reset(self, function: Function, name: str) -> bool:
+        """Whether other code sets this attribute anew: another module, or a method of the class that is called."""
+        cls = function.cls
+        if cls is None:
+            return False
+        calls, stores = self._named_in_project
+        if any(place != (cls.module.key, cls.unit) for place in stores.get(name, ())):
+            return True
+        order, _ = self.analyser.program.ancestors(cls)
+        return any(
+            method.name not in ("__init__", function.name) and method.name in calls
+            for item in order
+            for method in self._assignments(item).get(name, ())
+        )
+
+    @functools.cached_property
+    def _named_in_project(self) -> tuple[frozenset[str], dict[str, list[tuple[str, int]]]]:
+        """What is called anywhere, and the units (module, number) that assign each attribute."""
+        calls: set[str] = set()
+        stores: dict[str, list[tuple[str, int]]] = {}
+        for key in self.analyser.program.project.sources:
+            for number, unit in enumerate(self.analyser.program.module(key).index.units):
+                calls |= unit.calls
+                for name in unit.stores:
+                    stores.setdefault(name, []).append((key, number))
+        return frozenset(calls), stores
+
+    def dispatches(self, cls: Class) -> bool:
+        """Whether the class or an ancestor calls its own methods by names that are computed."""
+        if cls.key not in self._dispatching:
+            order, _ = self.analyser.program.ancestors(cls)
+            self._dispatching[cls.key] = any(
+                isinstance(part, ir.Call)
+                and dotted(part.func) == "getattr"
+                and len(part.args) > 1
+                and isinstance(part.args[0], ir.Name)
+                and part.args[0].id == "self"
+                and not isinstance(part.args[1], ir.Const)
+                for item in order
+                for method in item.methods.values()
+                for statement in walk_statements(method.body)
+                for expr in expressions(statement)
+                for part in walk_expression(expr)
+            )
+        return self._dispatching[cls.key]
+
+    def is_begun(self, name: str) -> bool:
+        """Whether a method that is called, no constructor, gives an attribute of this name a value of its own."""
+        if name not in self._begun:
+            calls, stores = self._named_in_project
+            modules = ((self.analyser.program.module(key), number) for key, number in stores.get(name, ()))
+            classes = (module.cls(module.index.units[number].name) for module, number in modules)
+            self._begun[name] = any(
+                method.name != "__init__" and method.name in calls and _begins(method, name)
+                for cls in classes
+                if cls is not None
+                for method in cls.methods.values()
+            )
+        return self._begun[name]
+
+
+def _learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> None:
+    """``self.weight = nn.Parameter(…)`` makes one, ``self.weight.requires_grad = False`` freezes it."""
+    if isinstance(statement, ir.Assign):
+        value = statement.value
+        for target in statement.targets:
+            if not isinstance(target, ir.Attr):
+                continue
+            if target.name == "requires_grad" and isinstance(target.value, ir.Attr):
+                frozen.add(target.value.name)
+            elif isinstance(value, ir.Call) and dotted(value.func).rsplit(".", 1)[-1] == "Parameter":
+                fixed = len(value.args) > 1 or any(word.name == "requires_grad" for word in value.keywords)
+                (frozen if fixed else made).add(target.name)
+    elif isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
+        func = statement.value.func
+        if isinstance(func, ir.Attr) and func.name == "requires_grad_" and isinstance(func.value, ir.Attr):
+            frozen.add(func.value.name)
+
+
+def _begins(method: Function, name: str) -> bool:
+    """Whether the method assigns ``self.name`` something that is not made of it."""
+    return any(
+        isinstance(statement, ir.Assign)
+        and _stores(statement, name)
+        and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
+        for statement in walk_statements(method.body)
+    )
+
+
+def _assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: str) -> ir.Expr:
+    """The part of an assignment's value that goes to ``self.name``."""
+    targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+    for target in targets:
+        if not isinstance(target, ir.Display):
+            continue
+        for position, part in enumerate(target.elements):
+            if isinstance(part, ir.Attr) and part.name == name:
+                same = isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
+                return value.elements[position] if same and isinstance(value, ir.Display) else ir.Name(value.at, "")
+    return value
+
+
+def _stores(statement: ir.Stmt, name: str) -> bool:
+    return name in _stored(statement)
+
+
+def _stored(statement: ir.Stmt) -> list[str]:
+    """The attributes of variables that a statement assigns."""
+    targets: tuple[ir.Expr, ...] = ()
+    if isinstance(statement, ir.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ir.AnnAssign | ir.AugAssign | ir.For):
+        targets = (statement.target,)
+    flat: list[ir.Expr] = []
+    for target in targets:
+        flat.extend(target.elements if isinstance(target, ir.Display) else (target,))
+    return [target.name for target in flat if isinstance(target, ir.Attr) and isinstance(target.value, ir.Name)]
