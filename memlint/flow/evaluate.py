@@ -7,8 +7,9 @@ from typing import Any
 
 from memlint.flow import call as calls
 from memlint.flow.frame import Frame, LoopFrame
-from memlint.flow.heap import element, elements_of, make, read_attribute, read_item
+from memlint.flow.heap import element, elements_of, make, read_item
 from memlint.flow.ops import tensor_op
+from memlint.flow.reading import read_attribute
 from memlint.flow.scope import lookup
 from memlint.flow.state import State, join_states
 from memlint.flow.stores import store_value

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Literal
 
 from memlint.finding import Confidence
 from memlint.flow.events import Loop, ModelCall
-from memlint.flow.frame import CallRecord, Frame, ModelRun
+from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
-from memlint.flow.modes import look_up
 from memlint.flow.owner import owner_of
 from memlint.flow.program import Function
 from memlint.flow.spent import is_spent
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
-from memlint.flow.values import UNKNOWN, Path, Source, Sources, V
+from memlint.flow.told import MAX_CALLERS_UP, told
+from memlint.flow.values import Source, Sources
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ _NAMES = (
 
 #: how an evaluation is known, the surest way first
 _SUREST = ("eval", "spent", "name", "")
-#: how many calls away the caller is that says how a helper is used
-MAX_CALLERS_UP = 4
 
 
 #: the gradients are wanted while the model runs; whether the graph is, afterwards, is another question
@@ -160,7 +158,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     mode = run.mode
     if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
         # (where a module's own method runs its parts, the call of that method is the place for the guard)
-        mode = _told(analyser, frame, run.module, "")
+        mode = told(analyser, frame, run.module, "")
     named = is_evaluation_name(frame.function) and run.origin is None
     evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
     if mode is True:
@@ -169,7 +167,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         evaluation = "spent"
     if not evaluation:
         return Verdict(run, "", "")
-    if _told(analyser, frame, run.module, "frozen") is True:
+    if told(analyser, frame, run.module, "frozen") is True:
         return None
     return Verdict(run, evaluation, _wanted(analyser, frame, run))
 
@@ -255,80 +253,6 @@ def _records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if run.grad == AMBIENT:
         return analyser.facts.grad_of(frame.function) == ON
     return False
-
-
-# -------------------------------------------------------------------------------------- what callers and classes say
-
-
-def _told(analyser: Analyser, frame: Frame, module: V, tag: str) -> bool | None:
-    """What the function's callers, its class's ``__init__`` or its file say of a module's mode (``tag`` ""), or
-    of whether it is frozen: None where they do not say, or do not agree."""
-    return _told_of(analyser, frame, sorted(module.syms), tag, 0)
-
-
-def _told_of(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: int) -> bool | None:
-    answers: set[bool | None] = set()
-    for caller, record in analyser.facts.calls_of(frame.function) if depth < MAX_CALLERS_UP else ():
-        if caller is not frame:
-            answers.add(_told_at(analyser, caller, record, paths, tag, depth))
-    # a caller that says nothing does not contradict one that does: its backward, if it has one, is asked for apart
-    answers.discard(None)
-    if answers:
-        return answers.pop() if len(answers) == 1 else None
-    for path in paths:
-        told = _told_by_class(analyser, frame, path, tag)
-        if told is None and path.root.startswith("g:"):
-            told = _told_by_file(analyser, path, tag)
-        if told is not None:
-            return told
-    return None
-
-
-def _told_at(
-    analyser: Analyser, caller: Frame, record: CallRecord, paths: list[Path], tag: str, depth: int
-) -> bool | None:
-    outer: list[Path] = []
-    for path in paths:
-        kind, name = path.root.split(":", 1)
-        given = record.args.get(name) if kind == "p" else None
-        place = "".join(step if step.startswith(".") else "" for step in path.steps)
-        if given is None and kind in ("c", "g"):
-            name = name.rsplit(":", 1)[-1]
-            told = look_up(record.modes, V(UNKNOWN), name + place, tag)
-            if told is not None:
-                return told
-            own = caller.exit.env.get(name) if caller.exit is not None else None
-            given = (
-                own if own is not None and (own.syms or own.store) else V(UNKNOWN, syms=frozenset((Path(path.root),)))
-            )
-        if given is None:
-            continue
-        moved = given.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in given.syms))
-        told = look_up(record.modes, moved, "", tag)
-        if told is not None:
-            return told
-        outer += [item for item in sorted(moved.syms) if isinstance(item, Path)]
-    return _told_of(analyser, caller, outer, tag, depth + 1) if outer else None
-
-
-def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bool | None:
-    """``self.net.eval()`` in ``__init__``, and no method that puts it back."""
-    function = frame.function
-    if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
-        return None
-    if analyser.program.is_module(function.cls):
-        return None
-    return analyser.facts.made_mode(function.cls, path.steps, tag)
-
-
-def _told_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
-    """``model.eval()`` among a module's own statements, for a function that nobody is seen to call."""
-    key, name = path.root[2:].rsplit(":", 1)
-    summary = analyser.summary(analyser.program.module(key).main)
-    if summary is None or summary.exit is None:
-        return None
-    value = summary.exit.env.get(name, V(UNKNOWN))
-    return look_up(summary.exit.modes, value, name + "".join(path.steps), tag)
 
 
 # -------------------------------------------------------------------------------------- who wants gradients

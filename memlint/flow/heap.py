@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
-from memlint.flow.ops import batch_tree, cut, names_labels, names_number
+from memlint.flow.ops import batch_tree, names_labels, names_number
 from memlint.flow.periods import resets_soon
-from memlint.flow.program import Class, Function
 from memlint.flow.state import Obj, State
 from memlint.flow.syntax import text
 from memlint.flow.values import (
     ANYWHERE,
     BATCH,
-    CALLABLE,
     CONTAINER,
     DATA,
     DATA_VALUE,
-    EMPTY,
-    INSTANCE,
     LOADER,
     MODULE,
-    NONE,
     NOTHING,
-    OPTIMIZER,
     OUTPUT,
-    SCALAR,
     SOME_SIZE,
-    TENSOR,
     TENSORS,
     TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
-    Ref,
     Source,
     V,
     join,
@@ -296,133 +287,6 @@ def named(value: V, name: str) -> V:
     if (value.size == OUTPUT and names_number(name)) or (value.size == BATCH and names_labels(name)):
         return value.but(size=SOME_SIZE)
     return value
-
-
-def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
-    """``base.name`` as a value; a method gives a bound reference."""
-    found = NOTHING
-    if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.refs:
-        frame.used |= base.src
-        return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
-    plain = name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda")
-    if plain and base.kinds & UNKNOWN and not base.refs and not base.objs:
-        return DATA_VALUE
-    analyser = frame.analyser
-    for key in ordered(base.objs):
-        obj = state.heap.get(key)
-        if obj is None or obj.kind != "instance":
-            continue
-        if name in obj.fields:
-            found = join(found, obj.fields[name])
-        elif obj.cls is not None:
-            found = join(
-                found, _class_member(frame, state, obj.cls, name, V(INSTANCE, objs=frozenset((key,)), refs=base.refs))
-            )
-    for ref in ordered(base.refs):
-        if ref.kind == "ext":
-            found = join(found, analyser.external(f"{ref.name}.{name}"))
-        elif ref.kind in ("module", "package"):
-            kind = "module" if ref.kind == "module" else "package"
-            what = ref.key if kind == "module" else ref.name
-            found = join(
-                found, analyser.global_value(*analyser.program.member(frame.module, kind, what, name), frame=frame)
-            )
-        elif ref.kind == "class":
-            cls = analyser.program.module(ref.key).cls(ref.name)
-            if cls is not None:
-                found = join(found, _class_member(frame, state, cls, name, None))
-        elif ref.kind == "instance" and not base.objs:
-            cls = analyser.program.module(ref.key).cls(ref.name)
-            if cls is not None:
-                found = join(found, _class_member(frame, state, cls, name, base))
-    if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
-        return found
-    for path in ordered(base.syms):
-        inner = path.then("." + name)
-        if len(path.steps) >= MAX_CHAIN:
-            found = join(found, UNKNOWN_VALUE)
-        elif inner in state.sym:
-            stored = state.sym[inner]
-            found = stored if len(base.syms) == 1 else join(found, stored)
-        elif found.kinds == 0 or not _self_contained(found):
-            place = frozenset((inner,))
-            kinds = found.kinds or UNKNOWN
-            found = (
-                found.but(kinds=kinds, src=found.src | place, syms=found.syms | place)
-                if found.kinds
-                else V(UNKNOWN, place, syms=place)
-            )
-        else:
-            found = found.but(syms=found.syms | {inner})
-    if base.kinds & TENSORS and not found.kinds:
-        if name == "data":
-            frame.used |= base.src
-        found = _tensor_attribute(base, name)
-    if base.kinds & MODULE and base.store and not base.syms and not found.kinds:
-        found = V(
-            UNKNOWN,
-            store=frozenset(
-                ("part", item, name)
-                for item in base.store
-                if not isinstance(item, tuple) or item[0] != "part" or len(repr(item)) < 120
-            ),
-        )
-    if base.kinds & UNKNOWN and not base.syms and not found.kinds:
-        found = (
-            V(DATA, size=SCALAR) if name in ("shape", "device", "dtype", "ndim") else derive(frame, base, "." + name)
-        )
-    return found if found.kinds else UNKNOWN_VALUE
-
-
-def _self_contained(value: V) -> bool:
-    """Modules, loaders and the like hold no graph themselves."""
-    return not value.kinds & ~(MODULE | OPTIMIZER | LOADER | INSTANCE | CALLABLE | NONE | CONTAINER)
-
-
-def _tensor_attribute(base: V, name: str) -> V:
-    if name == "data":
-        return cut(base)
-    if name in ("grad",):
-        return V(TENSOR, size=base.size, device=base.device)
-    if name == "device":
-        return V(DATA, size=SCALAR, device=base.device)
-    if name in _PLAIN:
-        return DATA_VALUE
-    if name in ("T", "mT", "H", "mH", "real", "imag"):
-        return base
-    if base.kinds & TREE:
-        return sized(base, name)
-    return V(UNKNOWN, EMPTY)
-
-
-def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V | None) -> V:
-    """A method, property or attribute of a class or of its instance."""
-    analyser = frame.analyser
-    method: Function | None = analyser.program.method(cls, name)
-    if method is not None:
-        if receiver is not None and method.decorator_names & {"property", "cached_property"}:
-            from memlint.flow.functions import call_function
-
-            if frame.applying >= MAX_PROPERTIES:
-                return NOTHING
-            return call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
-        bound = receiver if receiver is not None else None
-        return V(CALLABLE, refs=frozenset((Ref("func", method.module.key, method.qual, bound),)))
-    if receiver is None:
-        order, _ = analyser.program.ancestors(cls)
-        for item in order:
-            if name in item.inner:
-                inner = item.inner[name]
-                return V(CALLABLE, refs=frozenset((Ref("class", inner.module.key, inner.qual),)))
-            if name in item.attributes:
-                return analyser.evaluate_constant(item.module, item.attributes[name])
-        return NOTHING
-    fact: V = analyser.attribute(cls, name)
-    if fact.kinds & (TENSORS | UNKNOWN) and name in analyser.facts.attributes.parameters(cls):
-        at = frame_at(frame)
-        src = frame.record(state, (at, "parameter", name), at, name, EMPTY, definite=True, leaf=True)
-        fact = fact.but(kinds=fact.kinds & ~UNKNOWN | TENSOR, src=fact.src | src)
-    return fact
 
 
 def frame_at(frame: Frame) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, element, elements_of, make, read_attribute, tuple_of
+from memlint.flow.heap import deep, element, elements_of, make, tuple_of
 from memlint.flow.modes import freeze, frozen_of, mode_of
 from memlint.flow.ops import device_named, tensor_op
+from memlint.flow.reading import read_attribute
 from memlint.flow.state import State
 from memlint.flow.syntax import text
 from memlint.flow.values import (

@@ -7,12 +7,13 @@ from memlint.flow import call as calls
 from memlint.flow import containers, instances, tensors
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function
-from memlint.flow.heap import deep, make, read_attribute
+from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run, run_module
 from memlint.flow.modes import freeze, set_mode
 from memlint.flow.owner import marks_of_parameters
 from memlint.flow.placement import moved_module
 from memlint.flow.program import Function
+from memlint.flow.reading import read_attribute
 from memlint.flow.state import OFF, State, join_states
 from memlint.flow.syntax import text
 from memlint.flow.values import (

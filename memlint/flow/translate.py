@@ -6,8 +6,9 @@ import zlib
 
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
-from memlint.flow.heap import deep, elements_of, read_attribute, read_symbol
+from memlint.flow.heap import deep, elements_of, read_symbol
 from memlint.flow.modes import frozen_of
+from memlint.flow.reading import read_attribute
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
 from memlint.flow.syntax import text
 from memlint.flow.values import (
