@@ -9,6 +9,7 @@ from typing import Any
 from memlint import knowledge
 from memlint.flow.annotations import annotation_value
 from memlint.flow.facts import Facts
+from memlint.flow.flags import Flags, chosen, flags_of
 from memlint.flow.frame import Frame, module_uses
 from memlint.flow.graphs import Node
 from memlint.flow.guards import decorated_grad
@@ -25,8 +26,10 @@ from memlint.flow.values import (
     DATA,
     INSTANCE,
     MODULE,
+    NONE_VALUE,
     NOTHING,
     OUTPUT,
+    SCALAR,
     TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
@@ -45,6 +48,7 @@ class Analyser:
         self.program = Program(project)
         self.facts = Facts(self)
         self.summaries = Summaries(self._interpret, self._answer)
+        self._flags: dict[tuple[str, str], frozenset[str]] = {}
         self._lambdas: dict[tuple[str, int, int], Function] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
         self.remarks: list[str] = []
@@ -53,9 +57,13 @@ class Analyser:
 
     # ------------------------------------------------------------------------------------ summaries
 
-    def summary(self, function: Function) -> Frame | None:
-        """What the function does; None for one that is being analysed (recursion) or too deep."""
-        return self.summaries.get(function)
+    def summary(self, function: Function, bound: dict[str, V] | None = None) -> Frame | None:
+        """What the function does, called with ``bound``; None for one that is being analysed, or too deep."""
+        if bound is None:
+            return self.summaries.get(function)
+        if function.key not in self._flags:
+            self._flags[function.key] = flags_of(function)
+        return self.summaries.get(function, chosen(self._flags[function.key], bound))
 
     def _answer(self, kind: str, about: Any) -> Any:
         """The answer to a question that a summary was made from, as things are now."""
@@ -65,8 +73,8 @@ class Analyser:
             return self.facts.attributes.value(*about)
         return self.evaluate_constant(*about)
 
-    def _interpret(self, function: Function) -> Frame:
-        frame = Frame(self, function)
+    def _interpret(self, function: Function, flags: Flags) -> Frame:
+        frame = Frame(self, function, flags)
         hook = self.hook(function)
         grad = decorated_grad(frame, function)
         if grad == AMBIENT and hook is not None and hook.grad in ("on", "off"):
@@ -80,6 +88,8 @@ class Analyser:
             state.env[param.name] = self._parameter(function, param, position, hook)
             if hook is not None and hook.outputs == position and position:
                 state.env[param.name] = self._outputs(frame, param, hook)
+        for name, literal in flags:
+            state.env[name] = NONE_VALUE if literal is None else V(DATA, size=SCALAR, const=literal)
         frame.hook = hook
         if function.name == "__init__" and function.takes_self and function.params:
             state.making = f"p:{function.params[0].name}"
@@ -88,7 +98,7 @@ class Analyser:
         except Exception as error:  # one function costs itself alone, and is said: the others go on
             if not isinstance(error, RecursionError):
                 self.errors[function.key] = error
-            frame = Frame(self, function)
+            frame = Frame(self, function, flags)
             frame.hook = hook
             frame.cut_short = True
         if frame.cut_short:

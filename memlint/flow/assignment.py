@@ -200,11 +200,21 @@ def _note_key(
     frame: Frame, state: State, place: Source, kind: PlaceKind, mark: Source, value: V, target: ir.Subscript
 ) -> None:
     """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
-    if mark in frame.graphs.closure(value.src):
+    if any(item == mark or _within(item, mark) for item in frame.graphs.closure(value.src)):
         return
     statement = frame.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
     note_store(frame, state, "retain", "key", place, kind, text(target.value), value, frame_at(frame), shown)
+
+
+def _within(item: Source, mark: Source) -> bool:
+    """Whether a symbol is a part of what another one names: ``items[i][mask]`` of ``items[i]``."""
+    return (
+        isinstance(item, Path)
+        and isinstance(mark, Path)
+        and item.root == mark.root
+        and item.steps[: len(mark.steps)] == mark.steps
+    )
 
 
 def grows(frame: Frame, index: ir.Expr) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memlint.flow import call as calls
+from memlint.flow.flags import truth
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element, elements_of, make, read_item
 from memlint.flow.ops import tensor_op
@@ -153,6 +154,9 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
     from memlint.flow.narrowing import narrow
 
     evaluate(frame, state, expr.test)
+    known = truth(frame, state, expr.test)
+    if known is not None:
+        return evaluate(frame, state, expr.body if known else expr.orelse)
     yes, no = frame.fork(state), frame.fork(state)
     narrow(frame, yes, expr.test, True)
     narrow(frame, no, expr.test, False)

@@ -227,7 +227,8 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
         return False
     if _reported_inside(analyser, inner):
         return True
-    verdicts = [judge_run(analyser, frame, one) for one in frame.runs.values()]
+    told = analyser.summary(frame.function) if frame.flags else frame
+    verdicts = [judge_run(analyser, told, one) for one in told.runs.values()] if told is not None else []
     return any(item is not None and item.evaluation == "eval" and not item.wanted for item in verdicts)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from memlint.flow.events import Fact, Loop, PlaceKind, Site, Step
+from memlint.flow.flags import Flags
 from memlint.flow.graphs import Graphs, Node
 from memlint.flow.notes import Notes
 from memlint.flow.program import Function
@@ -137,9 +138,11 @@ class Frame:
     #: passes over loop bodies: where loops are nested, each level repeats all that is inside it
     MAX_PASSES = 1_200
 
-    def __init__(self, analyser: Analyser, function: Function) -> None:
+    def __init__(self, analyser: Analyser, function: Function, flags: Flags = ()) -> None:
         self.analyser = analyser
         self.function = function
+        #: the literals that the summary is made for
+        self.flags = flags
         self.module = function.module
         self.graphs = Graphs()
         self.loops: list[LoopFrame] = []

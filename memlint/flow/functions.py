@@ -41,7 +41,7 @@ def call_function(
             return _call_overrides(frame, state, overriding, args, words, at, expr)
     starred = expr is not None and any(isinstance(arg, ir.Starred) for arg in expr.args)
     bound = bind(frame, state, function, args, words, starred=starred)
-    summary = frame.analyser.summary(function)
+    summary = frame.analyser.summary(function, bound)
     record = CallRecord(
         function.key,
         at,

@@ -22,7 +22,7 @@ def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | No
         grad = grad_of_reference(frame, state, func, context)
         if grad is not None:
             return grad, value
-        yielded = _user_context(frame, state, func, value)
+        yielded = _user_context(frame, state, func, context.at)
         if yielded is not None:
             return yielded, value
         returned = _stored_guard(frame, value)
@@ -114,7 +114,7 @@ def guard_value(frame: Frame, state: State, grad: int) -> V:
     return V(CALLABLE, refs=frozenset((Ref("guard", "", str(grad)),)))
 
 
-def _user_context(frame: Frame, state: State, func: V, value: V) -> int | None:
+def _user_context(frame: Frame, state: State, func: V, at: int) -> int | None:
     """A project's own context manager: the grad mode at its yield."""
     found: int | None = None
     for ref in ordered(func.refs):
@@ -122,11 +122,12 @@ def _user_context(frame: Frame, state: State, func: V, value: V) -> int | None:
             function = frame.analyser.program.module(ref.key).function(ref.name)
             if function is None or not function.is_generator:
                 continue
-            summary = frame.analyser.summary(function)
+            record = frame.calls.get((at, function.key))
+            summary = frame.analyser.summary(function, record.args if record is not None else None)
             if summary is None:
                 continue
-            for _, at in summary.yields:
-                mode = state.grad if at.grad == AMBIENT else at.grad
+            for _, yielding in summary.yields:
+                mode = state.grad if yielding.grad == AMBIENT else yielding.grad
                 found = mode if found is None else found | mode
         elif ref.kind == "class":
             cls = frame.analyser.program.module(ref.key).cls(ref.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
-from memlint.flow.ops import batch_tree, names_labels, names_number
+from memlint.flow.ops import batch_tree, names_count, names_labels, names_number
 from memlint.flow.periods import resets_soon
 from memlint.flow.state import Obj, State
 from memlint.flow.syntax import text
@@ -220,6 +220,8 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
             found = join(found, _marked(obj.elem, key))
         else:
             found = join(found, _marked(members(obj), key))
+    if not base.objs and isinstance(index.const, str) and names_count(index.const):
+        return DATA_VALUE
     if base.kinds & TENSORS:
         base = part_of_output(
             frame, base, f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]"

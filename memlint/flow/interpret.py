@@ -8,6 +8,7 @@ from typing import Any
 from memlint.flow import carry, inert
 from memlint.flow.assignment import assign, delete
 from memlint.flow.evaluate import evaluate
+from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
@@ -212,7 +213,7 @@ def _jump(frame: Frame, state: State, statement: ir.Jump) -> State | None:
 
 def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     test = evaluate(frame, state, statement.test)
-    constant = test.const if isinstance(test.const, bool) else None
+    constant = test.const if isinstance(test.const, bool) else truth(frame, state, statement.test)
     other = frame.fork(state)
     narrow(frame, state, statement.test, True)
     narrow(frame, other, statement.test, False)

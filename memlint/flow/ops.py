@@ -29,6 +29,7 @@ from memlint.flow.values import (
 _NUMBER = re.compile(
     r"loss|criterion|metric|error|accuracy|(^|_)(err|acc|nll|kl|kld|elbo|iou|miou|dice|psnr|ssim|lpips|fid|mse|mae|bce|rmse|reg|lr|norm)s?(_|$)"
 )
+_COUNT = re.compile(r"(.*_)?batch_?size|bsz|num_.+|n_.+|.+_count|epochs?|steps?")
 _MODEL = re.compile(
     r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
 )
@@ -113,6 +114,11 @@ def on_accelerator(device: int) -> bool:
 def names_number(shown: str) -> bool:
     """Whether a name speaks of a loss or a metric: weak evidence that a model's output is a number."""
     return _NUMBER.search(shown.lower()) is not None
+
+
+def names_count(shown: str) -> bool:
+    """Whether a key is that of a whole number, which has no graph: ``batch["batch_size"]``, ``info["num_items"]``."""
+    return _COUNT.fullmatch(shown.lower()) is not None
 
 
 def names_model(shown: str) -> bool:

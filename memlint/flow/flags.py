@@ -1,0 +1,164 @@
+"""Parameters that switch what a function does with memory: ``detach=True``, ``train=False``, ``reduce="none"``.
+
+A call that passes a literal runs one side of the function's tests. Its effect is that of a summary made for the
+literal; the summary for any argument, of which the function's own findings are told, stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.flow.definitions import Function
+from memlint.flow.state import State
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.flow.values import DATA, NONE, V
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.frame import Frame
+
+#: literals by parameter: (name, True, False, a string or None)
+Flags = tuple[tuple[str, bool | str | None], ...]
+
+#: what makes a side of a test another matter for memory, by the names that it uses
+_MATTERS = frozenset(
+    {
+        "append",
+        "backward",
+        "cpu",
+        "detach",
+        "detach_",
+        "enable_grad",
+        "eval",
+        "extend",
+        "inference_mode",
+        "item",
+        "no_grad",
+        "numpy",
+        "requires_grad",
+        "requires_grad_",
+        "set_grad_enabled",
+        "tolist",
+        "train",
+    }
+)
+#: callables to which a flag is handed as it is, and keywords
+_SWITCHES = frozenset({"set_grad_enabled", "inference_mode", "train", "requires_grad_"})
+_SWITCHING_WORDS = frozenset({"create_graph", "retain_graph", "requires_grad"})
+#: a longer string is data
+_MAX_LITERAL = 24
+
+
+def flags_of(function: Function) -> frozenset[str]:
+    """The parameters of a function by whose literals it detaches, records or keeps something, or does not."""
+    params = {param.name for param in function.params if param.kind not in ("star", "double-star")}
+    return frozenset(name for name in _switching(function.body) if name in params) if params else frozenset()
+
+
+def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.If) and _matter((*statement.body, *statement.orelse)):
+            yield from _tested(statement.test)
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.IfExp) and _names(part.body, part.orelse) & _MATTERS:
+                    yield from _tested(part.test)
+                elif isinstance(part, ir.Call):
+                    yield from _handed_on(part)
+
+
+def _matter(body: tuple[ir.Stmt, ...]) -> bool:
+    return any(_names(*expressions(statement)) & _MATTERS for statement in walk_statements(body))
+
+
+def _names(*exprs: ir.Expr) -> set[str]:
+    parts = (part for expr in exprs for part in walk_expression(expr))
+    return {
+        part.name if isinstance(part, ir.Attr) else part.id for part in parts if isinstance(part, ir.Attr | ir.Name)
+    }
+
+
+def _handed_on(call: ir.Call) -> Iterator[str]:
+    """Flags that a call takes as they are: of torch's own switches, and of functions with a flag of that name."""
+    if dotted(call.func).rsplit(".", 1)[-1] in _SWITCHES:
+        yield from (arg.id for arg in call.args if isinstance(arg, ir.Name))
+    for word in call.keywords:
+        if isinstance(word.value, ir.Name) and (word.name == word.value.id or word.name in _SWITCHING_WORDS):
+            yield word.value.id
+
+
+def _tested(test: ir.Expr) -> Iterator[str]:
+    match test:
+        case ir.Name():
+            yield test.id
+        case ir.Unary(op="not"):
+            yield from _tested(test.operand)
+        case ir.BoolOp():
+            yield from _tested(test.left)
+            yield from _tested(test.right)
+        case ir.Compare(left=ir.Name() as left) if all(isinstance(right, ir.Const) for right in test.rights):
+            yield left.id
+
+
+def chosen(flags: frozenset[str], bound: dict[str, V]) -> Flags:
+    """The literals that a call passes for a function's flags."""
+    found: list[tuple[str, bool | str | None]] = []
+    for name in sorted(flags):
+        value = bound.get(name)
+        if value is None or not value.is_only(DATA | NONE):
+            continue
+        if value.is_only(NONE):
+            found.append((name, None))
+        elif isinstance(value.const, bool) or (isinstance(value.const, str) and len(value.const) <= _MAX_LITERAL):
+            found.append((name, value.const))
+    return tuple(found)
+
+
+def truth(frame: Frame, state: State, test: ir.Expr) -> bool | None:
+    """What a test on the flags gives in a summary that is made for literals; None for not known."""
+    match test:
+        case ir.Const(value=bool() as known):
+            return known
+        case ir.Name():
+            literal = _literal(frame, state, test)
+            return None if literal is _OPEN else bool(literal)
+        case ir.Unary(op="not"):
+            inner = truth(frame, state, test.operand)
+            return None if inner is None else not inner
+        case ir.BoolOp():
+            sides = (truth(frame, state, test.left), truth(frame, state, test.right))
+            decides = test.op != "and"
+            return decides if decides in sides else None if None in sides else not decides
+        case ir.Compare(left=ir.Name() as left, ops=(op,), rights=(right,)):
+            literal = _literal(frame, state, left)
+            others = right.elements if isinstance(right, ir.Display) else (right,)
+            if literal is _OPEN or not all(isinstance(item, ir.Const) and item.kind in _KINDS for item in others):
+                return None
+            among = any(isinstance(item, ir.Const) and _same(item.value, literal) for item in others)
+            positive = ("in",) if isinstance(right, ir.Display) else ("is", "==")
+            return among if op in positive else not among if op in ("is not", "!=", "not in") else None
+        case _:
+            return None
+
+
+#: the literals that are told apart
+_KINDS = ("bool", "str", "None")
+_OPEN = object()
+
+
+def _same(a: object, b: object) -> bool:
+    return type(a) is type(b) and a == b
+
+
+def _literal(frame: Frame, state: State, name: ir.Name) -> object:
+    """The literal that a flag holds here; a flag that was assigned since holds what it was given."""
+    for flag, literal in frame.flags:
+        if flag == name.id:
+            value = state.env.get(flag)
+            if value is None or not value.is_only(DATA | NONE):
+                return _OPEN
+            if literal is None:
+                return None if value.is_only(NONE) else _OPEN
+            return literal if value.const == literal and type(value.const) is type(literal) else _OPEN
+    return _OPEN
