@@ -1,0 +1,128 @@
+"""A call that passes a literal runs one side of the tests that ask for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+TRAIN = """
+import contextlib
+import torch
+from torch import nn
+
+
+{helper}
+
+
+def fit(model, loader, optimizer):
+    history = []
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        history.append({call})
+    return [float(value) for value in history]
+"""
+
+COPY = """
+def copied(value, cut={default}):
+    if cut:
+        value = value.detach()
+    return value * 1
+"""
+
+MODE = """
+def shown(value, how="value"):
+    return value.item() if how == "number" else value
+"""
+
+ABSENT = """
+def kept(value, to=None):
+    if to is not None:
+        value = value.detach().to(to)
+    return value
+"""
+
+
+def found(tmp_path: Path, source: str) -> list[str]:
+    (tmp_path / "train.py").write_text(source)
+    result = memlint.lint([tmp_path])
+    assert not result.failures
+    return [item.code for item in result.findings]
+
+
+@pytest.mark.parametrize(
+    ("helper", "call", "codes"),
+    [
+        (COPY.format(default="False"), "copied(loss, True)", []),
+        (COPY.format(default="False"), "copied(loss, cut=True)", []),
+        (COPY.format(default="False"), "copied(loss)", ["MEM102"]),
+        (COPY.format(default="True"), "copied(loss)", []),
+        (COPY.format(default="True"), "copied(loss, cut=False)", ["MEM102"]),
+        (MODE, 'shown(loss, "number")', []),
+        (MODE, "shown(loss)", ["MEM102"]),
+        (ABSENT, 'kept(loss, "cpu")', []),
+        (ABSENT, "kept(loss)", ["MEM102"]),
+    ],
+)
+def test_the_side_that_the_literal_chooses(tmp_path: Path, helper: str, call: str, codes: list[str]) -> None:
+    assert found(tmp_path, TRAIN.format(helper=helper, call=call)) == codes
+
+
+GUARD = """
+import contextlib
+import torch
+
+
+class Runner:
+    def __init__(self):
+        self.model = torch.nn.Linear(8, 8).cuda()
+
+    @contextlib.contextmanager
+    def mode(self, training):
+        self.model.train(training)
+        with {guard}:
+            yield
+
+    def predict(self, loader):
+        outputs = []
+        with self.mode(False):
+            for x in loader:
+                outputs.append(self.model(x))
+        return torch.cat(outputs).argmax(1).tolist()
+"""
+
+
+def test_a_guard_of_ones_own_is_what_its_flag_says(tmp_path: Path) -> None:
+    assert found(tmp_path, GUARD.format(guard="torch.set_grad_enabled(training)")) == []
+    assert "MEM102" in found(tmp_path, GUARD.format(guard="torch.set_grad_enabled(not training)"))
+
+
+def test_a_flag_that_was_given_another_value_since_is_not_known(tmp_path: Path) -> None:
+    helper = "def copied(value, cut=False):\n    cut = value.numel() > 3\n    return value.detach() if cut else value\n"
+    assert found(tmp_path, TRAIN.format(helper=helper, call="copied(loss, True)")) == ["MEM102"]
+
+
+MERGED = """
+import torch
+from torch import nn
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = 4
+
+    def forward(self, outputs, mask):
+        for i in range(self.scales):
+            outputs[i] = outputs[i][mask]
+        return sum(outputs)
+"""
+
+
+def test_a_member_that_is_replaced_by_a_part_of_itself_does_not_grow(tmp_path: Path) -> None:
+    assert found(tmp_path, MERGED) == []
