@@ -6,7 +6,7 @@ import gc
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,7 +17,9 @@ from memlint.flow.program import Function, Module, Program
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import walk_statements
 from memlint.frontend.problem import SyntaxProblem
-from memlint.frontend.spans import SpanTable, spans
+
+if TYPE_CHECKING:
+    from memlint.frontend.spans import SpanTable
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,11 @@ class Analysis:
     def _table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
         if key not in self._tables:
-            self._tables[key] = spans(self._program.module(site.path).units[site.unit])
+            # libcst comes in here, for what is reported on alone
+            from memlint.frontend.spans import placed
+
+            module = self._program.module(site.path)
+            self._tables[key] = placed(module.units[site.unit], module.lowered(site.unit).count)
         return self._tables[key]
 
     def _statement_at(self, site: Site) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from memlint.flow.syntax import assigned_names, dotted, walk_statements
-from memlint.frontend.index import ModuleIndex, index_and_units
+from memlint.frontend.index import ModuleIndex, read
 from memlint.frontend.lower import lower
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.units import UnitText
@@ -111,9 +112,19 @@ class Module:
         self.classes: dict[str, Class] = {}
         self._built: set[int] = set()
 
+    def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
+        """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
+        if "_read" not in self.__dict__:
+            index, units, bodies = read(self.text)
+            self._read = index, units
+            if bodies is not None and wanted(index):
+                for number, body in enumerate(bodies):
+                    self._lower(number, body)
+        return self._read[0]
+
     @functools.cached_property
     def _read(self) -> tuple[ModuleIndex, tuple[UnitText, ...]]:
-        return index_and_units(self.text)
+        return read(self.text)[:2]
 
     @property
     def index(self) -> ModuleIndex:
@@ -126,12 +137,15 @@ class Module:
     def lowered(self, number: int) -> ir.Unit:
         """The IR of one unit; an empty one where it does not parse (`problem` tells)."""
         if number not in self._lowered:
-            try:
-                self._lowered[number] = lower(self.units[number])
-            except SyntaxProblem as problem:
-                self.problem = problem
-                self._lowered[number] = ir.Unit("", (), 0)
+            self._lower(number, None)
         return self._lowered[number]
+
+    def _lower(self, number: int, body: list[ast.stmt] | None) -> None:
+        try:
+            self._lowered[number] = lower(self.units[number], body)
+        except SyntaxProblem as problem:
+            self.problem = problem
+            self._lowered[number] = ir.Unit("", (), 0)
 
     @functools.cached_property
     def numbers(self) -> dict[str, list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow.program import Program
+from memlint.frontend.index import ModuleIndex
 
 #: top-level packages whose values are tensors, modules, optimizers or loaders
 TORCH_FAMILY = frozenset(
@@ -75,13 +76,12 @@ def relevant_modules(program: Program, keys: list[str]) -> frozenset[str]:
     """Those of ``keys`` that know the torch family, or import (at any distance) a module of the project that does."""
     importers: dict[str, set[str]] = {}
     knowing: list[str] = []
+    linted = frozenset(keys)
     todo, seen = list(keys), set(keys)
     while todo:
         key = todo.pop()
-        index = program.module(key).index
-        if not index.complete or any(
-            item.level == 0 and item.module.split(".", 1)[0] in TORCH_FAMILY for item in index.imports
-        ):
+        index = program.module(key).read(_knows_torch if key in linted else _never)
+        if not index.complete or _knows_torch(index):
             knowing.append(key)
             continue
         for target in _imported(program, key):
@@ -96,6 +96,14 @@ def relevant_modules(program: Program, keys: list[str]) -> frozenset[str]:
                 relevant.add(importer)
                 knowing.append(importer)
     return frozenset(relevant & set(keys))
+
+
+def _knows_torch(index: ModuleIndex) -> bool:
+    return any(item.level == 0 and item.module.split(".", 1)[0] in TORCH_FAMILY for item in index.imports)
+
+
+def _never(index: ModuleIndex) -> bool:
+    return False
 
 
 def _imported(program: Program, key: str) -> set[str]:

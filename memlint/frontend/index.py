@@ -71,38 +71,46 @@ def index(text: str) -> ModuleIndex:
 
 def index_and_units(text: str) -> tuple[ModuleIndex, tuple[UnitText, ...]]:
     """``(index(text), split(text))`` for the price of one parse."""
+    found, units, _ = read(text)
+    return found, units
+
+
+def read(text: str) -> tuple[ModuleIndex, tuple[UnitText, ...], tuple[list[ast.stmt], ...] | None]:
+    """As `index_and_units`, with the statements of each unit in the host's tree, where the host can read the source.
+
+    The trees are large: whoever has no use for them soon lets them go.
+    """
     tree = host_tree(text)
     if tree is None:
         from memlint.frontend.fallback import index_and_units as by_libcst
 
-        return by_libcst(text)
+        return *by_libcst(text), None
     units = cut(text, tree_extents(tree))
-    return _index(tree, {unit.start_line: unit for unit in units[1:]}, len(units)), units
-
-
-def _index(tree: ast.Module, starts: dict[int, UnitText], count: int) -> ModuleIndex:
-    scans = [_Scan(number) for number in range(count)]
-    definitions: list[Definition] = []
-    own: list[ast.AST] = []
+    starts = {unit.start_line: unit for unit in units[1:]}
+    bodies: tuple[list[ast.stmt], ...] = tuple([[] for _ in units])
     for node in tree.body:
         unit = starts.get(_first_line(node)) if isinstance(node, _DEFINITIONS) else None
-        if unit is None:
-            own.append(node)
-            continue
-        definitions.append(_definition(node, unit.index))
-        scans[unit.index].run((node,), at_import=False)
+        bodies[0 if unit is None else unit.index].append(node)
+    return _index(bodies, units), units, bodies
+
+
+def _index(bodies: tuple[list[ast.stmt], ...], units: tuple[UnitText, ...]) -> ModuleIndex:
+    scans = [_Scan(number) for number in range(len(units))]
+    definitions: list[Definition] = []
+    for number, body in enumerate(bodies[1:], 1):
+        definitions.append(_definition(body[0], number))
+        scans[number].run(body, at_import=False)
     module = scans[0]
     inner: list[ast.AST] = []
     # Definitions below other statements are scanned last: they are recorded, and import later.
-    module.run(own, at_import=True, inner=inner)
+    module.run(bodies[0], at_import=True, inner=inner)
     definitions += [_definition(node, 0) for node in inner if isinstance(node, _DEFINITIONS)]
     module.run(inner, at_import=False)
-    names = ["", *[unit.name for unit in starts.values()]]
     return ModuleIndex(
         complete=True,
         imports=tuple([each for scan in scans for each in scan.imports]),
         definitions=tuple(sorted(definitions, key=lambda each: each.first_line)),
-        units=tuple([scan.result(name) for scan, name in zip(scans, names, strict=True)]),
+        units=tuple([scan.result(unit.name) for scan, unit in zip(scans, units, strict=True)]),
     )
 
 

@@ -58,6 +58,11 @@ def integer(text: str) -> int | float:
     except ValueError:
         # More digits than int() converts (sys.set_int_max_str_digits).
         return float("inf")
+    return bounded(value)
+
+
+def bounded(value: int) -> int | float:
+    """``value``, as a float where it has more than 64 bits."""
     if value < _INT_LIMIT:
         return value
     try:

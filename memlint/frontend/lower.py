@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
-import libcst as cst
+import ast
+from collections.abc import Sequence
 
-from memlint.frontend.expressions import Lowering
-from memlint.frontend.parsing import normalised, with_tree
+from memlint.frontend.host import lower_statements
+from memlint.frontend.host_expressions import UnknownNodeError
 from memlint.frontend.problem import SyntaxProblem
-from memlint.frontend.statements import statements
-from memlint.frontend.units import UnitText
+from memlint.frontend.room import normalised, with_room
+from memlint.frontend.units import UnitText, host_tree
 from memlint.ir import nodes as ir
 
 __all__ = ["SyntaxProblem", "in_file", "lower"]
 
 
-def lower(unit: UnitText) -> ir.Unit:
+def lower(unit: UnitText, body: Sequence[ast.stmt] | None = None) -> ir.Unit:
     """What ``unit`` says. Ordinals count in source order, parents first, and are the same in every run.
 
-    Raises SyntaxProblem, with places in the file, where libcst cannot parse the text or it nests too deeply.
+    ``body``: its statements in the host's tree, where the caller has them. What the host's ``ast`` cannot read goes
+    through libcst, which is not imported before. Raises SyntaxProblem, with places in the file, where neither can
+    parse the text or it nests too deeply.
     """
-
-    def walk(tree: cst.Module) -> ir.Unit:
-        low = Lowering()
-        body = statements(low, tree.body)
-        return ir.Unit(unit.name, body, low.at)
-
+    if body is None:
+        tree = host_tree(unit.text)
+        body = None if tree is None else tree.body
     try:
-        return with_tree(normalised(unit.text), walk)
+        if body is not None:
+            statements, count = with_room(normalised(unit.text), lambda: lower_statements(body))
+            return ir.Unit(unit.name, statements, count)
     except SyntaxProblem as problem:
         raise in_file(problem, unit) from None
+    except UnknownNodeError:
+        pass
+    return by_libcst(unit)
+
+
+def by_libcst(unit: UnitText) -> ir.Unit:
+    """As `lower`, by libcst."""
+    from memlint.frontend.expressions import Lowering
+    from memlint.frontend.parsing import with_tree
+    from memlint.frontend.statements import statements
+
+    low = Lowering()
+    try:
+        body = with_tree(normalised(unit.text), lambda tree: statements(low, tree.body))
+    except SyntaxProblem as problem:
+        raise in_file(problem, unit) from None
+    return ir.Unit(unit.name, body, low.at)
 
 
 def in_file(problem: SyntaxProblem, unit: UnitText) -> SyntaxProblem:

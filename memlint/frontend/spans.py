@@ -13,8 +13,9 @@ from libcst._nodes.internal import CodegenState
 from memlint.finding import Span
 from memlint.frontend.expressions import Lowering
 from memlint.frontend.lower import in_file
-from memlint.frontend.parsing import normalised, with_tree
+from memlint.frontend.parsing import with_tree
 from memlint.frontend.problem import SyntaxProblem
+from memlint.frontend.room import normalised
 from memlint.frontend.statements import statements
 from memlint.frontend.units import UnitText
 
@@ -63,8 +64,20 @@ class SpanTable:
         return line + self._start_line - 1, offset - self._lines[line - 1] + 1 + self._dropped.get(line, 0)
 
 
+def placed(unit: UnitText, count: int) -> SpanTable:
+    """As `spans`, for a unit of ``count`` ordinals; where libcst does not read what the host's ``ast`` did, every
+    record is at the unit's first line."""
+    try:
+        table = spans(unit)
+    except SyntaxProblem:
+        table = None
+    if table is None or len(table) != count:
+        return SpanTable(unit.start_line, [0], {}, [(0, 0)] * count, {})
+    return table
+
+
 def spans(unit: UnitText) -> SpanTable:
-    """Where each record of ``lower(unit)`` is. Parses again. Raises SyntaxProblem as `lower` does."""
+    """Where each record of ``lower(unit)`` is. Raises SyntaxProblem where libcst cannot parse it."""
 
     source = normalised(unit.text)
 

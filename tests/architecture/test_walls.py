@@ -87,6 +87,14 @@ def test_only_the_frontend_imports_libcst() -> None:
     assert wrong == []
 
 
+def test_a_run_that_finds_nothing_does_not_wait_for_libcst(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import torch\n\n\ndef f(x):\n    return torch.relu(x)\n")
+    script = "import sys, memlint; print(memlint.lint(['a.py'], isolated=True).summary.files, 'libcst' in sys.modules)"
+    command, environment = [sys.executable, "-c", script], {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "False"]
+
+
 def test_slow_parts_of_libcst_are_left_alone() -> None:
     slow = ("libcst.metadata", "libcst.matchers", "libcst.codemod")
     assert [str(path) for path in modules() for name in imports(path) if name.startswith(slow)] == []

@@ -6,15 +6,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from memlint.frontend.lower import lower
+from memlint.frontend.lower import by_libcst, lower
 from memlint.frontend.units import UnitText
 from memlint.ir import nodes as ir
 
 
 @pytest.fixture
 def say() -> Callable[[str], str]:
-    """Source -> its IR in short: names and literals as written, ``Kind(field, …)``, ``[…]`` for tuples, - for None."""
-    return lambda source: " ; ".join(map(short, lower(UnitText("", 0, 1, source)).body))
+    """Source -> its IR in short: names and literals as written, ``Kind(field, …)``, ``[…]`` for tuples, - for None.
+
+    The host's ``ast`` and libcst must say the same, ordinals included.
+    """
+
+    def read(source: str) -> str:
+        unit = UnitText("", 0, 1, source)
+        lowered = lower(unit)
+        assert lowered == by_libcst(unit)
+        return " ; ".join(map(short, lowered.body))
+
+    return read
 
 
 def short(value: Any) -> str:

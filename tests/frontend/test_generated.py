@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlint.frontend.index import index_and_units
-from memlint.frontend.lower import SyntaxProblem, lower
+from memlint.frontend.lower import SyntaxProblem, by_libcst, lower
 from memlint.frontend.spans import spans
 from memlint.frontend.units import split
 from memlint.ir import nodes as ir
@@ -75,6 +75,7 @@ def _check(text: str) -> None:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for unit, names in zip(units, index.units, strict=True):
         lowered = lower(unit)
+        assert lowered == by_libcst(unit)
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(lowered), type=ir.Unit) == lowered
         table = spans(unit)
         for at, record in _records(lowered.body):
@@ -124,6 +125,7 @@ def test_sources_of_pysource_codegen(seed):
         ast.parse(text)
     for unit in split(text):
         try:
+            assert lower(unit) == by_libcst(unit)
             assert len(spans(unit)) == lower(unit).count
         except SyntaxProblem as problem:
             pytest.skip(f"libcst cannot parse it: {problem}")

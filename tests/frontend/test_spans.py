@@ -10,9 +10,9 @@ import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from memlint.finding import Span
-from memlint.frontend.lower import lower
-from memlint.frontend.parsing import normalised
-from memlint.frontend.spans import _Recorder, spans
+from memlint.frontend.lower import by_libcst, lower
+from memlint.frontend.room import normalised
+from memlint.frontend.spans import _Recorder, placed, spans
 from memlint.frontend.statements import statements
 from memlint.frontend.units import split
 from memlint.ir import nodes as ir
@@ -36,6 +36,7 @@ def check(text: str) -> int:
         positions = wrapper.resolve(PositionProvider)
         recorder = _Recorder()
         statements(recorder, wrapper.module.body)
+        assert lower(unit) == by_libcst(unit)
         assert len(table) == recorder.at == lower(unit).count
         for at, (first, last) in enumerate(recorder.nodes):
             start, end = positions[first].start, positions[last].end
@@ -146,3 +147,11 @@ def test_odd_layouts(text):
 @pytest.mark.parametrize("text", ["\x0cx = 1\n", "\x0c\nx = 1\n", "y\n\x0cx = 1", "if a:\n\x0c  b\n  \x0cx = 1\n"])
 def test_a_form_feed_is_a_column(texts, text):
     assert ("Assign", "x = 1", "x = 1") in texts(text)
+
+
+def test_what_libcst_does_not_read_is_at_the_first_line_of_its_definition():
+    """libcst knows no annotation of an attribute in brackets; Python does."""
+    unit = split("x = 1\n\n\ndef f(a):\n    (a.b): int = 1\n    g(a)\n")[1]
+    lowered = lower(unit)
+    table = placed(unit, lowered.count)
+    assert {table[at] for at in range(lowered.count)} == {Span(4, 1, 4, 1)}

@@ -19,6 +19,8 @@ from memlint.ir import nodes as ir
         ("a: 'T' = 1", "AnnAssign(a, 'T', 1)"),
         ("del a, b[0]", "Delete([a, Subscript(b, 0)])"),
         ("del (a)", "Delete([a])"),
+        ("del (a, b)", "Delete([a, b])"),
+        ("del (a, b),", "Delete([Display(tuple, [a, b])])"),
         ("assert a, b", "Assert(a, b)"),
         ("raise", "Raise(-, -)"),
         ("raise A from b", "Raise(A, b)"),

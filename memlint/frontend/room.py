@@ -1,0 +1,69 @@
+"""Room on the stack for what walks a syntax tree, so that no input ends the process."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from memlint.frontend.nesting import MAX_BRACKETS, MAX_DEPTH, MAX_ELIFS, depth
+from memlint.frontend.problem import SyntaxProblem
+
+T = TypeVar("T")
+
+#: Up to these the caller's stack serves: each takes about 500 KB of it.
+_SHALLOW_BRACKETS = 40
+_SHALLOW_DEPTH = 200
+_DEEP_STACK = 64 << 20
+_DEEP_RECURSION = 20_000
+_NEWLINE = re.compile(r"\r\n?")
+_TOO_DEEP = "too deeply nested to analyse"
+_stack_size = threading.Lock()
+
+
+def normalised(text: str) -> str:
+    """``text`` with \\n newlines, which libcst gives back as they were (it does not for a lone \\r)."""
+    return _NEWLINE.sub("\n", text) if "\r" in text else text
+
+
+def with_room(text: str, work: Callable[[], T]) -> T:
+    """``work()``, which recurses as deeply as ``text`` (normalised) nests, on a stack that is large enough.
+
+    Raises SyntaxProblem where ``text`` nests deeper than anything here follows.
+    """
+    brackets, deepest = depth(text)
+    elifs = text.count("elif ")
+    if brackets > MAX_BRACKETS or deepest > MAX_DEPTH or elifs > MAX_ELIFS:
+        raise SyntaxProblem(_TOO_DEEP, 1, 1)
+    shallow = brackets <= _SHALLOW_BRACKETS and max(deepest, elifs) <= _SHALLOW_DEPTH
+    try:
+        return work() if shallow else _on_deep_stack(work)
+    except RecursionError:
+        raise SyntaxProblem(_TOO_DEEP, 1, 1) from None
+
+
+def _on_deep_stack(work: Callable[[], T]) -> T:
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            failure.append(error)
+
+    with _stack_size:
+        recursion, stack = sys.getrecursionlimit(), threading.stack_size(_DEEP_STACK)
+        sys.setrecursionlimit(max(recursion, _DEEP_RECURSION))
+        try:
+            thread = threading.Thread(target=run, name="memlint-deep")
+            thread.start()
+            thread.join()
+        finally:
+            threading.stack_size(stack)
+            sys.setrecursionlimit(recursion)
+    if failure:
+        raise failure[0]
+    return outcome[0]
