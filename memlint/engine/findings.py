@@ -34,21 +34,32 @@ def ask_rules(
     enabled: frozenset[str],
     analysis: Analysis,
     device_memory: int | None,
+    least: Confidence,
 ) -> tuple[list[Raw], list[Failure]]:
-    """What the enabled rules say of one file. A rule that raises is a failure; the others go on."""
+    """What the enabled rules say of one file. A rule that raises is a failure; the others go on.
+
+    What is less sure than ``least`` will not be shown: it is left out where nothing else is said of its definition
+    (elsewhere it counts in the numbering of equal statements), since to find its place costs a parse.
+    """
     facts = Facts(events, device_memory)
+    said: list[tuple[Room, Report]] = []
     found: dict[tuple[str, int, int], Raw] = {}
     failures: list[Failure] = []
     for code, room in rooms.items():
         if code not in enabled:
             continue
         try:
-            raws = [_raw(room, report, analysis) for report in room.check(facts) if report.site.path == display]
+            said += [(room, report) for report in room.check(facts) if report.site.path == display]
         except Exception as error:  # a rule is a program, and may fail in any way
             failures.append(Failure(display, internal_error(f"the rule {code}", error)))
+    shown = {report.site.unit for _, report in said if CONFIDENCE[report.confidence] >= CONFIDENCE[least]}
+    for room, report in said:
+        if report.site.unit not in shown:
             continue
-        for raw in raws:
-            _keep_best(found, raw)
+        try:
+            _keep_best(found, _raw(room, report, analysis))
+        except Exception as error:  # of a site that is none
+            failures.append(Failure(display, internal_error(f"the rule {room.meta.code}", error)))
     return list(found.values()), failures
 
 

@@ -55,6 +55,11 @@ class Comments(msgspec.Struct, frozen=True):
     malformed: tuple[Malformed, ...] = ()
 
 
+def may_suppress(text: str) -> bool:
+    """Whether the text can hold a comment that suppresses anything."""
+    return _MAY_SUPPRESS.search(text) is not None
+
+
 def read(text: str, *, ours_only: bool = False) -> Comments:
     """The suppressions of a file. Where the tokenizer gives up, those before that place.
 

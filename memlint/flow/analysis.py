@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -119,9 +118,6 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
 
     # deep call chains of the analysed program are deep recursions here
     limit, size = sys.getrecursionlimit(), threading.stack_size()
-    # trees and summaries live as long as the run: looking for cycles in them finds nothing, a quarter of the time
-    collects = gc.isenabled()
-    gc.disable()
     sys.setrecursionlimit(max(limit, 50_000))
     threading.stack_size(512 * 1024 * 1024)
     try:
@@ -129,8 +125,6 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
         thread.start()
         thread.join()
     finally:
-        if collects:
-            gc.enable()
         sys.setrecursionlimit(limit)
         threading.stack_size(size)
     if isinstance(result[0], BaseException):
