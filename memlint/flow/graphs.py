@@ -60,6 +60,13 @@ class Graphs:
     _ancestry: dict[Source, Sources] = field(default_factory=dict)
     _sure: dict[Sources, Sources] = field(default_factory=dict)
     _work: int = 0
+    #: records so far, and the last one of each source
+    clock: int = 0
+    _recorded: dict[Source, int] = field(default_factory=dict)
+
+    def made_between(self, sources: Sources, start: int, end: int) -> Sources:
+        """Those of the sources that were last recorded between two readings of the clock."""
+        return frozenset(source for source in sources if start < self._recorded.get(source, 0) <= end)
 
     def record(self, key: Source, node: Node) -> Source:
         old = self.nodes.get(key)
@@ -69,6 +76,8 @@ class Graphs:
             node.definite |= old.definite
             node.model |= old.model
         self.nodes[key] = node
+        self.clock += 1
+        self._recorded[key] = self.clock
         return key
 
     def settle(self) -> None:

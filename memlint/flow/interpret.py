@@ -218,13 +218,20 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     narrow(frame, state, statement.test, True)
     narrow(frame, other, statement.test, False)
     frame.tests.append(statement.test)
+    start = frame.graphs.clock
     end = block(frame, state, statement.body) if constant is not False else None
+    middle = frame.graphs.clock
     frame.tests[-1] = ir.Unary(statement.test.at, "not", statement.test)
     orelse = block(frame, other, statement.orelse) if constant is not True else None
     frame.tests.pop()
     if not statement.orelse and last_case(frame.tests, statement.test):
         return end
-    return join_states(end, orelse)
+    joined = join_states(end, orelse)
+    if joined is not None and end is not None and orelse is not None:
+        # what one side makes and frees is freed: on the other side it is not there
+        joined.freed_must |= frame.graphs.made_between(end.freed_must, start, middle)
+        joined.freed_must |= frame.graphs.made_between(orelse.freed_must, middle, frame.graphs.clock)
+    return joined
 
 
 def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
