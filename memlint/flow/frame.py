@@ -154,7 +154,10 @@ class Frame:
         #: methods that are called on receivers of unknown class, with the grad mode there
         self.named: set[tuple[str, int]] = set()
         self.notes = Notes()
-        self.returns: list[tuple[V, State]] = []
+        #: what each return gives, its state, and the graphs' clock there
+        self.returns: list[tuple[V, State, int]] = []
+        #: the same under a test for a loss that is no number
+        self.given_up: list[tuple[V, State, int]] = []
         self.yields: list[tuple[V, State]] = []
         self.exit: State | None = None
         self.result: V | None = None

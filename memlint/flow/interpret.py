@@ -12,7 +12,7 @@ from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
-from memlint.flow.narrowing import last_case, narrow
+from memlint.flow.narrowing import broken_number, last_case, narrow
 from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.state import State, join_states
 from memlint.flow.stores import end_iteration, store_value
@@ -20,11 +20,13 @@ from memlint.flow.syntax import expressions, text, walk_expression, walk_stateme
 from memlint.flow.values import (
     CONTAINER,
     DATA,
+    EMPTY,
     NONE_VALUE,
     NOTHING,
     TENSORS,
     UNKNOWN,
     UNKNOWN_VALUE,
+    Sources,
     V,
     join,
     ordered,
@@ -39,11 +41,14 @@ def run(frame: Frame, state: State, *, backward: bool = False) -> None:
     """
     end = block(frame, state, frame.function.body)
     if end is not None:
-        frame.returns.append((NONE_VALUE, end))
+        frame.returns.append((NONE_VALUE, end, frame.graphs.clock))
+    frame.returns = frame.returns or frame.given_up
     result, final = NOTHING, None
-    for value, at in frame.returns:
+    for value, at, _ in frame.returns:
         result = join(result, value)
         final = join_states(final, at)
+    if final is not None and len(frame.returns) > 1:
+        final.freed_must = _freed_wherever_made(frame)
     for _, at in frame.yields:
         final = join_states(final, at)
     frame.result = result
@@ -55,6 +60,14 @@ def run(frame: Frame, state: State, *, backward: bool = False) -> None:
         frame.backward(final, _loss_of(frame, final, result), 0)
         frame.graphs.settle()
     end_iteration(frame, final, None)
+
+
+def _freed_wherever_made(frame: Frame) -> Sources:
+    """The graphs that a backward has freed on every path on which they were made: an early return makes none."""
+    freed = EMPTY.union(*(at.freed_must for _, at, _ in frame.returns))
+    for _, at, clock in frame.returns:
+        freed &= at.freed_must | frame.graphs.made_between(freed, clock, frame.graphs.clock)
+    return freed
 
 
 def _loss_of(frame: Frame, state: State, result: V) -> V:
@@ -139,7 +152,9 @@ def _return(frame: Frame, state: State, statement: ir.Return) -> None:
             frame.notes.returned.update(("elem", key) for key in held.objs)
             if held.src and name in read:
                 frame.notes.returned.update(frame.graphs.closure(held.src))
-    frame.returns.append((value, state))
+    # a step that is given up for a loss that is no number is like one that raises
+    rare = any(broken_number(test) for test in frame.tests)
+    (frame.given_up if rare else frame.returns).append((value, state, frame.graphs.clock))
 
 
 def _names_read(frame: Frame, closure: V) -> set[str]:
@@ -201,6 +216,8 @@ def _pass(frame: Frame, state: State, statement: ir.Stmt) -> State:
 def _jump(frame: Frame, state: State, statement: ir.Jump) -> State | None:
     if statement.kind == "pass" or not frame.loops:
         return state
+    if any(broken_number(test) for test in frame.tests[-1:]):
+        return None
     target = next((loop for loop in reversed(frame.loops) if loop.body), None)
     if target is None:
         return state
@@ -250,7 +267,7 @@ def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
     if changed:
         if end is not None:
             end.grad = before
-        for _, at in frame.returns[outer_returns:]:
+        for _, at, _ in frame.returns[outer_returns:]:
             at.grad = before
         for loop in frame.loops:
             for one in (*loop.breaks, *loop.continues):

@@ -103,3 +103,18 @@ def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
         state.env[expr.id] = value.but(kinds=value.kinds & ~TENSORS or UNKNOWN, src=frozenset(), syms=frozenset())
     else:
         state.env[expr.id] = value.but(kinds=value.kinds & ~kind or UNKNOWN)
+
+
+def broken_number(test: ir.Expr, truth: bool = True) -> bool:
+    """Whether a test is passed by a value that is infinite or no number: ``not torch.isfinite(loss)``."""
+    match test:
+        case ir.Unary(op="not"):
+            return broken_number(test.operand, not truth)
+        case ir.BoolOp():
+            return broken_number(test.left, truth) or broken_number(test.right, truth)
+        case ir.Call():
+            inside = (test, test.func.value) if isinstance(test.func, ir.Attr) else (test,)
+            names = {dotted(part.func).rsplit(".", 1)[-1] for part in inside if isinstance(part, ir.Call)}
+            return bool(names & ({"isnan", "isinf"} if truth else {"isfinite"}))
+        case _:
+            return False
