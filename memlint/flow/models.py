@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from memlint.flow import batches, functions, instances
+from memlint.flow import call as calls
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_of, mode_of
-from memlint.flow.ops import names_number
+from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, State
@@ -16,7 +17,9 @@ from memlint.flow.values import (
     EMPTY,
     NONE,
     OUTPUT,
+    SCALAR,
     SOME_SIZE,
+    TENSOR,
     TENSORS,
     TREE,
     UNKNOWN,
@@ -68,6 +71,9 @@ def run_module(
     parents = EMPTY
     for value in (*args, *words.values()):
         parents |= deep(frame, state, value).src
+    if method == "forward" and not module.refs and (calls.is_loss(expr.func) or names_metric(shown)):
+        # it has few parameters of its own, if any: its result has the graph of what it compares
+        return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
     key = (expr.at, "run")
     symbol = next(iter(sorted(module.syms)), None)
     src = frame.record(state, key, expr.at, shown, parents, definite=not frozen, model=not frozen, callee=symbol)

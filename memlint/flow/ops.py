@@ -121,6 +121,11 @@ def names_count(shown: str) -> bool:
     return _COUNT.fullmatch(shown.lower()) is not None
 
 
+def names_metric(shown: str) -> bool:
+    """Whether a callable is named like a metric."""
+    return re.fullmatch(r"(.*_)?metrics?(_fn|_func|\[.*\])?", shown.rsplit(".", 1)[-1].lower()) is not None
+
+
 def names_model(shown: str) -> bool:
     """Whether a callable is named like a model: what runs on a batch under no_grad under such a name is one."""
     return _MODEL.fullmatch(shown.rsplit(".", 1)[-1].lower()) is not None

@@ -21,6 +21,7 @@ class Program:
         self.project = project
         self._modules: dict[str, Module] = {}
         self._found: dict[tuple[str, str], tuple[str, Any]] = {}
+        self._modules_known: dict[tuple[str, str], bool] = {}
         self._subclasses: dict[tuple[str, str], list[Class]] = {}
         self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
 
@@ -216,7 +217,15 @@ class Program:
         return self._subclasses[cls.key]
 
     def is_module(self, cls: Class) -> bool:
-        """Whether the class is a torch module."""
+        """Whether the class is a torch module, or a mixin of modules alone."""
+        if cls.key not in self._modules_known:
+            self._modules_known[cls.key] = self._derives_from_module(cls)
+            if not self._modules_known[cls.key] and not self.ancestors(cls)[1] - {"?.object"}:
+                users = self.subclasses(cls)
+                self._modules_known[cls.key] = bool(users) and all(map(self._derives_from_module, users))
+        return self._modules_known[cls.key]
+
+    def _derives_from_module(self, cls: Class) -> bool:
         _, outside = self.ancestors(cls)
         return any(MODULE_BASES.fullmatch(name) or name in ("?.nn.Module", "?.LightningModule") for name in outside)
 
