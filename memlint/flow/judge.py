@@ -24,7 +24,7 @@ from memlint.flow.evaluation import evaluations, model_calls
 from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, SummedLosses
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of, wanted_later
-from memlint.flow.periods import FEW
+from memlint.flow.periods import FEW, ends_early
 from memlint.flow.program import Function
 from memlint.flow.stores import carried_loosely
 from memlint.flow.values import DATA, Path, Source
@@ -76,7 +76,10 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     if store.kind == "carry" and store.how == "call" and store.lifted and value.freed == "yes":
         return  # its backward would raise in the second round: a program that runs resets it on a way not seen here
-    if once_a_batch(analyser, frame, store) if value.attached == "no" else not adds_a_graph(frame, store, incoming):
+    if value.attached == "no":
+        if once_a_batch(analyser, frame, store) or (store.loop is not None and ends_early(store.loop)):
+            return
+    elif not adds_a_graph(frame, store, incoming):
         return
     needed = wanted_later(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"

@@ -385,6 +385,8 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
         frame.stores[key].guessed = True
     merged = join_states(state, after)
     assert merged is not None
+    # where all that it may mean run backward, nobody can say that the graph stays
+    merged.freed_must |= after.freed_must
     state.take(merged)
     return found
 

@@ -23,6 +23,27 @@ def first_rounds(frame: Frame) -> bool:
     return any(_first(part) for test in frame.tests for part in _conjuncts(test))
 
 
+def ends_early(loop: LoopFrame) -> bool:
+    """Whether the loop's body counts its rounds and ends at a limit: ``if i >= limit: break``."""
+    return any(
+        isinstance(statement, ir.If)
+        and any(isinstance(inner, ir.Jump) and inner.kind == "break" for inner in statement.body)
+        and _at_limit(loop, statement.test)
+        for statement in loop.body
+    )
+
+
+def _at_limit(loop: LoopFrame, test: ir.Expr) -> bool:
+    if isinstance(test, ir.BoolOp):
+        return _at_limit(loop, test.left) or _at_limit(loop, test.right)
+    if not isinstance(test, ir.Compare) or len(test.ops) != 1 or test.ops[0] not in (">=", ">", "=="):
+        return False
+    counted = test.left.left if isinstance(test.left, ir.Binary) and test.left.op == "+" else test.left
+    if isinstance(counted, ir.Call):
+        return isinstance(counted.func, ir.Name) and counted.func.id == "len"
+    return isinstance(counted, ir.Name) and counted.id in loop.counters
+
+
 def switched(frame: Frame, state: State, loop: LoopFrame) -> bool:
     """Whether the tests around the current point are the same in each round of the loop, so that what they guard is
     done in every round, or in none because the feature is off."""

@@ -26,13 +26,18 @@ def check(facts: Facts) -> Iterator[Report]:
             site=event.site,
             message=f"`{event.place.text}` keeps `{value.text}` on the device: device memory grows by a tensor "
             f"{_batch(value.size)} with {_each(event.loop)}{until}",
-            advice=f"move it to the host first (`{value.text}.cpu()`), or reduce it to the numbers that are needed",
+            advice=f"move {_to_host(value.text)}, or reduce it to the numbers that are needed",
             # a buffer that is emptied now and then (cached micro-batches) is most often meant
             confidence="low" if event.reset else weakest(event.certainty, value.certainty),
             severity="warning" if event.reset else "error",
             growth=Growth("device-tensor", "per-iteration"),
             trace=(*value.origin, *event.trace),
         )
+
+
+def _to_host(text: str) -> str:
+    shown = text.startswith(("(", "[", "{"))
+    return "its tensors to the host first (`.cpu()`)" if shown else f"it to the host first (`{text}.cpu()`)"
 
 
 def _every_batch(loop: Loop) -> bool:
