@@ -187,52 +187,98 @@ def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
         todo.extend(children(part))
 
 
+#: how tightly operators bind; what binds less than its place asks for stands in parentheses
+_BINDS = {
+    **dict.fromkeys(("or",), 1),
+    **dict.fromkeys(("and",), 2),
+    **dict.fromkeys(("not",), 3),
+    **dict.fromkeys(("|",), 5),
+    **dict.fromkeys(("^",), 6),
+    **dict.fromkeys(("&",), 7),
+    **dict.fromkeys(("<<", ">>"), 8),
+    **dict.fromkeys(("+", "-"), 9),
+    **dict.fromkeys(("*", "/", "//", "%", "@"), 10),
+    **dict.fromkeys(("**",), 12),
+}
+_CHOICE, _COMPARISON, _SIGN, _AWAIT, _PRIMARY = 0, 4, 11, 13, 14
+
+
 def text(expr: ir.Expr | None, limit: int = 60) -> str:
     """The expression as a person would write it, shortened."""
     result = _text(expr, 0)
     return result if len(result) <= limit else result[: limit - 1] + "…"
 
 
-def _text(expr: ir.Expr | None, depth: int) -> str:
+def _binds(expr: ir.Expr) -> int:
+    match expr:
+        case ir.Binary() | ir.BoolOp():
+            return _BINDS[expr.op]
+        case ir.Unary():
+            return _BINDS.get(expr.op, _SIGN) if expr.op == "not" else _SIGN
+        case ir.Compare():
+            return _COMPARISON
+        case ir.Await():
+            return _AWAIT
+        case ir.IfExp() | ir.Lambda() | ir.Walrus() | ir.Yield():
+            return _CHOICE
+        case _:
+            return _PRIMARY
+
+
+def _text(expr: ir.Expr | None, depth: int, place: int = 0) -> str:
+    """``place``: how tightly the expression must bind to stand without parentheses."""
     if expr is None:
         return ""
     if depth > 6:
         return "…"
-    inner = depth + 1
+    plain = _plain(expr, depth + 1)
+    return f"({plain})" if _binds(expr) < place and plain != "…" else plain
+
+
+def _plain(expr: ir.Expr, inner: int) -> str:
     match expr:
         case ir.Name():
             return expr.id
         case ir.Const():
             return repr(expr.value) if expr.value is not None else {"None": "None"}.get(expr.kind, "…")
         case ir.Attr():
-            return f"{_text(expr.value, inner)}.{expr.name}"
+            return f"{_text(expr.value, inner, _PRIMARY)}.{expr.name}"
         case ir.Call():
             parts = [_text(arg, inner) for arg in expr.args]
             parts += [
                 f"{word.name}={_text(word.value, inner)}" if word.name else f"**{_text(word.value, inner)}"
                 for word in expr.keywords
             ]
-            return f"{_text(expr.func, inner)}({', '.join(parts)})"
+            return f"{_text(expr.func, inner, _PRIMARY)}({', '.join(parts)})"
         case ir.Subscript():
-            return f"{_text(expr.value, inner)}[{_text(expr.index, inner)}]"
+            index = expr.index
+            several = isinstance(index, ir.Display) and index.kind == "tuple" and len(index.elements) > 1
+            shown = _text(index, inner)
+            shown = shown[1:-1] if several and shown.startswith("(") else shown
+            return f"{_text(expr.value, inner, _PRIMARY)}[{shown}]"
         case ir.Slice():
             return f"{_text(expr.lower, inner)}:{_text(expr.upper, inner)}"
-        case ir.Binary():
-            return f"{_text(expr.left, inner)} {expr.op} {_text(expr.right, inner)}"
+        case ir.Binary() | ir.BoolOp():
+            binds = _binds(expr)
+            left, right = (binds + 1, binds) if expr.op == "**" else (binds, binds + 1)
+            return f"{_text(expr.left, inner, left)} {expr.op} {_text(expr.right, inner, right)}"
         case ir.Unary():
-            return f"{expr.op}{' ' if expr.op == 'not' else ''}{_text(expr.operand, inner)}"
+            return f"{expr.op}{' ' if expr.op == 'not' else ''}{_text(expr.operand, inner, _binds(expr))}"
         case ir.Display():
             joined = ", ".join(_text(element, inner) for element in expr.elements)
-            return {"list": f"[{joined}]", "tuple": f"({joined})", "set": f"{{{joined}}}"}[expr.kind]
+            comma = "," if len(expr.elements) == 1 else ""
+            return {"list": f"[{joined}]", "tuple": f"({joined}{comma})", "set": f"{{{joined}}}"}[expr.kind]
+        case ir.IfExp():
+            test, other = _text(expr.test, inner, 1), _text(expr.orelse, inner)
+            return f"{_text(expr.body, inner, 1)} if {test} else {other}"
         case ir.Starred():
             return f"*{_text(expr.value, inner)}"
         case ir.Await():
-            return f"await {_text(expr.value, inner)}"
+            return f"await {_text(expr.value, inner, _AWAIT)}"
         case ir.Compare():
-            tail = "".join(f" {op} {_text(right, inner)}" for op, right in zip(expr.ops, expr.rights, strict=False))
-            return _text(expr.left, inner) + tail
-        case ir.BoolOp():
-            return f"{_text(expr.left, inner)} {expr.op} {_text(expr.right, inner)}"
+            pairs = zip(expr.ops, expr.rights, strict=False)
+            tail = "".join(f" {op} {_text(right, inner, _COMPARISON + 1)}" for op, right in pairs)
+            return _text(expr.left, inner, _COMPARISON + 1) + tail
         case _:
             return "…"
 
