@@ -11,6 +11,7 @@ from memlint.flow.graphs import part_of
 from memlint.flow.lift import takes_activations
 from memlint.flow.ops import names_number, on_accelerator
 from memlint.flow.program import Function
+from memlint.flow.repeats import layer_code
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.values import CPU, OUTPUT, UNKNOWN, Path, Source, V
 
@@ -48,6 +49,8 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
     if attached == "no" and value.kinds & UNKNOWN:
         fact = "unknown"
     freed: Fact = store.freed or "no"
+    if store.kind == "retain" and freed == "no" and store.loop is None and layer_code(analyser, frame.function):
+        freed = "yes"  # whoever trains the module runs backward through what its forward makes
     return Value(
         attached=fact,
         freed=freed,

@@ -1,0 +1,181 @@
+"""Whether a backward has freed what is kept: on the paths that make a graph, not on those that make none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+HEAD = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.kept = []
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def step(self, loss, optimizer):
+        if not torch.isfinite(loss):
+            return None
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+
+"""
+
+LOOP = """def train(loader, optimizer, net=Net()):
+    total = 0
+    for x in loader:
+{body}
+    return float(total)
+"""
+
+BRANCH = """        if x.numel() > 0:
+            loss = net(x).mean()
+            total += loss
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()"""
+
+SOMETIMES = """        loss = net(x).mean()
+        total += loss
+        if x.numel() > 0:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()"""
+
+GIVEN_UP = """        loss = net(x).mean()
+        net.step(loss, optimizer)
+        total += loss"""
+
+SKIPPED = """        loss = net(x).mean()
+        if torch.isnan(loss).any():
+            continue
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss"""
+
+EARLY = """        loss = one(net, x, optimizer)
+        total += loss
+
+
+def one(net, x, optimizer):
+    if x is None:
+        return 0
+    loss = net(x).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def other(total):"""
+
+
+@pytest.mark.parametrize(
+    ("body", "severity"),
+    [
+        pytest.param(BRANCH, "warning", id="in the branch that makes it"),
+        pytest.param(GIVEN_UP, "warning", id="unless the loss is no number"),
+        pytest.param(SKIPPED, "warning", id="after a skipped round"),
+        pytest.param(EARLY, "warning", id="unless it returns early"),
+        pytest.param(SOMETIMES, "error", id="on some paths only"),
+    ],
+)
+def test_how_bad_a_sum_of_losses_is(tmp_path: Path, body: str, severity: str) -> None:
+    (tmp_path / "train.py").write_text(HEAD + LOOP.format(body=body))
+    result = memlint.lint([tmp_path])
+    assert not result.failures
+    assert [(found.code, found.severity) for found in result.findings if found.code == "MEM101"] == [
+        ("MEM101", severity)
+    ]
+
+
+BY_NAME = """
+import torch
+
+
+class Base:
+    def learn(self, loss, optimizer):
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+class Agent:
+    def __init__(self, net, optimizer):
+        self.net = net
+        self.optimizer = optimizer
+
+    def train(self, loader):
+        total = torch.tensor(0.0)
+        for x in loader:
+            loss = self.net(x).mean()
+            self.net.learn(loss, self.optimizer)
+            total += loss
+        return total.item()
+"""
+
+
+def test_a_method_that_is_known_by_its_name_may_have_freed_it(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(BY_NAME)
+    assert [found.severity for found in memlint.lint([tmp_path]).findings if found.code == "MEM101"] == ["warning"]
+
+
+FORWARD = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.kept = []
+
+    def forward(self, x):
+        hidden = self.layer(x)
+        self.kept.append(hidden)
+        return hidden.relu()
+"""
+
+
+def test_what_a_forward_keeps_is_freed_by_whoever_trains_it(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(FORWARD)
+    (found,) = memlint.lint([tmp_path]).findings
+    assert found.code == "MEM102"
+    assert "backward() frees its saved activations, but device memory grows by the tensor" in found.message
+
+
+LIMITED = """
+import torch
+
+
+def features(model, loader):
+    model.cuda().eval()
+    kept = []
+    with torch.no_grad():
+        for i, x in enumerate(loader):
+{limit}            kept.append(model(x.cuda()))
+    return torch.cat(kept)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "codes"),
+    [("", ["MEM104"]), ("            if i >= 4:\n                break\n", [])],
+)
+def test_a_collection_that_ends_at_a_limit(tmp_path: Path, limit: str, codes: list[str]) -> None:
+    (tmp_path / "features.py").write_text(LIMITED.format(limit=limit))
+    assert [found.code for found in memlint.lint([tmp_path]).findings] == codes
