@@ -12,13 +12,12 @@ from memlint.flow.facts import Facts
 from memlint.flow.flags import Flags, chosen, flags_of
 from memlint.flow.frame import Frame, module_uses
 from memlint.flow.graphs import Node
-from memlint.flow.guards import decorated_grad
+from memlint.flow.guards import decorated_grad, switches_off
 from memlint.flow.interpret import run
 from memlint.flow.ops import batch_tree
 from memlint.flow.program import Class, Function, Module, Program
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.summaries import Summaries
-from memlint.flow.syntax import dotted
 from memlint.flow.values import (
     ACCELERATOR,
     CALLABLE,
@@ -77,13 +76,15 @@ class Analyser:
         frame = Frame(self, function, flags)
         hook = self.hook(function)
         grad = decorated_grad(frame, function)
+        frame.restores = grad != AMBIENT
         if grad == AMBIENT and hook is not None and hook.grad in ("on", "off"):
             grad = ON if hook.grad == "on" else OFF
         if function.node is None:
             grad = ON
-        elif grad == AMBIENT and self.switched_off(function.module):
+        elif grad == AMBIENT and (self.switched_off(function.module) or self._made_off(function)):
             grad = OFF
         state = State(grad)
+        frame.entry = grad
         for position, param in enumerate(function.params):
             state.env[param.name] = self._parameter(function, param, position, hook)
             if hook is not None and hook.outputs == position and position:
@@ -157,12 +158,14 @@ class Analyser:
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - one analyser lives as long as its run
     def switched_off(self, module: Module) -> bool:
         """Whether the module's own statements turn grad mode off for good."""
-        for statement in module.statements:
-            if isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
-                call = statement.value
-                if dotted(call.func).endswith("set_grad_enabled") and call.args and isinstance(call.args[0], ir.Const):
-                    return call.args[0].value is False
-        return False
+        return switches_off(module.statements)
+
+    def _made_off(self, function: Function) -> bool:
+        """Whether who made the method's object turned grad mode off for good by that."""
+        if function.cls is None or function.name == "__init__" or not function.takes_self:
+            return False
+        init = self.program.method(function.cls, "__init__")
+        return init is not None and switches_off(init.body)
 
     # ------------------------------------------------------------------------------------ definitions as values
 

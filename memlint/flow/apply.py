@@ -282,6 +282,8 @@ def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: in
         work.runs()
         Lifting(work).stores()
         work.kinship()
+        if callee.leaves is not None:
+            state.grad = callee.leaves
     finally:
         frame.applying -= 1
     return _as_annotated(frame, callee, result)

@@ -123,7 +123,7 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
 
     found = NOTHING
     if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):
-        plain = part_of_output(frame, value, f"[{position}]")
+        plain = part_of_output(frame, value, f"[{position}]", unpacked=True)
         found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
     for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(f"[{position}]")):

@@ -119,7 +119,7 @@ class Carry(Event, frozen=True, gc=False, kw_only=True):
     needed: bool
     reset: str
     in_model_loop: bool = False
-    #: what has grown is given to a model in the same loop, or its parts are those of one batch
+    #: what has grown is given to a callee in each round, its parts are those of one batch, or its rows a few numbers
     bounded: bool = False
 
 

@@ -82,7 +82,8 @@ def _names(*exprs: ir.Expr) -> set[str]:
 def _handed_on(call: ir.Call) -> Iterator[str]:
     """Flags that a call takes as they are: of torch's own switches, and of functions with a flag of that name."""
     if dotted(call.func).rsplit(".", 1)[-1] in _SWITCHES:
-        yield from (arg.id for arg in call.args if isinstance(arg, ir.Name))
+        for arg in call.args:
+            yield from _tested(arg)
     for word in call.keywords:
         if isinstance(word.value, ir.Name) and (word.name == word.value.id or word.name in _SWITCHING_WORDS):
             yield word.value.id

@@ -86,6 +86,8 @@ class Store:
     inner: bool = False
     #: a carry whose way back to the previous value leads through a call that cannot be resolved
     loose: bool = False
+    #: each row of it is a few numbers: class scores, or a start whose literal shape says so
+    narrow: bool = False
     #: the tests of the ifs around it
     tests: tuple[ir.Expr, ...] = ()
 
@@ -187,6 +189,9 @@ class Frame:
         self.own_names: set[str] = set()
         self.statement: ir.Stmt | None = None
         self.hook: Hook | None = None
+        #: the grad mode that the body starts with, and whether a decorator puts the caller's back
+        self.entry = AMBIENT
+        self.restores = False
 
     # ------------------------------------------------------------------------------------ work
 
@@ -269,6 +274,14 @@ class Frame:
             return
         state.freed_may |= reached
         state.freed_must |= reached
+
+    @property
+    def leaves(self) -> int | None:
+        """The grad mode that a call leaves behind (``torch.set_grad_enabled(False)`` in a helper); None where it is as
+        before, or not known."""
+        if self.exit is None or self.restores or self.function.is_generator or self.exit.grad not in (ON, OFF):
+            return None
+        return self.exit.grad if self.exit.grad != self.entry else None
 
     # ------------------------------------------------------------------------------------ evidence
 

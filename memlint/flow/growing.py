@@ -12,10 +12,11 @@ from memlint.flow.heap import deep
 from memlint.flow.later import wanted_later
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
+from memlint.flow.rows import PASSED, is_same, narrow_rows
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import carried_by
 from memlint.flow.syntax import expressions, mentions, text, walk_expression, walk_statements
-from memlint.flow.values import DATA, MODULE, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
+from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -34,22 +35,6 @@ _CATS = frozenset(
         "column_stack",
     }
 )
-#: methods that give the same tensor, elsewhere or without its graph
-_PASSED = frozenset(
-    {
-        "cpu",
-        "cuda",
-        "to",
-        "detach",
-        "clone",
-        "contiguous",
-        "float",
-        "half",
-        "double",
-        "long",
-        "type",
-    }
-)
 #: calls that make a tensor with nothing of the old one in it
 _FRESH = frozenset(
     {
@@ -65,6 +50,12 @@ _FRESH = frozenset(
         "full",
         "ones",
     }
+)
+
+
+#: calls that show, measure or save what they are given
+_LOOKS = frozenset(
+    {"print", "len", "save", "info", "debug", "update", "append", "isinstance", "type", "write", "format"}
 )
 
 
@@ -88,7 +79,7 @@ def _results(expr: ir.Expr) -> Iterator[ir.Call]:
         yield from _results(expr.body)
         yield from _results(expr.orelse)
     elif isinstance(expr, ir.Call):
-        if isinstance(expr.func, ir.Attr) and expr.func.name in _PASSED and isinstance(expr.func.value, ir.Call):
+        if isinstance(expr.func, ir.Attr) and expr.func.name in PASSED and isinstance(expr.func.value, ir.Call):
             yield from _results(expr.func.value)
         else:
             yield expr
@@ -150,7 +141,7 @@ def _note(
     if isinstance(target, ir.Subscript):
         return
     place = text(target, 200)
-    olds = [part for part in parts if _is_old(part, place)]
+    olds = [part for part in parts if is_same(part, place)]
     if not olds or len(parts) < 2:
         return
     found = place_of(frame, state, target)
@@ -189,16 +180,8 @@ def _note(
         grad=state.grad,
         incoming=incoming,
         ended=True,
+        narrow=narrow_rows(frame.function.body, place, [part for part in parts if part not in olds]),
     )
-
-
-def _is_old(part: ir.Expr, place: str) -> bool:
-    """The place itself, or a selection of its rows by an index tensor."""
-    while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in _PASSED:
-        part = part.func.value
-    if isinstance(part, ir.Subscript) and isinstance(part.index, ir.Name):
-        part = part.value
-    return isinstance(part, ir.Name | ir.Attr) and text(part, 200) == place
 
 
 def _carried(frame: Frame, place: Source, old: V) -> tuple[bool, LoopFrame | None]:
@@ -236,26 +219,29 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         how="cat",
         needed=wanted_later(analyser, frame, store),
         reset=store.cleared,
-        bounded=loop.over == "rows" or _fed(frame, store),
+        bounded=loop.over == "rows" or store.narrow or _fed(frame, store),
     )
 
 
 def _fed(frame: Frame, store: Store) -> bool:
-    """Whether a model in the loop reads what grows (generation token by token): it is as long as the model takes."""
-    from memlint.flow.evaluate import evaluate
+    """Whether each round of the loop gives all that has grown to a call (a model that generates token by token): a list
+    cannot take its place, and it is as long as the callee takes."""
+    body = store.loop.body if store.loop is not None else ()
+    return any(
+        isinstance(part, ir.Call)
+        and not _only_moves(part)
+        and any(is_same(given, store.place_text) for given in (*part.args, *(word.value for word in part.keywords)))
+        for statement in walk_statements(body)
+        if statement.at != store.site.at
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+    )
 
-    if store.loop is None or frame.exit is None:
-        return False
-    state = frame.exit.copy()
-    for statement in walk_statements(store.loop.body):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if not isinstance(part, ir.Call) or not any(_is_old(arg, store.place_text) for arg in part.args):
-                    continue
-                func = part.func.value if isinstance(part.func, ir.Attr) and part.func.name == "forward" else part.func
-                if isinstance(func, ir.Name | ir.Attr) and evaluate(frame, state, func).kinds & MODULE:
-                    return True
-    return False
+
+def _only_moves(call: ir.Call) -> bool:
+    """A concatenation, or what shows, measures or saves a tensor."""
+    name = call.func.name if isinstance(call.func, ir.Attr) else call.func.id if isinstance(call.func, ir.Name) else ""
+    return name in _CATS or name in _LOOKS
 
 
 def _layers(analyser: Analyser, frame: Frame, store: Store) -> bool:
@@ -296,7 +282,7 @@ def _bounded(frame: Frame, store: Store) -> bool:
 
 def _asks_for_start(test: ir.Expr, place: str) -> bool:
     """``if place is None``: what follows is the first part, not a reset."""
-    return isinstance(test, ir.Compare) and test.ops == ("is",) and _is_old(test.left, place)
+    return isinstance(test, ir.Compare) and test.ops == ("is",) and is_same(test.left, place)
 
 
 def _around(function: Function) -> list[Function]:
@@ -336,13 +322,13 @@ def _keeps_all(value: ir.Expr, place: str) -> bool:
     if isinstance(value, ir.IfExp):
         return _keeps_all(value.body, place) or _keeps_all(value.orelse, place)
     if not isinstance(value, ir.Call):
-        return _is_old(value, place)
+        return is_same(value, place)
     func = value.func
-    if isinstance(func, ir.Attr) and func.name in _PASSED:
+    if isinstance(func, ir.Attr) and func.name in PASSED:
         return _keeps_all(func.value, place)
     name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
     given = value.args[0] if name in _CATS and value.args else None
-    return isinstance(given, ir.Display) and any(_is_old(part, place) for part in given.elements)
+    return isinstance(given, ir.Display) and any(is_same(part, place) for part in given.elements)
 
 
 def _uncut(value: ir.Expr, place: str) -> bool:
@@ -364,7 +350,7 @@ def _fresh(value: ir.Expr) -> bool:
     if not isinstance(value, ir.Call):
         return False
     func = value.func
-    while isinstance(func, ir.Attr) and func.name in _PASSED and isinstance(func.value, ir.Call):
+    while isinstance(func, ir.Attr) and func.name in PASSED and isinstance(func.value, ir.Call):
         func = func.value.func
     name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
     return name in _FRESH

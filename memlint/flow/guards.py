@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import CALLABLE, Ref, V, ordered
 from memlint.ir import nodes as ir
 
@@ -85,6 +87,8 @@ def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
     if given is None:
         return None
     const = evaluate(frame, state, given).const
+    if const is None:
+        const = truth(frame, state, given)
     if (
         isinstance(given, ir.Attr)
         and isinstance(given.value, ir.Name)
@@ -112,6 +116,29 @@ def _stored_guard(frame: Frame, value: V) -> int | None:
 def guard_value(frame: Frame, state: State, grad: int) -> V:
     """A guard object that was not entered yet."""
     return V(CALLABLE, refs=frozenset((Ref("guard", "", str(grad)),)))
+
+
+def entered_by_hand(frame: Frame, state: State, receiver: V, name: str) -> bool:
+    """``guard.__enter__()`` lasts beyond the statement, until ``guard.__exit__(…)``; whether it is a guard."""
+    grad = _stored_guard(frame, receiver) if name in ("__enter__", "__exit__") else None
+    if grad is not None:
+        state.grad = grad if name == "__enter__" else frame.entry
+    return grad is not None
+
+
+def switches_off(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether statements of a body turn grad mode off and leave it so, by the last of them that says."""
+    off = False
+    for statement in body:
+        if not isinstance(statement, ir.ExprStmt) or not isinstance(statement.value, ir.Call):
+            continue
+        call = statement.value
+        given = call.args[0] if call.args else None
+        if dotted(call.func).endswith("set_grad_enabled") and isinstance(given, ir.Const):
+            off = given.value is False
+        elif isinstance(call.func, ir.Attr) and call.func.name == "__enter__" and isinstance(call.func.value, ir.Call):
+            off = off or dotted(call.func.value.func).rsplit(".", 1)[-1] in ("no_grad", "inference_mode")
+    return off
 
 
 def _user_context(frame: Frame, state: State, func: V, at: int) -> int | None:
@@ -163,8 +190,6 @@ def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:
     decorator = module.function(ref.name)
     if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
         return None
-    from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
-
     names = {param.name for param in decorator.params}
     for statement in walk_statements(decorator.body):
         if not isinstance(statement, ir.With):

@@ -183,14 +183,15 @@ def derive(frame: Frame, value: V, step: str) -> V:
     return V(UNKNOWN, frozenset(sources), size=SOME_SIZE, device=value.device)
 
 
-def part_of_output(frame: Frame, value: V, step: str) -> V:
-    """A part of what a model returned that cannot be followed: the first is its output, another may be anything."""
-    if not value.kinds & TREE or step in ("[]", "[0]"):
+def part_of_output(frame: Frame, value: V, step: str, *, unpacked: bool = False) -> V:
+    """A part of what a model returned that cannot be followed: the first is its output, another may be anything.
+    So it is with a loss that is ``unpacked``: what comes beside it may well be numbers to show."""
+    if not (value.kinds & TREE or unpacked) or step in ("[]", "[0]"):
         return value
     sources: set[Source] = set()
     for source in ordered(value.src):
         node = frame.graphs.nodes.get(source)
-        if node is None or not node.opaque:
+        if node is None or not ((node.opaque and value.kinds & TREE) or (node.guess and unpacked)):
             sources.add(source)
             continue
         key = (source, step) if isinstance(source, int) else (*source, step)

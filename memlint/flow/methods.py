@@ -7,6 +7,7 @@ from memlint.flow import call as calls
 from memlint.flow import containers, instances, tensors
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function
+from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run, run_module
 from memlint.flow.modes import freeze, set_mode
@@ -47,6 +48,8 @@ from memlint.ir import nodes as ir
 
 def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """``receiver.name(…)``"""
+    if entered_by_hand(frame, state, receiver, name):
+        return NONE_VALUE
     if (
         name in ("parameters", "named_parameters")
         and receiver.kinds & UNKNOWN
@@ -340,7 +343,8 @@ def _runs_parts(summary: Frame) -> bool:
     """Whether a method records a graph, or calls an attribute of its object that may be a layer."""
     own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
     return any(
-        node.definite or (node.unknown and node.callee is not None and node.callee.root == own and node.callee.steps)
+        (node.definite and not node.leaf)
+        or (node.unknown and node.callee is not None and node.callee.root == own and node.callee.steps)
         for node in summary.graphs.nodes.values()
     )
 

@@ -1,0 +1,101 @@
+"""How wide the rows of a growing tensor are, as far as the code around it says."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+
+from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+#: methods that give the same tensor, elsewhere or without its graph
+PASSED = frozenset(
+    {
+        "cpu",
+        "cuda",
+        "to",
+        "detach",
+        "clone",
+        "contiguous",
+        "float",
+        "half",
+        "double",
+        "long",
+        "type",
+    }
+)
+#: what picks a class for each row: the rows are scores of classes
+_PICKS = frozenset({"argmax", "max", "topk"})
+_SCORES = re.compile(r"logit|log_?prob|(^|_)probs?(_|$)")
+_MAKES = frozenset(
+    {"empty", "zeros", "ones", "full", "new_empty", "new_zeros", "new_ones", "FloatTensor", "LongTensor"}
+)
+#: numbers in a row that is not worth a warning: a thousand of them take a quarter of a MB
+MAX_WIDTH = 64
+
+
+def is_same(part: ir.Expr, place: str) -> bool:
+    """The place itself, or a selection of its rows by an index tensor."""
+    while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in PASSED:
+        part = part.func.value
+    if isinstance(part, ir.Subscript) and isinstance(part.index, ir.Name):
+        part = part.value
+    return isinstance(part, ir.Name | ir.Attr) and text(part, 200) == place
+
+
+def narrow_rows(body: tuple[ir.Stmt, ...], place: str, parts: list[ir.Expr]) -> bool:
+    """Whether what grows in ``place`` by ``parts`` has rows of a few numbers: scores of classes, by their name or
+    because a class is picked from each, or a start whose literal shape says so."""
+    shown = [place, *(text(_unmoved(part), 200) for part in parts)]
+    if any(_SCORES.search(name.rsplit(".", 1)[-1].lower()) for name in shown):
+        return True
+    return any(name in _picked(body) for name in shown) or place in _started_narrow(body)
+
+
+def _unmoved(part: ir.Expr) -> ir.Expr:
+    while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in PASSED:
+        part = part.func.value
+    return part
+
+
+@functools.lru_cache(maxsize=256)
+def _picked(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """What a class is picked from, row by row: ``outputs.argmax(-1)``, ``torch.max(outputs, 1)``."""
+    found: set[str] = set()
+    for statement in walk_statements(body):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if not isinstance(part, ir.Call) or not isinstance(part.func, ir.Attr) or part.func.name not in _PICKS:
+                    continue
+                receiver = part.func.value
+                of_library = isinstance(receiver, ir.Name) and receiver.id == "torch"
+                given = [*part.args, *(word.value for word in part.keywords)]
+                if of_library and len(given) > 1:
+                    found.add(text(_unmoved(given[0]), 200))
+                elif not of_library and given:
+                    found.add(text(_unmoved(receiver), 200))
+    return frozenset(found)
+
+
+@functools.lru_cache(maxsize=256)
+def _started_narrow(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """Places that begin as a tensor of a literal shape of small rows: ``torch.empty(0, 2)``."""
+    found: set[str] = set()
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Assign) and _narrow_start(_unmoved(statement.value)):
+            found.update(text(target, 200) for target in statement.targets)
+    return frozenset(found)
+
+
+def _narrow_start(value: ir.Expr) -> bool:
+    if not isinstance(value, ir.Call) or not isinstance(value.func, ir.Attr) or value.func.name not in _MAKES:
+        return False
+    given: tuple[ir.Expr, ...] = value.args
+    if given and isinstance(given[0], ir.Display):
+        given = given[0].elements
+    sizes = [item.value for item in given if isinstance(item, ir.Const) and isinstance(item.value, int)]
+    return len(sizes) == len(given) > 1 and math.prod(size for size in sizes if size) <= MAX_WIDTH
+
+
+__all__ = ["PASSED", "is_same", "narrow_rows"]

@@ -1,0 +1,169 @@
+"""Grad mode that lasts: guards entered by hand, switches in helpers and in constructors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+LOOP = """
+    for x in loader:
+        print(model(x).argmax())
+"""
+
+EVALUATE = """
+import contextlib
+import torch
+
+
+{before}
+
+
+def evaluate(model, loader):
+    model.eval()
+    {statement}
+""" + LOOP.lstrip("\n").replace("{", "{{")
+
+
+def found(tmp_path: Path, source: str) -> list[str]:
+    (tmp_path / "evaluate.py").write_text(source)
+    result = memlint.lint([tmp_path])
+    assert not result.failures
+    return [item.code for item in result.findings]
+
+
+@pytest.mark.parametrize(
+    ("before", "statement", "codes"),
+    [
+        ("", "torch.no_grad().__enter__()", []),
+        ("", "torch.inference_mode().__enter__()", []),
+        ("", "torch.set_grad_enabled(False).__enter__()", []),
+        ("", "guard = torch.no_grad(); guard.__enter__()", []),
+        ("", "guard = torch.no_grad(); guard.__enter__(); guard.__exit__(None, None, None)", ["MEM201"]),
+        ("def quiet():\n    torch.set_grad_enabled(False)", "quiet()", []),
+        ("def quiet():\n    with torch.no_grad():\n        torch.rand(3)", "quiet()", ["MEM201"]),
+        ("@torch.no_grad()\ndef quiet():\n    return torch.rand(3)", "quiet()", ["MEM201"]),
+        ('def to(mode):\n    torch.set_grad_enabled(mode == "train")', 'to("eval")', []),
+        ('def to(mode):\n    torch.set_grad_enabled(mode == "train")', 'to("train")', ["MEM201"]),
+        ("def back(before):\n    torch.set_grad_enabled(before)", "back(torch.is_grad_enabled())", ["MEM201"]),
+    ],
+)
+def test_what_a_statement_leaves_behind(tmp_path: Path, before: str, statement: str, codes: list[str]) -> None:
+    assert found(tmp_path, EVALUATE.format(before=before, statement=statement)) == codes
+
+
+MADE = """
+import torch
+
+
+class Predictor:
+    def __init__(self, model):
+        self.model = model.eval()
+        {statement}
+
+    def predict(self, loader):
+        for x in loader:
+            print(self.model(x).argmax())
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "codes"),
+    [
+        ("torch.set_grad_enabled(False)", []),
+        ("torch.autograd.set_grad_enabled(False)", []),
+        ("torch.no_grad().__enter__()", []),
+        ("torch.set_grad_enabled(False); torch.set_grad_enabled(True)", ["MEM201"]),
+        ("pass", ["MEM201"]),
+    ],
+)
+def test_an_object_that_turns_grad_mode_off_when_it_is_made(tmp_path: Path, statement: str, codes: list[str]) -> None:
+    assert found(tmp_path, MADE.format(statement=statement)) == codes
+
+
+CALLER = """
+import torch
+from model import Net
+
+
+def prepare():
+    torch.set_grad_enabled(False)
+
+
+def predict(net, loader):
+    for x in loader:
+        print(net(x).argmax())
+
+
+def main(loader):
+    net = Net().eval()
+    {statement}
+    predict(net, loader)
+"""
+
+
+def test_a_caller_that_switches_by_a_helper(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("from torch import nn\n\n\nclass Net(nn.Linear):\n    pass\n")
+    assert found(tmp_path, CALLER.format(statement="pass")) == ["MEM201"]
+    assert found(tmp_path, CALLER.format(statement="prepare()")) == []
+
+
+BOOKKEEPING = """
+import torch
+from torch import nn
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.masks = []
+
+    def {name}(self, number):
+        like = next(self.parameters()).detach()
+        for mask in self.masks:
+            mask.set_(like.new([number]))
+
+    def on_gpu(self):
+        return next(self.parameters()).is_cuda
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def evaluate(model, loader):
+    model.eval()
+    model.{name}(3)
+    pinned = model.on_gpu()
+    with torch.no_grad():
+        for x in loader:
+            print(model(x.cuda(non_blocking=pinned)).argmax())
+"""
+
+
+@pytest.mark.parametrize("name", ["apply_gates", "fill", "narrow_to"])
+def test_a_method_that_only_reads_parameters_runs_no_model(tmp_path: Path, name: str) -> None:
+    assert found(tmp_path, BOOKKEEPING.format(name=name)) == []
+
+
+SCORED = """
+import torch
+
+
+def fit(model, loader, optimizer, criterion):
+    total, shown = 0, 0
+    for x, y in loader:
+        loss, scores = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {statement}
+    return total, shown
+"""
+
+
+@pytest.mark.parametrize(("statement", "codes"), [("shown += scores[0]", []), ("total += loss", ["MEM101"])])
+def test_what_a_loss_gives_beside_itself_is_not_known(tmp_path: Path, statement: str, codes: list[str]) -> None:
+    assert found(tmp_path, SCORED.format(statement=statement)) == codes
