@@ -9,7 +9,7 @@ from typing import Any
 from memlint import knowledge
 from memlint.flow.annotations import annotation_value
 from memlint.flow.facts import Facts
-from memlint.flow.flags import Flags, chosen, flags_of
+from memlint.flow.flags import Flags, chosen, flags_of, mode_flag, own_calls
 from memlint.flow.frame import Frame, module_uses
 from memlint.flow.graphs import Node
 from memlint.flow.guards import decorated_grad, switches_off
@@ -56,13 +56,25 @@ class Analyser:
 
     # ------------------------------------------------------------------------------------ summaries
 
-    def summary(self, function: Function, bound: dict[str, V] | None = None) -> Frame | None:
-        """What the function does, called with ``bound``; None for one that is being analysed, or too deep."""
+    def summary(
+        self, function: Function, bound: dict[str, V] | None = None, trains: bool | None = None
+    ) -> Frame | None:
+        """What the function does, called with ``bound``, as a method of a module that ``trains``; None for one that is
+        being analysed, or too deep."""
         if bound is None:
             return self.summaries.get(function)
+        return self.summaries.get(function, chosen(self._flags_of(function), bound, trains))
+
+    def _flags_of(self, function: Function) -> frozenset[str]:
+        """The flags of a function; a method of a module that calls one that asks for the mode asks for it too."""
         if function.key not in self._flags:
-            self._flags[function.key] = flags_of(function)
-        return self.summaries.get(function, chosen(self._flags[function.key], bound))
+            found = self._flags[function.key] = flags_of(function)
+            own = mode_flag(function)
+            if function.cls is not None and own and own not in found and self.program.is_module(function.cls):
+                called = (self.program.method(function.cls, name) for name in own_calls(function))
+                if any(method is not None and mode_flag(method) in self._flags_of(method) for method in called):
+                    self._flags[function.key] = found | {own}
+        return self._flags[function.key]
 
     def _answer(self, kind: str, about: Any) -> Any:
         """The answer to a question that a summary was made from, as things are now."""
@@ -90,6 +102,8 @@ class Analyser:
             if hook is not None and hook.outputs == position and position:
                 state.env[param.name] = self._outputs(frame, param, hook)
         for name, literal in flags:
+            if "." in name:
+                continue
             state.env[name] = NONE_VALUE if literal is None else V(DATA, size=SCALAR, const=literal)
         frame.hook = hook
         if function.name == "__init__" and function.takes_self and function.params:

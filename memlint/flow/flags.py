@@ -1,6 +1,7 @@
 """Parameters that switch what a function does with memory: ``detach=True``, ``train=False``, ``reduce="none"``.
 
-A call that passes a literal runs one side of the function's tests. Its effect is that of a summary made for the
+A call that passes a literal runs one side of the function's tests, and so does a module whose mode the caller knows,
+where its forward asks for ``self.training``. Its effect is that of a summary made for the
 literal; the summary for any argument, of which the function's own findings are told, stays as it is.
 """
 
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.definitions import Function
+from memlint.flow.modes import mode_of
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
-from memlint.flow.values import DATA, NONE, V
+from memlint.flow.values import DATA, MODULE, NONE, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -53,7 +55,59 @@ _MAX_LITERAL = 24
 def flags_of(function: Function) -> frozenset[str]:
     """The parameters of a function by whose literals it detaches, records or keeps something, or does not."""
     params = {param.name for param in function.params if param.kind not in ("star", "double-star")}
-    return frozenset(name for name in _switching(function.body) if name in params) if params else frozenset()
+    if not params:
+        return frozenset()
+    own = mode_flag(function)
+    found = {name for name in _switching(function.body) if name in params}
+    return frozenset(found | {own} if own and _asks_for(function.body, own) else found)
+
+
+def mode_flag(function: Function) -> str:
+    """What a method calls the mode of its module: ``self.training``."""
+    return f"{function.params[0].name}.training" if function.takes_self and function.params else ""
+
+
+def _asks_for(body: tuple[ir.Stmt, ...], flag: str) -> bool:
+    tests = (
+        test
+        for statement in walk_statements(body)
+        for test in (
+            *((statement.test,) if isinstance(statement, ir.If) else ()),
+            *(
+                part.test
+                for expr in expressions(statement)
+                for part in walk_expression(expr)
+                if isinstance(part, ir.IfExp)
+            ),
+        )
+    )
+    return any(isinstance(part, ir.Attr) and dotted(part) == flag for test in tests for part in walk_expression(test))
+
+
+def own_calls(function: Function) -> set[str]:
+    """The names of the methods that a method calls on its own object."""
+    own = function.params[0].name if function.params else ""
+    return {
+        part.func.name
+        for statement in walk_statements(function.body)
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+        if isinstance(part, ir.Call)
+        and isinstance(part.func, ir.Attr)
+        and isinstance(part.func.value, ir.Name)
+        and part.func.value.id == own
+    }
+
+
+def training(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bool | None:
+    """Whether a module is in train mode here; None for not known."""
+    mode, key = mode_of(state, module, expr)
+    if key is not None:
+        return None if mode is None else not mode
+    own = mode_flag(frame.function)
+    literal = next((literal for flag, literal in frame.flags if flag == own), None)
+    inside = literal is not None and any(path.root == f"p:{frame.function.params[0].name}" for path in module.syms)
+    return bool(literal) if inside else None
 
 
 def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
@@ -102,10 +156,12 @@ def _tested(test: ir.Expr) -> Iterator[str]:
             yield left.id
 
 
-def chosen(flags: frozenset[str], bound: dict[str, V]) -> Flags:
-    """The literals that a call passes for a function's flags."""
+def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> Flags:
+    """The literals that a call passes for a function's flags, and the mode of its module, if that is known."""
     found: list[tuple[str, bool | str | None]] = []
     for name in sorted(flags):
+        if "." in name and trains is not None:
+            found.append((name, trains))
         value = bound.get(name)
         if value is None or not value.is_only(DATA | NONE):
             continue
@@ -124,6 +180,11 @@ def truth(frame: Frame, state: State, test: ir.Expr) -> bool | None:
         case ir.Name():
             literal = _literal(frame, state, test)
             return None if literal is _OPEN else bool(literal)
+        case ir.Attr(name="training"):
+            from memlint.flow.evaluate import evaluate
+
+            module = evaluate(frame, state, test.value)
+            return training(frame, state, module, test.value) if module.kinds & MODULE else None
         case ir.Unary(op="not"):
             inner = truth(frame, state, test.operand)
             return None if inner is None else not inner

@@ -128,6 +128,8 @@ class CallRecord:
     loops: tuple[Source, ...]
     counts: bool
     modes: dict[Source, bool | None] = field(default_factory=dict)
+    #: whether the module whose method it is is in train mode, None for not known
+    trains: bool | None = None
     #: made in a loop over data: once a batch
     each_batch: bool = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow import call as calls
+from memlint.flow.flags import training
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.heap import make
 from memlint.flow.owner import give_away, note_optimizer
@@ -41,7 +42,9 @@ def call_function(
             return _call_overrides(frame, state, overriding, args, words, at, expr)
     starred = expr is not None and any(isinstance(arg, ir.Starred) for arg in expr.args)
     bound = bind(frame, state, function, args, words, starred=starred)
-    summary = frame.analyser.summary(function, bound)
+    own = bound[function.params[0].name] if function.takes_self and function.params else NOTHING
+    trains = training(frame, state, own, expr.func if expr is not None else None) if own.kinds & MODULE else None
+    summary = frame.analyser.summary(function, bound, trains)
     record = CallRecord(
         function.key,
         at,
@@ -51,6 +54,7 @@ def call_function(
         frame.loop_ids,
         any(loop.counts for loop in frame.loops),
         dict(state.modes),
+        trains=trains,
     )
     record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
     frame.calls[at, function.key] = record

@@ -63,7 +63,7 @@ def run_module(
                 ]
                 for tip in tips:
                     frame.graphs.nodes[tip].model = True
-            if not tips and state.grad != OFF and _saves(frame, function):
+            if not tips and state.grad != OFF and _saves(frame, function, expr):
                 tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
             if tips:
                 note_run(frame, state, expr, module, inner, tips[0], args)
@@ -87,9 +87,10 @@ def run_module(
     return result
 
 
-def _saves(frame: Frame, function: Function) -> bool:
+def _saves(frame: Frame, function: Function, expr: ir.Call) -> bool:
     """Whether a forward whose result has no graph (a decoded sequence) runs layers that record all the same."""
-    summary = frame.analyser.summary(function)
+    record = frame.calls.get((expr.at, function.key))
+    summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
     return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
 
 

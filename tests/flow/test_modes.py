@@ -1,0 +1,70 @@
+"""What a module does by the mode that its caller put it into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+NET = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Linear(8, 8)
+
+    def forward(self, x):
+        {forward}
+
+    def decide(self, x):
+        return self.step(x)
+
+    def step(self, x):
+        if self.training:
+            return self.layers(x)
+        with torch.no_grad():
+            return self.layers(x).argmax(-1)
+
+
+class Runner:
+    def __init__(self):
+        self.net = Net().cuda()
+
+    def run(self, loader):
+        {mode}
+        for x in loader:
+            print(self.net(x.cuda()).max().item())
+"""
+
+BRANCHES = [
+    "return self.layers(x) if self.training else self.decide(x)",
+    "if self.training:\n            return self.layers(x)\n        return self.decide(x)",
+    "if not self.training:\n            return self.decide(x)\n        return self.layers(x)",
+]
+
+
+def found(tmp_path: Path, **parts: str) -> list[str]:
+    (tmp_path / "net.py").write_text(NET.format(**parts))
+    result = memlint.lint([tmp_path])
+    assert not result.failures
+    return [item.code for item in result.findings]
+
+
+@pytest.mark.parametrize("forward", BRANCHES)
+def test_the_side_that_the_mode_chooses(tmp_path: Path, forward: str) -> None:
+    guarded = forward.replace("decide", "step")
+    assert found(tmp_path, forward=guarded, mode="self.net.eval()") == []
+    other = forward.replace("self.training", "not self.training").replace("not not ", "")
+    assert found(tmp_path, forward=other.replace("decide", "layers"), mode="self.net.eval()") == ["MEM201"]
+    assert found(tmp_path, forward=guarded.replace("self.step", "self.layers"), mode="self.net.eval()") == ["MEM201"]
+
+
+def test_a_mode_of_ones_own(tmp_path: Path) -> None:
+    source = "was = self.net.training\n        self.net.eval()\n        if was:\n            self.net.train()"  # either
+    assert found(tmp_path, forward="return self.step(x)", mode="self.net.train(); self.net.eval()") == []
+    assert found(tmp_path, forward="return self.layers(x)", mode=source) == ["MEM201"]
