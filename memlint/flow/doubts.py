@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
 from memlint.flow.described import ambient_only, of_evaluation
-from memlint.flow.evaluation import is_evaluation_name, is_trial, unguarded_module
+from memlint.flow.evaluation import is_evaluation_name, unguarded_module
 from memlint.flow.events import Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of
 from memlint.flow.program import Function
+from memlint.flow.spent import is_trial
 from memlint.flow.values import Path, Source, V
 
 if TYPE_CHECKING:

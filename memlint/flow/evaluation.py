@@ -12,7 +12,7 @@ from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.owner import owner_of
 from memlint.flow.program import Function
-from memlint.flow.spent import is_spent
+from memlint.flow.spent import is_spent, is_trial
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.told import MAX_CALLERS_UP, told
@@ -206,15 +206,6 @@ def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[st
         return True
     return all(
         _unguarded(analyser, caller.function, trail | {function.key}) for caller, _ in analyser.facts.calls_of(function)
-    )
-
-
-def is_trial(function: Function) -> bool:
-    """A single forward at a file's end or in a test: true, and of no weight."""
-    return (
-        function.node is None
-        or function.name.startswith("test_")
-        or function.module.key.rsplit("/", 1)[-1].startswith("test_")
     )
 
 

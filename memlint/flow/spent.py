@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
+from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import expressions, walk_expression, walk_statements
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
@@ -65,8 +66,22 @@ def _used_up(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     return bool(marks & frame.graphs.closure(frame.used))
 
 
+def is_trial(function: Function) -> bool:
+    """A single forward at a file's end or in a test: true, and of no weight."""
+    return (
+        function.node is None
+        or function.name.startswith("test_")
+        or function.module.key.rsplit("/", 1)[-1].startswith("test_")
+    )
+
+
 def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int) -> bool:
-    calls = [(caller, record) for caller, record in analyser.facts.calls_of(frame.function) if caller is not frame]
+    """Whether every caller uses the output up; what tests do with it says nothing of those that it is made for."""
+    calls = [
+        (caller, record)
+        for caller, record in analyser.facts.calls_of(frame.function)
+        if caller is not frame and (caller.function.node is None or not is_trial(caller.function))
+    ]
     if not calls or depth >= MAX_CALLERS_UP:
         return False
     for caller, record in calls:
@@ -131,4 +146,4 @@ def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
     return any(isinstance(item, ir.Name) and item.id in names for item in found)
 
 
-__all__ = ["is_spent"]
+__all__ = ["is_spent", "is_trial"]

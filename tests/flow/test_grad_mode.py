@@ -167,3 +167,34 @@ def fit(model, loader, optimizer, criterion):
 @pytest.mark.parametrize(("statement", "codes"), [("shown += scores[0]", []), ("total += loss", ["MEM101"])])
 def test_what_a_loss_gives_beside_itself_is_not_known(tmp_path: Path, statement: str, codes: list[str]) -> None:
     assert found(tmp_path, SCORED.format(statement=statement)) == codes
+
+
+LIBRARY = """
+import torch
+
+
+class Scorer:
+    def __init__(self, net: torch.nn.Module):
+        self.net = net
+
+    def score(self, x, y):
+        return torch.nn.functional.mse_loss(self.net(x), y)
+"""
+
+USE = """
+import torch
+from library import Scorer
+
+
+def {name}(scorer: Scorer, loader):
+    for x, y in loader:
+        assert scorer.score(x, y).item() > 0
+"""
+
+
+def test_what_tests_do_with_an_output_says_nothing_of_those_that_it_is_for(tmp_path: Path) -> None:
+    (tmp_path / "use.py").write_text(USE.format(name="test_scores"))
+    (tmp_path / "library.py").write_text(LIBRARY)
+    assert [item.path for item in memlint.lint([tmp_path]).findings if item.path.endswith("library.py")] == []
+    (tmp_path / "use.py").write_text(USE.format(name="show_scores"))
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == ["MEM201"]
