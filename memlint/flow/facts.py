@@ -194,8 +194,8 @@ class Facts:
         return self._grads[function.key]
 
     def _grads_at(self, function: Function) -> list[tuple[Function, int]]:
-        """(caller, grad mode) of each call of a function. A method that nobody else is seen to call may be what is called
-        by its name on objects of unknown class."""
+        """(caller, grad mode) of each call of a function. A method that nobody else is seen to call may be what is
+        called by its name on objects of unknown class."""
         known = self.calls_of(function)
         records = [(frame.function, record.grad) for frame, record in known if frame.function.key != function.key]
         if not records and function.cls is not None:

@@ -98,7 +98,8 @@ def cut_everywhere(state: State, value: V) -> None:
     state.env = {name: without(item) for name, item in state.env.items()}
     state.sym = {path: without(item) for path, item in state.sym.items()}
     for path in ordered(value.syms):
-        state.sym[path] = value.but(src=frozenset())
+        # (in a caller's terms as well it is no longer what the place held before)
+        state.sym[path] = value.but(kinds=value.kinds & TENSORS or TENSOR, src=frozenset(), syms=frozenset())
     for key, obj in state.heap.items():
         if any(item.src & value.src for item in (obj.elem, *obj.fields.values())):
             fields = {name: without(item) for name, item in obj.fields.items()}

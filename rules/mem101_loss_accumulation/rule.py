@@ -46,7 +46,7 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
         return severity, memory, f"{where} memory grows by the saved activations that no backward() frees"
     rare = event.loop.every == "epoch"
     freed = "backward() frees its saved activations, but " if value.freed == "yes" else ""
-    return "note" if rare else "warning", "host", f"{freed}host memory grows by the graph's nodes"
+    return "note" if rare or event.reset else "warning", "host", f"{freed}host memory grows by the graph's nodes"
 
 
 def _advice(event: Carry) -> str:

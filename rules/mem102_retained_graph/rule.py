@@ -48,7 +48,7 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
         return severity, "device-tensor", f"{freed}device memory grows by the tensor, host memory by the graph's nodes"
     block = " and device memory by a block of 512 B" if value.size == "scalar" and value.device != "cpu" else ""
     rare = event.loop.every == "epoch"
-    return "note" if rare else "warning", "host", f"{freed}host memory grows by the graph's nodes{block}"
+    return "note" if rare or event.reset else "warning", "host", f"{freed}host memory grows by the graph's nodes{block}"
 
 
 def _advice(event: Retain) -> str:

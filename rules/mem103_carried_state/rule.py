@@ -58,7 +58,7 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
         )
     freed = "backward() frees what it saved, but " if value.freed == "yes" else ""
     rare = event.loop.every == "epoch"
-    return "note" if rare else "warning", "host", f"{freed}host memory grows by the graph's nodes"
+    return "note" if rare or event.reset else "warning", "host", f"{freed}host memory grows by the graph's nodes"
 
 
 def _advice(event: Carry) -> str:

@@ -1,0 +1,81 @@
+"""What is let go of again: by a reset that comes now and then, and by a method that cuts the graph in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+WINDOW = """
+import torch
+
+
+def train(model, loader, optimizer, criterion):
+    shown = []
+    every = 200
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        {backward}
+        optimizer.step()
+        shown.append(loss)
+        if step % every == 0:
+            print(step, sum(shown).item() / len(shown))
+            {reset}
+"""
+
+
+@pytest.mark.parametrize(
+    ("backward", "reset", "severity"),
+    [
+        ("loss.backward()", "shown = []", "note"),
+        ("loss.backward()", "shown.clear()", "note"),
+        ("loss.backward()", "pass", "warning"),
+    ],
+)
+def test_nodes_of_freed_graphs_until_a_reset(tmp_path: Path, backward: str, reset: str, severity: str) -> None:
+    (tmp_path / "train.py").write_text(WINDOW.format(backward=backward, reset=reset))
+    (finding,) = memlint.lint([tmp_path]).findings
+    assert (finding.code, finding.severity) == ("MEM102", severity)
+
+
+RUNNING = """
+import torch
+from torch.nn import functional as F
+
+
+class Client:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+        self.mean = torch.zeros(8)
+
+    def train(self, loader):
+        for x, y in loader:
+            features = self.model.body(x)
+            self.mean = 0.9 * self.mean + 0.1 * features.mean(0)
+            loss = F.cross_entropy(self.model.head(features), y) + self.mean.square().sum()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            self.finish()
+
+    def finish(self):
+        {statement}
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "codes"),
+    [
+        ("self.mean.detach_()", []),
+        ("self.mean = self.mean.detach()", []),
+        ("self.mean.detach()", ["MEM103"]),
+        ("print(self.mean)", ["MEM103"]),
+    ],
+)
+def test_a_method_that_cuts_in_place(tmp_path: Path, statement: str, codes: list[str]) -> None:
+    (tmp_path / "train.py").write_text(RUNNING.format(statement=statement))
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
