@@ -22,6 +22,7 @@ from memlint.flow.values import (
     NOTHING,
     TENSOR,
     TENSORS,
+    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
@@ -191,9 +192,20 @@ def write_item(
             _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
     if base.kinds & TENSORS:
         _write_slice(frame, state, base, value, target)
+        if isinstance(target.value, ir.Name) and isinstance(index.const, str) and not inner.src:
+            _cut_member(frame, state, target.value.id, target)
     elif not base.objs and not base.syms:
         frame.left |= frame.graphs.closure(inner.src)
     carry.written(frame, state, base, value, target)
+
+
+def _cut_member(frame: Frame, state: State, name: str, target: ir.Subscript) -> None:
+    """``output["loss"] = output["loss"].detach()``: whether the other members have a graph is not known."""
+    held, statement = state.env.get(name), frame.statement
+    if held is None or not held.kinds & TREE or not isinstance(statement, ir.Assign):
+        return
+    if any(text(part, 200) == text(target, 200) for part in walk_expression(statement.value)):
+        state.env[name] = part_of_output(frame, held, "[*]")
 
 
 def _note_key(

@@ -79,3 +79,34 @@ class Client:
 def test_a_method_that_cuts_in_place(tmp_path: Path, statement: str, codes: list[str]) -> None:
     (tmp_path / "train.py").write_text(RUNNING.format(statement=statement))
     assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
+
+
+STEPPED = """
+import torch
+
+
+def train(module: torch.nn.Module, loader, optimizer):
+    module.train()
+    outputs = []
+    for batch in loader:
+        output = module.step_on(batch)
+        optimizer.zero_grad()
+        output["loss"].backward()
+        optimizer.step()
+        {statement}
+        outputs.append(output)
+    return [output["loss"].item() for output in outputs]
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "codes"),
+    [
+        ('output["loss"] = output["loss"].detach()', []),
+        ('output["seconds"] = 3', ["MEM102"]),
+        ("pass", ["MEM102"]),
+    ],
+)
+def test_other_members_of_a_step_whose_loss_is_cut(tmp_path: Path, statement: str, codes: list[str]) -> None:
+    (tmp_path / "train.py").write_text(STEPPED.format(statement=statement))
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
