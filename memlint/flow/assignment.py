@@ -11,7 +11,7 @@ from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.periods import resets_soon
 from memlint.flow.state import State
 from memlint.flow.stores import forget, kind_of, note_store, reachable
-from memlint.flow.syntax import text, walk_expression
+from memlint.flow.syntax import mentions, text, walk_expression
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -204,7 +204,7 @@ def _cut_member(frame: Frame, state: State, name: str, target: ir.Subscript) -> 
     held, statement = state.env.get(name), frame.statement
     if held is None or not held.kinds & TREE or not isinstance(statement, ir.Assign):
         return
-    if any(text(part, 200) == text(target, 200) for part in walk_expression(statement.value)):
+    if mentions(statement.value, text(target, 200)):
         state.env[name] = part_of_output(frame, held, "[*]")
 
 
