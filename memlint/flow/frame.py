@@ -34,6 +34,8 @@ class LoopFrame:
     counts: bool
     breaks: list[State] = field(default_factory=list)
     continues: list[State] = field(default_factory=list)
+    #: it runs over models, agents or heads
+    over_objects: bool = False
     #: names bound in the body
     bound: frozenset[str] = frozenset()
     #: names that count the rounds: the target of range, the first target of enumerate

@@ -91,6 +91,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or begun_elsewhere(analyser, frame, store)
             or held_already(frame, store, incoming)
             or of_one_step(frame, store)
+            or (value.freed == "no" and store.loop is not None and store.loop.over_objects)
             or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no")  # a number on some path
             or (store.loop is None and in_trial(frame.function))
         ):

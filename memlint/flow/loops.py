@@ -6,7 +6,7 @@ from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, text, walk_expression
-from memlint.flow.values import INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V
+from memlint.flow.values import CALLABLE, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
 from memlint.ir import nodes as ir
 
 #: a loop of so many rounds by a literal is no growth worth a word
@@ -51,6 +51,7 @@ def describe(
         and not few(source, state, trips)
         and not literal_display(iterable),
     )
+    made.over_objects = _holds_objects(state, source)
     made.counters = counters
     made.targets = frozenset(names)
     return made
@@ -76,6 +77,15 @@ def _holds_modules(state: State, source: V) -> bool:
     held = [state.heap[key] for key in source.objs if key in state.heap]
     known = bool(held) and not source.kinds & UNKNOWN
     return known and all(obj.elem.is_only(MODULE) and not obj.fields for obj in held)
+
+
+def _holds_objects(state: State, source: V) -> bool:
+    """A collection of models, agents or heads, not of data: its rounds are as many as it has members."""
+    held = [state.heap[key] for key in source.objs if key in state.heap]
+    known = bool(held) and not source.kinds & UNKNOWN
+    return known and all(
+        join_all((obj.elem, *obj.fields.values())).is_only(MODULE | INSTANCE | CALLABLE) for obj in held
+    )
 
 
 def _rows(frame: Frame, state: State, source: V, iterable: ir.Expr, called: str) -> bool:

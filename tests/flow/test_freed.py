@@ -179,3 +179,51 @@ def features(model, loader):
 def test_a_collection_that_ends_at_a_limit(tmp_path: Path, limit: str, codes: list[str]) -> None:
     (tmp_path / "features.py").write_text(LIMITED.format(limit=limit))
     assert [found.code for found in memlint.lint([tmp_path]).findings] == codes
+
+
+MEMBERS = """
+import torch
+from torch import nn
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Wrapped:
+    def __init__(self, head):
+        self.head = head
+
+    def error(self, x):
+        return self.head(x).mean()
+
+
+def compare(x, {given}):
+    wrapped = []
+    for _ in range(count):
+        wrapped.append(Wrapped(Head()))
+    total = 0.0
+    for {each} in {over}:
+        total += {error}.error(x)
+    return total.item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "each", "over", "error", "codes"),
+    [
+        ("count", "one", "wrapped", "one", []),
+        ("count, loader", "x", "loader", "wrapped[0]", ["MEM101"]),
+    ],
+)
+def test_members_of_an_ensemble_are_no_data(
+    tmp_path: Path, given: str, each: str, over: str, error: str, codes: list[str]
+) -> None:
+    (tmp_path / "compare.py").write_text(MEMBERS.format(given=given, each=each, over=over, error=error))
+    found = memlint.lint([tmp_path]).findings
+    assert [item.code for item in found if item.code == "MEM101"] == codes
