@@ -6,7 +6,7 @@ import itertools
 
 from memlint.flow import library
 from memlint.flow.events import Step
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.frame import Backward, Frame, ModelRun
 from memlint.flow.heap import deep, make
 from memlint.flow.lift import Lifting
 from memlint.flow.modes import frozen_of, mode_of
@@ -58,12 +58,12 @@ class Application(Translation):
                 self._free(source, source in self.exit.freed_must)
         for evidence in self.callee.graphs.evidence:
             self._evidence(evidence)
-        for reached, _, _ in self.callee.backwards:
+        for reached, *_ in self.callee.backwards:
             here = {mark for item in reached if isinstance(item, Path) for mark in self.graph_of(item)}
             if here:
-                self.frame.backwards.append(
-                    (self.frame.graphs.closure(here), self.frame.loop_ids, self.frame.site(self.at))
-                )
+                reached = self.frame.graphs.closure(here)
+                site, tests = self.frame.site(self.at), tuple(self.frame.tests)
+                self.frame.backwards.append(Backward(reached, self.frame.loop_ids, site, tests))
             elif any(isinstance(item, Path) for item in reached):
                 self.frame.notes.blind_backward = True
         for item in self.callee.escaped:

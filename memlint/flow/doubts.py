@@ -31,7 +31,7 @@ def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Co
         return "high"
     if frame.hook is not None:
         return "low" if frame.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
-    if any(loops for _, loops, _ in frame.backwards):
+    if any(loops for _, loops, *_ in frame.backwards):
         return "high"
     if frame.notes.blind_backward:
         return "low"  # it may be this graph that it wants
@@ -96,8 +96,9 @@ def of_one_step(frame: Frame, store: Store) -> bool:
         reached = frame.graphs.closure(store.value.src)
         if any(("prev", outer[-1], mark) in reached for mark in _names_of(store)):
             return False
-    return any(loops == outer for _, loops, _ in frame.backwards) and not any(
-        store.loop.id in loops for _, loops, _ in frame.backwards
+    with_it = [backward for backward in frame.backwards if not backward.excludes(store)]
+    return any(backward.loops == outer for backward in with_it) and not any(
+        store.loop.id in backward.loops for backward in with_it
     )
 
 
@@ -156,7 +157,7 @@ def rebuilt_each_batch(frame: Frame, store: Store) -> bool:
     if store.loop is None or store.loop.loop.over == "loader" or store.loop.id not in store.loops:
         return False
     inner = store.loop.id
-    trains = any(inner in loops for _, loops, _ in frame.backwards)
+    trains = any(inner in loops for _, loops, *_ in frame.backwards)
     reached = frame.graphs.closure(store.value.src)
     for item in store.loops[: store.loops.index(inner)]:
         loop = frame.kinds_of_loops.get(item)

@@ -95,7 +95,7 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
                 owner=owner,
                 guard="",
                 consumed="loss"
-                if any({run.node} & reached for reached, _, _ in frame.backwards)
+                if any({run.node} & reached for reached, *_ in frame.backwards)
                 else _consumed(frame, run),
             )
             continue
@@ -265,7 +265,7 @@ def _wanted(analyser: Analyser, frame: Frame, run: ModelRun, depth: int = 0) -> 
 
 def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
     """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
-    if any(marks & reached for reached, _, _ in frame.backwards):
+    if any(marks & reached for reached, *_ in frame.backwards):
         return "a backward() reaches it"
     if frame.notes.blind_backward:
         return "a backward() of unknown origin is called"

@@ -95,7 +95,7 @@ class Facts:
                 item.steps[0]
                 for frame in self.analyser.frames()
                 if frame.function.takes_self and frame.function.params
-                for reached, _, _ in frame.backwards
+                for reached, *_ in frame.backwards
                 for item in reached
                 if isinstance(item, Path) and item.steps and item.root == f"p:{frame.function.params[0].name}"
             )
@@ -207,7 +207,7 @@ class Facts:
         if self._in_backward is None:
             found: set[str] = set()
             for frame in self.analyser.frames():
-                for reached, _, _ in frame.backwards:
+                for reached, *_ in frame.backwards:
                     for item in reached:
                         if isinstance(item, Path) and "[]" in item.steps:
                             found.update(step for step in item.steps if step.startswith("."))

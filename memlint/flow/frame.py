@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memlint.flow.events import Fact, Loop, PlaceKind, Site, Step
 from memlint.flow.flags import Flags
@@ -136,6 +136,23 @@ class CallRecord:
     each_batch: bool = False
 
 
+class Backward(NamedTuple):
+    """A backward: the sources that it reaches, the loops around it, its place, and the tests of the ifs around it."""
+
+    reached: Sources
+    loops: tuple[Source, ...]
+    site: Site
+    tests: tuple[ir.Expr, ...] = ()
+
+    def excludes(self, store: Store) -> bool:
+        """Whether it stands on the other side of a test than the store."""
+        return any(_negated(a, b) or _negated(b, a) for a in self.tests for b in store.tests)
+
+
+def _negated(a: ir.Expr, b: ir.Expr) -> bool:
+    return isinstance(a, ir.Unary) and a.op == "not" and a.at == b.at and a.operand is b
+
+
 class Frame:
     """See the module's docstring. ``BUDGET`` bounds the work, in expressions evaluated and what takes as long; past it,
     expressions are unknown and loops run once."""
@@ -168,7 +185,7 @@ class Frame:
         self.exit: State | None = None
         self.result: V | None = None
         #: sources that reached a backward, with the loops around it
-        self.backwards: list[tuple[Sources, tuple[Source, ...], Site]] = []
+        self.backwards: list[Backward] = []
         #: sources that leave to code that cannot be followed
         self.escaped: set[Source] = set()
         #: the same, without what only goes to a loss that cannot be followed
@@ -273,7 +290,7 @@ class Frame:
             return
         reached = self.graphs.closure(value.src)
         self.graphs.evidence.add(value.src)
-        self.backwards.append((reached, self.loop_ids, self.site(at)))
+        self.backwards.append(Backward(reached, self.loop_ids, self.site(at), tuple(self.tests)))
         if retain:
             return
         state.freed_may |= reached

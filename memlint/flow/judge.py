@@ -209,7 +209,7 @@ def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[Su
     if not any(node is not None and node.model and store.loop.id in node.loops for node in reached_nodes):
         return
     marks = marks_of(frame, store)
-    for reached, loops, site in frame.backwards:
+    for reached, loops, site, _ in frame.backwards:
         if marks & reached and store.loop.id not in loops:
             yield SummedLosses(
                 site=store.site, function=frame.function.qual, certainty="medium", place=place, loop=loop, backward=site

@@ -31,7 +31,7 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
         return True
     marks = marks_of(frame, store)
     inside = store.loop.id if store.loop is not None else None
-    for reached, loops, _ in frame.backwards:
+    for reached, loops, *_ in frame.backwards:
         # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
         if marks & reached and (inside not in loops or store.freed == "some"):
             return True
@@ -62,7 +62,7 @@ def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
                     sources |= value.src
         if caller.notes.blind_backward or sources & (caller.escaped | caller.notes.returned):
             return False
-        if any(sources & reached for reached, _, _ in caller.backwards):
+        if any(sources & reached for reached, *_ in caller.backwards):
             return False
     return True
 
@@ -77,7 +77,7 @@ def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
     name = next((step for step in reversed(place.steps) if step.startswith(".")), None)
     if name is not None and name in analyser.facts.attributes_in_backward():
         return True
-    return any(marks & reached for other in analyser.frames() for reached, _, _ in other.backwards)
+    return any(marks & reached for other in analyser.frames() for reached, *_ in other.backwards)
 
 
 def _used_in_needed(analyser: Analyser, frame: Frame, store: Store) -> bool:

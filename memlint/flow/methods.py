@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow import call as calls
 from memlint.flow import containers, instances, tensors
-from memlint.flow.frame import Frame
+from memlint.flow.frame import Backward, Frame
 from memlint.flow.functions import call_function
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
@@ -206,7 +206,9 @@ def _backward_inside(frame: Frame, state: State, expr: ir.Call, receiver: V) -> 
         for source in (place, *value.src)
     )
     if held:
-        frame.backwards.append((frame.graphs.closure(held), frame.loop_ids, frame.site(expr.at)))
+        frame.backwards.append(
+            Backward(frame.graphs.closure(held), frame.loop_ids, frame.site(expr.at), tuple(frame.tests))
+        )
 
 
 def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:

@@ -124,7 +124,7 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
 
 def _in_training(frame: Frame, run: ModelRun) -> bool:
     """Whether a backward runs in the same iteration, after what may be an inner loop over steps."""
-    return any(run.loops[: len(loops)] == loops for _, loops, _ in frame.backwards)
+    return any(run.loops[: len(loops)] == loops for _, loops, *_ in frame.backwards)
 
 
 def _writes_gradients(frame: Frame) -> bool:

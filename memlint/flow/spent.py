@@ -48,14 +48,14 @@ def _trains_otherwise(frame: Frame, run: ModelRun) -> bool:
     return any(
         other.text == run.text and other.node != run.node and {other.node, *other.value.src} & reached
         for other in frame.runs.values()
-        for reached, _, _ in frame.backwards
+        for reached, *_ in frame.backwards
     )
 
 
 def _used_up(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> bool:
     if frame.cut_short or frame.exit is None or frame.notes.blind_backward or frame.notes.gradients:
         return False
-    if marks & frame.left or any(marks & reached for reached, _, _ in frame.backwards):
+    if marks & frame.left or any(marks & reached for reached, *_ in frame.backwards):
         return False
     if any(marks & frame.graphs.closure(deep(frame, frame.exit, value).src) for value in frame.exit.sym.values()):
         return False

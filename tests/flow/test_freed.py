@@ -227,3 +227,37 @@ def test_members_of_an_ensemble_are_no_data(
     (tmp_path / "compare.py").write_text(MEMBERS.format(given=given, each=each, over=over, error=error))
     found = memlint.lint([tmp_path]).findings
     assert [item.code for item in found if item.code == "MEM101"] == codes
+
+
+OTHERWISE = """
+import torch
+
+
+def run(model, data, optimizer, training=True, whole=False):
+    if training:
+        if whole:
+            loss = model(data).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+    else:
+        outputs = []
+        for x in data:
+            outputs.append(model(x))
+        return torch.stack(outputs).detach().numpy()
+
+
+def main(model, train, test, optimizer):
+    model = torch.nn.Linear(8, 8)
+    for epoch in range(100):
+        run(model, train, optimizer)
+    model.eval()
+    return run(model, test, optimizer, training=False)
+"""
+
+
+def test_a_backward_on_the_other_side_of_a_test_is_no_part_of_the_step(tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text(OTHERWISE)
+    found = [(item.code, item.severity) for item in memlint.lint([tmp_path]).findings]
+    assert ("MEM102", "error") in found
