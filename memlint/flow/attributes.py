@@ -247,8 +247,9 @@ def _learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> N
             if target.name == "requires_grad" and isinstance(target.value, ir.Attr):
                 frozen.add(target.value.name)
             elif isinstance(value, ir.Call) and dotted(value.func).rsplit(".", 1)[-1] == "Parameter":
-                fixed = len(value.args) > 1 or any(word.name == "requires_grad" for word in value.keywords)
-                (frozen if fixed else made).add(target.name)
+                flags = [*value.args[1:], *(word.value for word in value.keywords if word.name == "requires_grad")]
+                trains = all(isinstance(flag, ir.Const) and flag.value is True for flag in flags)
+                (made if trains else frozen).add(target.name)
     elif isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
         func = statement.value.func
         if isinstance(func, ir.Attr) and func.name == "requires_grad_" and isinstance(func.value, ir.Attr):

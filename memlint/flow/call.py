@@ -137,6 +137,8 @@ def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words
             return call_function(frame, state, method, [callee, *args], words, expr.at, expr)
         return NOTHING
     if ref.kind == "extinstance":
+        if ref.args:
+            return instances.call_chain(frame, state, ref.args, args, words, expr, callee)
         return instances.call_instance(frame, state, ref.name, args, words, expr, callee)
     if ref.kind == "partial":
         return call_value(frame, state, ref.self_, [*ref.args, *args], {**dict(ref.keywords), **words}, expr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import allocation, batches, inert
+from memlint.flow import allocation, batches, inert, instances
 from memlint.flow.frame import Frame
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import deep, make
@@ -98,6 +98,9 @@ def _by_row(
             else make(frame, state, expr.at, "tuple", inner[0])
         )
     if row.graph == "leaf":
+        needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
+        if needs is not None and needs.const is False:
+            return V(TENSOR, size=MODEL, device=_device_word(words))
         src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
         return V(TENSOR, src, size=MODEL, device=_device_word(words))
     if row.returns == "none":
@@ -119,7 +122,7 @@ def _by_row(
     if row.returns in ("module", "plainmodule", "lossmodule"):
         give_away(frame, state, [*args, *words.values()])
         refs = (
-            frozenset((Ref("extinstance", "", name),))
+            frozenset((Ref("extinstance", "", name, args=instances.members(name, args)),))
             if name.startswith("torch.nn.") or row.returns != "module"
             else EMPTY
         )

@@ -23,6 +23,31 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
+#: modules of a chain that are followed one by one
+MAX_CHAINED = 6
+
+
+def members(name: str, args: list[V]) -> tuple[V, ...]:
+    """The modules that a new ``nn.Sequential`` runs one after the other, where one of them is of the project."""
+    if name != "torch.nn.Sequential" or not 0 < len(args) <= MAX_CHAINED:
+        return ()
+    if not all(value.refs and all(ref.kind in ("instance", "extinstance") for ref in value.refs) for value in args):
+        return ()
+    own = any(ref.kind == "instance" for value in args for ref in value.refs)
+    return tuple(V(value.kinds, refs=value.refs) for value in args) if own else ()
+
+
+def call_chain(
+    frame: Frame, state: State, chain: tuple[V, ...], args: list[V], words: dict[str, V], expr: ir.Call, module: V
+) -> V:
+    """``nn.Sequential(a, b)(x)`` is ``b(a(x))``."""
+    from memlint.flow.call import call_value
+
+    for member in chain:
+        result = call_value(frame, state, member.but(syms=module.syms, store=module.store), args, words, expr)
+        args, words = [result], {}
+    return args[0]
+
 
 def call_instance(
     frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call, module: V = NOTHING

@@ -42,6 +42,8 @@ def run_module(
     frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
     for ref in ordered(module.refs):
         if ref.kind == "extinstance" and method == "forward":
+            if ref.args:
+                return instances.call_chain(frame, state, ref.args, args, words, expr, module)
             return instances.call_instance(frame, state, ref.name, args, words, expr, module)
         if ref.kind != "instance" or frozen:
             continue
@@ -53,7 +55,10 @@ def run_module(
             continue
         known = functions.call_function(frame, state, function, [module, *args], words, expr.at, expr)
         inner = deep(frame, state, known)
-        if known.kinds & ~(UNKNOWN | NONE) and not (known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)):
+        told = known.kinds & ~(UNKNOWN | NONE) and not (
+            known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
+        )
+        if told or _computes_only(frame, function, expr, known):
             tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
             if not tips:  # its own parameters take part
                 tips = [
@@ -63,6 +68,8 @@ def run_module(
                 ]
                 for tip in tips:
                     frame.graphs.nodes[tip].model = True
+            if not told and not tips:
+                return as_output(state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), shown)
             if not tips and state.grad != OFF and _saves(frame, function, expr):
                 tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
             if tips:
@@ -85,6 +92,15 @@ def run_module(
         if expr.at in frame.runs:
             frame.runs[expr.at].method = method
     return result
+
+
+def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) -> bool:
+    """Whether a forward only computes with what it is given (``x.pow(self.by)``), by calls that are known, no layers."""
+    record = frame.calls.get((expr.at, function.key))
+    summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+    if summary is None or summary.exit is None or summary.cut_short or summary.runs or not known.src:
+        return False
+    return not any(node.definite or node.unknown for node in summary.graphs.nodes.values())
 
 
 def _saves(frame: Frame, function: Function, expr: ir.Call) -> bool:

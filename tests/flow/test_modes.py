@@ -68,3 +68,49 @@ def test_a_mode_of_ones_own(tmp_path: Path) -> None:
     source = "was = self.net.training\n        self.net.eval()\n        if was:\n            self.net.train()"  # either
     assert found(tmp_path, forward="return self.step(x)", mode="self.net.train(); self.net.eval()") == []
     assert found(tmp_path, forward="return self.layers(x)", mode=source) == ["MEM201"]
+
+
+CHAIN = """
+import torch
+from torch import nn
+
+
+class Windowed(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.window = nn.Parameter(torch.hann_window(width), requires_grad={trains})
+
+    def forward(self, x):
+        return torch.fft.rfft(x * self.window).abs()
+
+
+class Power(nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.by = by
+
+    def forward(self, x):
+        return x.pow(self.by)
+
+
+def statistics(dataset, scaler):
+    spectrum = nn.Sequential({chain})
+    for x, _ in dataset:
+        scaler.partial_fit(spectrum(x[None]).detach().numpy())
+"""
+
+
+@pytest.mark.parametrize(
+    ("trains", "chain", "codes"),
+    [
+        ("False", "Windowed(64), Power(2)", []),
+        ("False", "Windowed(64), nn.Softplus(), Power(2)", []),
+        ("True", "Windowed(64), Power(2)", ["MEM201"]),
+        ("False", "Windowed(64), Power(2), nn.Linear(33, 8)", ["MEM201"]),
+    ],
+)
+def test_a_chain_of_modules_records_what_its_members_do(
+    tmp_path: Path, trains: str, chain: str, codes: list[str]
+) -> None:
+    (tmp_path / "statistics_of.py").write_text(CHAIN.format(trains=trains, chain=chain))
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
