@@ -95,7 +95,7 @@ def run_module(
 
 
 def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) -> bool:
-    """Whether a forward only computes with what it is given (``x.pow(self.by)``), by calls that are known, no layers."""
+    """Whether a forward only computes with what it is given (``x.pow(self.by)``): every call is known, no layer."""
     record = frame.calls.get((expr.at, function.key))
     summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
     if summary is None or summary.exit is None or summary.cut_short or summary.runs or not known.src:
