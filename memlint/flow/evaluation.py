@@ -229,13 +229,21 @@ def _made_here(run: ModelRun) -> bool:
 
 
 def _is_layer_code(analyser: Analyser, frame: Frame) -> bool:
-    """A forward runs under whatever mode its caller has."""
-    function: Function | None = frame.function
-    while function is not None:
-        if function.cls is not None and function.name in _LAYER_METHODS and analyser.program.is_module(function.cls):
+    """A forward runs under whatever mode its caller has, and so do the module's methods that only it calls."""
+    return _of_layers(analyser, frame.function, 0)
+
+
+def _of_layers(analyser: Analyser, function: Function, depth: int) -> bool:
+    inner: Function | None = function
+    while inner is not None:
+        if inner.cls is not None and inner.name in _LAYER_METHODS and analyser.program.is_module(inner.cls):
             return True
-        function = function.enclosing
-    return False
+        inner = inner.enclosing
+    if depth >= MAX_CALLERS_UP or not of_module(analyser, function):
+        return False
+    callers = {caller.function.key: caller.function for caller, _ in analyser.facts.calls_of(function)}
+    callers.pop(function.key, None)
+    return bool(callers) and all(_of_layers(analyser, caller, depth + 1) for caller in callers.values())
 
 
 def _records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:

@@ -114,3 +114,43 @@ def test_a_chain_of_modules_records_what_its_members_do(
 ) -> None:
     (tmp_path / "statistics_of.py").write_text(CHAIN.format(trains=trains, chain=chain))
     assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
+
+
+INSIDE = """
+import torch
+from torch import nn
+
+
+class Detector(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+
+    def _inference(self, x, names):
+        for name, score in zip(names, self.body(x)):
+            print(name, score.sum().item())
+
+    def forward(self, x, names):
+        if self.training:
+            return self.body(x)
+        self._inference(x, names)
+        return None
+"""
+
+OUTSIDE = """
+import torch
+from net import Detector
+
+
+def run(loader):
+    detector = Detector().eval()
+    for x, names in loader:
+        detector._inference(x, names)
+"""
+
+
+def test_what_only_a_forward_calls_runs_under_the_mode_of_its_caller(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(INSIDE)
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == []
+    (tmp_path / "run.py").write_text(OUTSIDE)
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == ["MEM201"]
