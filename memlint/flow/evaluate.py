@@ -175,8 +175,10 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
 
 
 def not_a_tensor(expr: ir.IfExp) -> bool:
-    """``x.item() if hasattr(x, "item") else x``: what is left for the else is no tensor."""
-    test = expr.test
+    """``x.item() if hasattr(x, "item") else x``, ``x.item() if learned else x``: what is left is no tensor."""
+    test, number = expr.test, expr.body
+    if isinstance(number, ir.Call) and isinstance(number.func, ir.Attr) and number.func.name == "item":
+        return text(number.func.value, 200) == text(expr.orelse, 200)
     if not isinstance(test, ir.Call) or not test.args or text(test.args[0], 200) != text(expr.orelse, 200):
         return False
     name = text(test.func)

@@ -357,7 +357,10 @@ def module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     for statement in walk_statements(body):
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if not isinstance(part, ir.Call) or not isinstance(part.func, ir.Attr):
+                if not isinstance(part, ir.Call):
+                    continue
+                found |= _spread_layers(part)
+                if not isinstance(part.func, ir.Attr):
                     continue
                 name = part.func.name
                 if name in evidence or (
@@ -371,6 +374,15 @@ def module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                     if place:
                         found.add(place)
     return frozenset(found)
+
+
+def _spread_layers(call: ir.Call) -> set[str]:
+    """``model`` of ``nn.Sequential(*model[:3])``: its members are layers."""
+    if dotted(call.func).rsplit(".", 1)[-1] != "Sequential":
+        return set()
+    spread = (arg.value for arg in call.args if isinstance(arg, ir.Starred))
+    places = (dotted(item.value if isinstance(item, ir.Subscript) else item) for item in spread)
+    return {place for place in places if place}
 
 
 def _receiver(expr: ir.Expr) -> ir.Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.heap import elements_of
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, text, walk_expression
 from memlint.flow.values import CALLABLE, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
@@ -115,11 +116,12 @@ def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
     """``range(len(self.layers))``, ``range(1, len(layers) - 1)``"""
     from memlint.flow.evaluate import evaluate
 
-    return any(
-        bool(evaluate(frame, state, part.args[0]).kinds & MODULE)
+    counted = (
+        evaluate(frame, state, part.args[0])
         for part in walk_expression(iterable)
         if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id == "len" and part.args
     )
+    return any(value.kinds & MODULE or elements_of(frame, state, value).is_only(MODULE) for value in counted)
 
 
 def few(source: V, state: State, trips: int | None) -> bool:

@@ -44,3 +44,56 @@ CALLED = """
 def test_a_part_of_a_forward(tmp_path: Path, more: str, codes: set[str]) -> None:
     (tmp_path / "net.py").write_text(NET.format(more=more))
     assert {found.code for found in memlint.lint([tmp_path]).findings} == codes
+
+
+LAYERS = """
+from typing import List
+
+import torch
+from torch import nn
+
+
+class Detector:
+    def __init__(self, layers: {annotation}):
+        self.layers = layers
+
+    def predict(self, x):
+        self.eval()
+        kept = []
+        for i in range(len(self.layers)):
+            part = nn.Sequential(*self.layers[: i + 1])
+            kept.append(part(x).mean(dim=(2, 3)))
+        return torch.cat(kept).tolist()
+"""
+
+
+@pytest.mark.parametrize("annotation", ["List[nn.Module]", "nn.ModuleList", "nn.Sequential"])
+def test_a_loop_that_counts_layers(tmp_path: Path, annotation: str) -> None:
+    (tmp_path / "detector.py").write_text(LAYERS.format(annotation=annotation))
+    assert "MEM102" not in {found.code for found in memlint.lint([tmp_path]).findings}
+
+
+CHOSEN = """
+import torch
+
+
+def train(model, loader, optimizer, learned):
+    scale = torch.nn.Parameter(torch.ones(())) if learned else 1.0
+    shown = []
+    for x in loader:
+        loss = (model(x) * scale).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        shown.append({value})
+    return shown
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "codes"),
+    [("scale.item() if learned else scale", set()), ("loss if learned else scale", {"MEM102"})],
+)
+def test_what_is_no_tensor_where_it_is_not_asked_for_its_item(tmp_path: Path, value: str, codes: set[str]) -> None:
+    (tmp_path / "train.py").write_text(CHOSEN.format(value=value))
+    assert {found.code for found in memlint.lint([tmp_path]).findings} == codes
