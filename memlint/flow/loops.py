@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
-from memlint.flow.heap import elements_of
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, text, walk_expression
 from memlint.flow.values import CALLABLE, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
@@ -115,6 +114,7 @@ def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
 def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
     """``range(len(self.layers))``, ``range(1, len(layers) - 1)``"""
     from memlint.flow.evaluate import evaluate
+    from memlint.flow.heap import elements_of
 
     counted = (
         evaluate(frame, state, part.args[0])
