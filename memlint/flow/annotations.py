@@ -10,6 +10,7 @@ from memlint.flow.syntax import dotted
 from memlint.flow.values import (
     CONTAINER,
     DATA,
+    EMPTY,
     INSTANCE,
     LOADER,
     MODULE,
@@ -58,8 +59,17 @@ def annotation_value(
             if found is not None and name == "Optional":
                 found = join(found, V(NONE))
             return found
-        return V(CONTAINER) if name in _CONTAINERS else None
+        return _container(analyser, module, annotation, around) if name in _CONTAINERS else None
     return _named(analyser, module, annotation, around)
+
+
+def _container(analyser: Analyser, module: Module, annotation: ir.Subscript, around: Function | None) -> V:
+    """``list[nn.Module]``: a loop over it runs over layers."""
+    inner = annotation.index
+    last = inner.elements[-1] if isinstance(inner, ir.Display) and inner.elements else inner
+    member = annotation_value(analyser, module, last, around)
+    layers = member is not None and bool(member.kinds & MODULE)
+    return V(CONTAINER, refs=frozenset((Ref("over", "", "modules"),)) if layers else EMPTY)
 
 
 def _parsed(name: str) -> ir.Expr:

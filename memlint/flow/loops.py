@@ -121,7 +121,12 @@ def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
         for part in walk_expression(iterable)
         if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id == "len" and part.args
     )
-    return any(value.kinds & MODULE or elements_of(frame, state, value).is_only(MODULE) for value in counted)
+    return any(
+        value.kinds & MODULE
+        or any(ref.kind == "over" and ref.name == "modules" for ref in value.refs)
+        or elements_of(frame, state, value).is_only(MODULE)
+        for value in counted
+    )
 
 
 def few(source: V, state: State, trips: int | None) -> bool:
