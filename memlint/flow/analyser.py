@@ -36,6 +36,7 @@ from memlint.flow.values import (
     Ref,
     V,
     join,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -66,15 +67,28 @@ class Analyser:
         return self.summaries.get(function, chosen(self._flags_of(function), bound, trains))
 
     def _flags_of(self, function: Function) -> frozenset[str]:
-        """The flags of a function; a method of a module that calls one that asks for the mode asks for it too."""
+        """The flags of a function; a method of a module that calls one, or a part, that asks for the mode asks too."""
         if function.key not in self._flags:
             found = self._flags[function.key] = flags_of(function)
             own = mode_flag(function)
             if function.cls is not None and own and own not in found and self.program.is_module(function.cls):
-                called = (self.program.method(function.cls, name) for name in own_calls(function))
-                if any(method is not None and mode_flag(method) in self._flags_of(method) for method in called):
+                cls = function.cls
+                called = (method for name in own_calls(function) for method in self._methods_behind(cls, name))
+                if any(mode_flag(method) in self._flags_of(method) for method in called):
                     self._flags[function.key] = found | {own}
         return self._flags[function.key]
+
+    def _methods_behind(self, cls: Class, name: str) -> Iterator[Function]:
+        """What ``self.name(…)`` runs in a module: its method, or the forward of the part of that name."""
+        method = self.program.method(cls, name)
+        if method is not None:
+            yield method
+            return
+        for ref in ordered(self.facts.attributes.value(cls, name).refs):
+            part = self.cls(ref) if ref.kind == "instance" else None
+            forward = self.program.method(part, "forward") if part is not None else None
+            if forward is not None:
+                yield forward
 
     def _answer(self, kind: str, about: Any) -> Any:
         """The answer to a question that a summary was made from, as things are now."""

@@ -84,6 +84,27 @@ def _asks_for(body: tuple[ir.Stmt, ...], flag: str) -> bool:
     return any(isinstance(part, ir.Attr) and dotted(part) == flag for test in tests for part in walk_expression(test))
 
 
+def of_eval_mode(function: Function, tests: tuple[ir.Expr, ...]) -> bool:
+    """Whether the tests around a statement let it run in eval mode alone: one of them fails where the module trains."""
+    flag = mode_flag(function)
+    return bool(flag) and any(_where_training(test, flag) is False for test in tests)
+
+
+def _where_training(test: ir.Expr, flag: str) -> bool | None:
+    match test:
+        case ir.Attr() if dotted(test) == flag:
+            return True
+        case ir.Unary(op="not"):
+            inner = _where_training(test.operand, flag)
+            return None if inner is None else not inner
+        case ir.BoolOp():
+            sides = (_where_training(test.left, flag), _where_training(test.right, flag))
+            decides = test.op != "and"
+            return decides if decides in sides else None if None in sides else not decides
+        case _:
+            return None
+
+
 def own_calls(function: Function) -> set[str]:
     """The names of the methods that a method calls on its own object."""
     own = function.params[0].name if function.params else ""

@@ -90,6 +90,8 @@ class Store:
     loose: bool = False
     #: each row of it is a few numbers: class scores, or a start whose literal shape says so
     narrow: bool = False
+    #: its module is in eval mode then
+    evaluates: bool = False
     #: the tests of the ifs around it
     tests: tuple[ir.Expr, ...] = ()
 

@@ -74,6 +74,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     value = value_of(analyser, frame, store, incoming)
     if value.attached == "unknown":
         return
+    if value.attached != "no" and store.evaluates and frame.hook is not None and frame.hook.grad == "ambient":
+        return  # a forward in eval mode: whether it records is told where the model is called
     if store.kind == "carry" and store.how == "call" and store.lifted and value.freed == "yes":
         return  # its backward would raise in the second round: a program that runs resets it on a way not seen here
     if value.attached == "no":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow.events import Fact, PlaceKind, Step
+from memlint.flow.flags import of_eval_mode
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.periods import FEW, first_rounds, resets_soon, switched
@@ -104,6 +105,7 @@ def note_store(
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
     if kind == "retain" and first_rounds(frame):
         store.cleared = FEW
+    store.evaluates = of_eval_mode(frame.function, store.tests)
     store.inner = local and any(item.id in made and item.loop.over == "loader" for item in frame.loops)
     if old is not None:
         store.cleared = store.cleared or old.cleared

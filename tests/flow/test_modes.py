@@ -154,3 +154,54 @@ def test_what_only_a_forward_calls_runs_under_the_mode_of_its_caller(tmp_path: P
     assert [item.code for item in memlint.lint([tmp_path]).findings] == []
     (tmp_path / "run.py").write_text(OUTSIDE)
     assert [item.code for item in memlint.lint([tmp_path]).findings] == ["MEM201"]
+
+
+KEEPING = """
+import torch
+from torch import nn
+
+
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weigh = nn.Linear(8, 8)
+        self.trained, self.tested = [], []
+
+    def forward(self, x):
+        weights = self.weigh(x)
+        if self.training:
+            self.trained.append(weights.detach().sum().item())
+        else:
+            self.tested.append(weights)
+        return weights * x
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = Gate()
+
+    def forward(self, x):
+        return self.gate(x).sum()
+
+
+def run(net: Net, loader):
+    net.{mode}()
+    {guard}:
+        for x, _ in loader:
+            print(net(x.cuda()).item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "guard", "codes"),
+    [
+        ("train", "if True", ["MEM201"]),
+        ("train", "with torch.no_grad()", []),
+        ("eval", "with torch.no_grad()", ["MEM104"]),
+        ("eval", "if True", ["MEM201", "MEM102"]),
+    ],
+)
+def test_what_a_part_keeps_in_one_mode(tmp_path: Path, mode: str, guard: str, codes: list[str]) -> None:
+    (tmp_path / "run.py").write_text(KEEPING.format(mode=mode, guard=guard))
+    assert sorted(item.code for item in memlint.lint([tmp_path]).findings) == sorted(codes)
