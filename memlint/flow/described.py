@@ -88,9 +88,9 @@ def _device(value: V) -> Device:
 
 
 def _size(store: Store, value: V, attached: Fact) -> Size:
-    """A model's output has the size of a batch, unless a name says that it is a number; with a graph its size
-    is what the graph keeps, which is not known."""
-    if value.size != OUTPUT or attached != "no":
+    """A model's output has the size of a batch, unless a name says that it is a number; where it is kept with a graph
+    its size is what the graph keeps, which is not known."""
+    if value.size != OUTPUT or (attached != "no" and store.kind != "cat"):
         return SIZES[value.size]
     return "unknown" if names_number(store.text) or names_number(store.place_text) else "batch"
 

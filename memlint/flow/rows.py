@@ -28,6 +28,8 @@ PASSED = frozenset(
 #: what picks a class for each row: the rows are scores of classes
 _PICKS = frozenset({"argmax", "max", "topk"})
 _SCORES = re.compile(r"logit|log_?prob|(^|_)probs?(_|$)")
+#: scores of each pixel or voxel are no few numbers
+_DENSE = re.compile(r"image|img|pixel|voxel|frame|mask|seg|map|volume|recon")
 _MAKES = frozenset(
     {"empty", "zeros", "ones", "full", "new_empty", "new_zeros", "new_ones", "FloatTensor", "LongTensor"}
 )
@@ -48,7 +50,10 @@ def narrow_rows(body: tuple[ir.Stmt, ...], place: str, parts: list[ir.Expr]) -> 
     """Whether what grows in ``place`` by ``parts`` has rows of a few numbers: scores of classes, by their name or
     because a class is picked from each, or a start whose literal shape says so."""
     shown = [place, *(text(_unmoved(part), 200) for part in parts)]
-    if any(_SCORES.search(name.rsplit(".", 1)[-1].lower()) for name in shown):
+    names = [name.rsplit(".", 1)[-1].lower() for name in shown]
+    if any(_DENSE.search(name) for name in names):
+        return False
+    if any(_SCORES.search(name) for name in names):
         return True
     return any(name in _picked(body) for name in shown) or place in _started_narrow(body)
 

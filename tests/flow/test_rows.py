@@ -26,7 +26,7 @@ def collect(model, loader, width):
 
 
 def severity(tmp_path: Path, **parts: str) -> str:
-    defaults = {"start": "None", "name": "maps", "use": "pass"}
+    defaults = {"start": "None", "name": "outputs", "use": "pass"}
     (tmp_path / "collect.py").write_text(GROWN.format(**(defaults | parts)))
     (finding,) = memlint.lint([tmp_path]).findings
     assert finding.code == "MEM302"
@@ -39,7 +39,8 @@ def severity(tmp_path: Path, **parts: str) -> str:
         {},
         {"start": "torch.empty(0, width)"},
         {"start": "torch.empty(0, 3, 64, 64)"},
-        {"use": "hits += maps.max().item()"},
+        {"name": "image_log_probs"},
+        {"use": "hits += outputs.max().item()"},
         {"use": "print(rows.shape, len(rows))"},
     ],
 )
@@ -53,8 +54,8 @@ def test_rows_of_unknown_width(tmp_path: Path, parts: dict[str, str]) -> None:
         {"start": "torch.empty(0, 2)"},
         {"start": "torch.zeros((0, 1))"},
         {"name": "logits"},
-        {"use": "hits += (maps.argmax(-1).cpu() == y).sum().item()"},
-        {"use": "hits += (torch.max(maps, 1)[1].cpu() == y).sum().item()"},
+        {"use": "hits += (outputs.argmax(-1).cpu() == y).sum().item()"},
+        {"use": "hits += (torch.max(outputs, 1)[1].cpu() == y).sum().item()"},
         {"use": "hits = y.new_tensor(torch.argmax(rows, -1))"},
         {"use": "hits = nearest(rows)"},
     ],
