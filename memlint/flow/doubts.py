@@ -137,6 +137,12 @@ def once_a_batch(analyser: Analyser, frame: Frame, store: Store) -> bool:
     return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(frame.function))
 
 
+def is_moved_member(store: Store) -> bool:
+    """``[x.cuda() for x in inputs]`` as a loop: a collection is brought to the device, and meant to be."""
+    name, _, rest = store.text.partition(".")
+    return store.loop is not None and name in store.loop.targets and rest.startswith(("cuda(", "to("))
+
+
 def from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
     """Whether a forward builds the place on what its last call left there, and nobody sets it between two calls."""
     if store.kind != "carry":

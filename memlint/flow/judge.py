@@ -14,6 +14,7 @@ from memlint.flow.doubts import (
     from_last_call,
     held_already,
     in_trial,
+    is_moved_member,
     of_one_step,
     once_a_batch,
     rebuilt_each_batch,
@@ -26,6 +27,7 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.periods import FEW, ends_early
 from memlint.flow.program import Function
+from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
 from memlint.flow.values import DATA, Path, Source
 
@@ -81,6 +83,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     if value.attached == "no":
         if once_a_batch(analyser, frame, store) or (store.loop is not None and ends_early(store.loop)):
             return
+        if is_moved_member(store):
+            return
     elif not adds_a_graph(frame, store, incoming):
         return
     needed = wanted_later(analyser, frame, store) and value.freed != "yes"
@@ -98,6 +102,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or (store.loop is None and in_trial(frame.function))
         ):
             certainty = "low"
+    if is_test(frame.function) and (store.loop is None or store.loop.loop.over not in ("loader", "epochs")):
+        certainty = "low"  # the few rounds of a test
     if (
         needed
         and (store.how == "add" or (store.kind == "retain" and value.size == "scalar"))

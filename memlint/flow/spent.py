@@ -75,6 +75,18 @@ def is_trial(function: Function) -> bool:
     )
 
 
+def is_test(function: Function) -> bool:
+    """Code of a test, or that helps tests."""
+    *folders, name = function.module.key.split("/")
+    return (
+        function.name.startswith("test_")
+        or name.startswith("test_")
+        or name.endswith("_test.py")
+        or "tests" in folders
+        or (function.around is not None and is_test(function.around))
+    )
+
+
 def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int) -> bool:
     """Whether every caller uses the output up; what tests do with it says nothing of those that it is made for."""
     calls = [
@@ -146,4 +158,4 @@ def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
     return any(isinstance(item, ir.Name) and item.id in names for item in found)
 
 
-__all__ = ["is_spent", "is_trial"]
+__all__ = ["is_spent", "is_test", "is_trial"]

@@ -281,11 +281,18 @@ def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | No
     tips = [source for source in sources if source in frame.graphs.nodes or isinstance(source, Path)]
     if not tips:
         return None
-    if all(tip in state.freed_must for tip in tips):
+    if all(tip in state.freed_must or _models_freed(frame, state, tip) for tip in tips):
         return "yes"
     if any(tip in state.freed_may for tip in tips):
         return "some"
     return "no"
+
+
+def _models_freed(frame: Frame, state: State, tip: Source) -> bool:
+    """Whether all models that took part are freed: what was computed from them since saves next to nothing."""
+    nodes = frame.graphs.nodes
+    models = [item for item in frame.graphs.closure((tip,)) if item in nodes and nodes[item].model]
+    return bool(models) and all(item in state.freed_must for item in models)
 
 
 def reachable(state: State) -> frozenset[Source]:

@@ -261,3 +261,66 @@ def test_a_backward_on_the_other_side_of_a_test_is_no_part_of_the_step(tmp_path:
     (tmp_path / "run.py").write_text(OTHERWISE)
     found = [(item.code, item.severity) for item in memlint.lint([tmp_path]).findings]
     assert ("MEM102", "error") in found
+
+
+AFTER = """
+import torch
+
+
+def train(model, loader, optimizer):
+    reported = []
+    for x in loader:
+        out = model(x)
+        penalty = out ** 2
+        loss = (out + penalty).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        reported.append(penalty.mean())
+    return [value.item() for value in reported]
+"""
+
+
+def test_a_number_that_is_computed_from_a_freed_graph(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(AFTER)
+    assert [(item.code, item.severity) for item in memlint.lint([tmp_path]).findings] == [("MEM102", "warning")]
+
+
+ROUNDS = """
+import torch
+
+
+def {name}(steps):
+    model = torch.nn.Linear(8, 8).eval()
+    state, kept = torch.zeros(8), []
+    for _ in range(steps):
+        state = model(state)
+        kept.append(state)
+    return torch.stack(kept).tolist()
+"""
+
+
+@pytest.mark.parametrize(("name", "found"), [("predict", True), ("test_states", False)])
+def test_the_few_rounds_of_a_test(tmp_path: Path, name: str, found: bool) -> None:
+    (tmp_path / "states.py").write_text(ROUNDS.format(name=name))
+    assert ("MEM102" in {item.code for item in memlint.lint([tmp_path]).findings}) is found
+
+
+MOVED = """
+import torch
+
+
+def predict(model, inputs):
+    model.cuda().eval()
+    held = []
+    with torch.no_grad():
+        for x in inputs:
+            held.append({value})
+    return held
+"""
+
+
+@pytest.mark.parametrize(("value", "codes"), [("x.cuda()", []), ("model(x.cuda())", ["MEM104"])])
+def test_a_collection_that_is_brought_to_the_device(tmp_path: Path, value: str, codes: list[str]) -> None:
+    (tmp_path / "predict.py").write_text(MOVED.format(value=value))
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
