@@ -10,7 +10,7 @@ from memlint import knowledge
 from memlint.flow.annotations import annotation_value
 from memlint.flow.facts import Facts
 from memlint.flow.flags import Flags, chosen, flags_of, mode_flag, own_calls
-from memlint.flow.frame import Frame, module_uses
+from memlint.flow.frame import Frame, uses_of
 from memlint.flow.graphs import Node
 from memlint.flow.guards import decorated_grad, switches_off
 from memlint.flow.interpret import run
@@ -51,6 +51,7 @@ class Analyser:
         self._flags: dict[tuple[str, str], frozenset[str]] = {}
         self._lambdas: dict[tuple[str, int, int], Function] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
+        self._externals: dict[str, V] = {}
         self.remarks: list[str] = []
         #: functions whose analysis failed, by (module, qualified name): mistakes of ours
         self.errors: dict[tuple[str, str], Exception] = {}
@@ -236,7 +237,10 @@ class Analyser:
         return UNKNOWN_VALUE
 
     def external(self, name: str) -> V:
-        return V(CALLABLE, refs=frozenset((Ref("ext", "", name),)))
+        known = self._externals.get(name)
+        if known is None:
+            known = self._externals[name] = V(CALLABLE, refs=frozenset((Ref("ext", "", name),)))
+        return known
 
     def global_value(self, kind: str, what: Any, *, frame: Frame | None = None) -> V:
         """The value of what `Program.find` found."""
@@ -264,7 +268,7 @@ class Analyser:
                 found = join(found, self.evaluate_constant(module, statement.value) if direct else UNKNOWN_VALUE)
             else:
                 found = join(found, UNKNOWN_VALUE)
-        if found.may_be_module() and name in module_uses(module.statements):
+        if found.may_be_module() and name in uses_of(module.main):
             return V(MODULE, refs=frozenset(ref for ref in found.refs if ref.kind == "instance"))
         return found if found.kinds else UNKNOWN_VALUE
 

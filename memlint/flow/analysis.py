@@ -14,7 +14,7 @@ from memlint.flow.analyser import Analyser
 from memlint.flow.events import Event, Site
 from memlint.flow.program import Function, Module, Program
 from memlint.flow.screen import relevant_modules
-from memlint.flow.syntax import walk_statements
+from memlint.flow.syntax import forget, walk_statements
 from memlint.frontend.problem import SyntaxProblem
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
         thread.start()
         thread.join()
     finally:
+        forget()
         sys.setrecursionlimit(limit)
         threading.stack_size(size)
     if isinstance(result[0], BaseException):
@@ -138,7 +139,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
 
     analyser = Analyser(project)
     linted = list(project.linted)
-    targets = relevant_modules(analyser.program, linted) if options.screen else linted
+    targets = relevant_modules(analyser.program, linted, lower=True) if options.screen else linted
     functions: list[Function] = []
     failures: list[tuple[str, SyntaxProblem]] = []
     for key in linted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Frame, module_uses
+from memlint.flow.frame import Frame, uses_of
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import (
@@ -124,22 +124,17 @@ class Attributes:
     def _used_as_modules(self, cls: Class) -> frozenset[str]:
         """What the methods of a class use as only modules are used."""
         if cls.key not in self._modules_by_use:
-            self._modules_by_use[cls.key] = frozenset().union(
-                *(module_uses(method.body) for method in cls.methods.values())
-            )
+            self._modules_by_use[cls.key] = frozenset().union(*(uses_of(method) for method in cls.methods.values()))
         return self._modules_by_use[cls.key]
 
     def _shallow(self, method: Function, name: str) -> V:
         """What the method's assignments say by themselves: calls and literals at the module's scope."""
         found = NOTHING
         for statement in walk_statements(method.body):
-            if (
-                not _stores(statement, name)
-                or not isinstance(statement, ir.Assign | ir.AnnAssign)
-                or statement.value is None
-            ):
-                if _stores(statement, name):
-                    found = join(found, UNKNOWN_VALUE)
+            if not _stores(statement, name):
+                continue
+            if not isinstance(statement, (ir.Assign, ir.AnnAssign)) or statement.value is None:
+                found = join(found, UNKNOWN_VALUE)
                 continue
             value = _assigned_value(statement, statement.value, name)
             plain = isinstance(value, ir.Const | ir.Display | ir.DictDisplay | ir.Call)
@@ -288,8 +283,10 @@ def _stored(statement: ir.Stmt) -> list[str]:
     targets: tuple[ir.Expr, ...] = ()
     if isinstance(statement, ir.Assign):
         targets = statement.targets
-    elif isinstance(statement, ir.AnnAssign | ir.AugAssign | ir.For):
+    elif isinstance(statement, (ir.AnnAssign, ir.AugAssign, ir.For)):
         targets = (statement.target,)
+    else:
+        return []
     flat: list[ir.Expr] = []
     for target in targets:
         flat.extend(target.elements if isinstance(target, ir.Display) else (target,))

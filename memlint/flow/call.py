@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.flow import evaluate as evaluating
 from memlint.flow import external, hotloops, instances
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, construct
@@ -44,30 +45,27 @@ from memlint.ir import nodes as ir
 
 def evaluate_call(frame: Frame, state: State, expr: ir.Call) -> V:
     """The value of a call; its effects go to ``state``."""
-    from memlint.flow.evaluate import evaluate
-
     func = expr.func
     if isinstance(func, ir.Attr) and _is_super(func.value):
         args, words = arguments(frame, state, expr)
         return _super_call(frame, state, expr, func.name, args, words)
     if isinstance(func, ir.Attr):
-        receiver = evaluate(frame, state, func.value)
+        receiver = evaluating.evaluate(frame, state, func.value)
         args, words = arguments(frame, state, expr)
         return call_method(frame, state, expr, receiver, func.name, args, words)
-    callee = evaluate(frame, state, func)
+    callee = evaluating.evaluate(frame, state, func)
     args, words = arguments(frame, state, expr)
     return call_value(frame, state, callee, args, words, expr)
 
 
 def arguments(frame: Frame, state: State, expr: ir.Call) -> tuple[Args, Words]:
-    from memlint.flow.evaluate import evaluate
-
     args: Args = []
     for arg in expr.args:
-        value = evaluate(frame, state, arg)
+        value = evaluating.evaluate(frame, state, arg)
         args.append(value)
     words = {
-        word.name or f"**{number}": evaluate(frame, state, word.value) for number, word in enumerate(expr.keywords)
+        word.name or f"**{number}": evaluating.evaluate(frame, state, word.value)
+        for number, word in enumerate(expr.keywords)
     }
     return args, words
 

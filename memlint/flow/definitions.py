@@ -31,9 +31,8 @@ class Function:
         """The function whose variables are seen from this one: of a method, the one around its class."""
         return self.enclosing if self.enclosing is not None or self.cls is None else self.cls.enclosing
 
-    @property
-    def key(self) -> tuple[str, str]:
-        return (self.module.key, self.qual)
+    def __post_init__(self) -> None:
+        self.key = (self.module.key, self.qual)
 
     @property
     def name(self) -> str:
@@ -88,9 +87,8 @@ class Class:
     annotations: dict[str, ir.Expr] = field(default_factory=dict)
     inner: dict[str, Class] = field(default_factory=dict)
 
-    @property
-    def key(self) -> tuple[str, str]:
-        return (self.module.key, self.qual)
+    def __post_init__(self) -> None:
+        self.key = (self.module.key, self.qual)
 
     @property
     def is_dataclass(self) -> bool:
@@ -111,6 +109,8 @@ class Module:
         self.by_place: dict[tuple[int, int], Function] = {}
         self.classes: dict[str, Class] = {}
         self._built: set[int] = set()
+        #: names whose units are all built
+        self._complete: set[str] = set()
 
     def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
         """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
@@ -177,6 +177,7 @@ class Module:
             while function.qual in self.functions:  # redefinitions and overloads: the last one has the plain name
                 old = self.functions.pop(function.qual)
                 old.qual = f"{old.qual}@{old.node.at if old.node else 0}"
+                old.key = (self.key, old.qual)
                 self.functions[old.qual] = old
             self.functions[function.qual] = function
             self.by_place[unit, statement.at] = function
@@ -218,10 +219,13 @@ class Module:
         return self.classes.get(qual)
 
     def _build_named(self, name: str) -> None:
+        if name in self._complete:
+            return
         for number in self.numbers.get(name, ()):
             self.build(number)
         if name not in self.numbers and self.units:
             self.build(0)
+        self._complete.add(name)
 
     @functools.cached_property
     def main(self) -> Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -38,14 +39,15 @@ from memlint.ir import nodes as ir
 
 def evaluate(frame: Frame, state: State, expr: ir.Expr) -> V:
     """The value of an expression; ``state`` takes its effects."""
-    if not frame.spend(1) or frame.depth > 120:
+    frame.spent += 1
+    if frame.spent > frame.BUDGET or frame.depth > 120:
         frame.cut_short = True
         return UNKNOWN_VALUE
+    # an exception ends the whole frame: nothing has to be put back behind it
     frame.depth += 1
-    try:
-        return _DISPATCH[type(expr)](frame, state, expr)
-    finally:
-        frame.depth -= 1
+    value = _DISPATCH[type(expr)](frame, state, expr)
+    frame.depth -= 1
+    return value
 
 
 def _name(frame: Frame, state: State, expr: ir.Name) -> V:
@@ -55,7 +57,13 @@ def _name(frame: Frame, state: State, expr: ir.Name) -> V:
 def _const(frame: Frame, state: State, expr: ir.Const) -> V:
     if expr.kind == "None":
         return NONE_VALUE
-    return V(DATA, size=SCALAR, const=expr.value)
+    return _literal(expr.kind, expr.value)
+
+
+@functools.lru_cache(maxsize=4096)
+def _literal(kind: str, value: object) -> V:
+    """``kind`` tells ``True`` from 1."""
+    return V(DATA, size=SCALAR, const=value)
 
 
 def _attr(frame: Frame, state: State, expr: ir.Attr) -> V:

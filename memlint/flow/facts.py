@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
-from memlint.flow.frame import CallRecord, Frame, module_uses
+from memlint.flow.frame import CallRecord, Frame, uses_of
 from memlint.flow.program import Class, Function
 from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON
@@ -48,6 +48,7 @@ class Facts:
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._grads: dict[tuple[str, str], int] = {}
         self._methods: dict[str, list[tuple[str, str]]] | None = None
+        self._methods_named: dict[str, list[Function]] = {}
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[str] | None = None
@@ -222,8 +223,8 @@ class Facts:
         while around is not None and name not in around.locals:
             around = around.around
         if around is None or name in {param.name for param in around.params}:
-            return V(MODULE) if around is not None and name in module_uses(around.body) else None
-        if name in module_uses(around.body):
+            return V(MODULE) if around is not None and name in uses_of(around) else None
+        if name in uses_of(around):
             return V(MODULE)
         found = NOTHING
         for statement in walk_statements(around.body, into_definitions=False):
@@ -264,6 +265,12 @@ class Facts:
 
     def methods_named(self, name: str) -> list[Function]:
         """The project's methods of that name, if they are few."""
+        known = self._methods_named.get(name)
+        if known is None:
+            known = self._methods_named[name] = self._find_methods(name)
+        return known
+
+    def _find_methods(self, name: str) -> list[Function]:
         if self._methods is None:
             self._methods = {}
             for key in self.analyser.program.project.sources:

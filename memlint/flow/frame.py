@@ -238,7 +238,7 @@ class Frame:
 
     @property
     def loop_ids(self) -> tuple[Source, ...]:
-        return tuple(loop.id for loop in self.loops)
+        return tuple([loop.id for loop in self.loops]) if self.loops else ()
 
     def innermost(self, outlived: tuple[Source, ...]) -> LoopFrame | None:
         """The innermost iteration loop around the current point that is not among ``outlived``'s makers."""
@@ -281,8 +281,9 @@ class Frame:
             Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess, leaf, loops=self.loop_ids),
         )
         one = frozenset((key,))
-        state.freed_must -= one
-        state.freed_may -= one
+        if key in state.freed_may:  # which holds all of `freed_must`
+            state.freed_must -= one
+            state.freed_may -= one
         return one
 
     def backward(self, state: State, value: V, at: int, *, retain: bool = False) -> None:
@@ -311,24 +312,40 @@ class Frame:
     @functools.cached_property
     def modules_by_use(self) -> frozenset[str]:
         """Texts (``model``, ``self.net``) of what is used as only modules are, in this function."""
-        return module_uses(self.function.body)
+        return uses_of(self.function)
 
     @functools.cached_property
     def modules_by_state(self) -> dict[str, Function | None]:
         """Names that make the state that they are then run with, by a method that only modules of the project have;
         the method, where just one module has it."""
-        found: dict[str, Function | None] = {}
-        for name, method in state_makers(self.function.body):
+        made = _states_made(self.function.body)
+        makers: dict[str, list[Function]] = {}
+        for method in sorted({method for _, _, method in made}):
             known = self.analyser.methods_named(method)
             if known and all(item.cls is not None and self.analyser.program.is_module(item.cls) for item in known):
-                found[name] = known[0] if len(known) == 1 else None
-        return found
+                makers[method] = known
+        if not makers:
+            return {}
+        fed = _fed(self.function.body)
+        pairs = sorted({(name, method) for state, name, method in made if method in makers and (name, state) in fed})
+        return {name: makers[method][0] if len(makers[method]) == 1 else None for name, method in pairs}
 
 
-@functools.lru_cache(maxsize=4096)
-def state_makers(body: tuple[ir.Stmt, ...]) -> tuple[tuple[str, str], ...]:
-    """(name, method) of ``state = name.method(…)`` where the state goes back into a call on the same name."""
+def _states_made(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str, str]]:
+    """(state, name, method) of each ``state = name.method(…)``."""
     made: set[tuple[str, str, str]] = set()
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Call):
+            func = statement.value.func
+            if isinstance(func, ir.Attr) and isinstance(func.value, ir.Name):
+                for target in statement.targets:
+                    parts = target.elements if isinstance(target, ir.Display) else (target,)
+                    made |= {(item.id, func.value.id, func.name) for item in parts if isinstance(item, ir.Name)}
+    return {(state, name, method) for state, name, method in made if name != state}
+
+
+def _fed(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str]]:
+    """(root of a callee's name, variable that it is given) of each call."""
     fed: set[tuple[str, str]] = set()
     for statement in walk_statements(body):
         for expr in expressions(statement):
@@ -342,17 +359,19 @@ def state_makers(body: tuple[ir.Stmt, ...]) -> tuple[tuple[str, str], ...]:
                         for item in (value.elements if isinstance(value, ir.Display) else (value,))
                         if isinstance(item, ir.Name)
                     }
-        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Call):
-            func = statement.value.func
-            if isinstance(func, ir.Attr) and isinstance(func.value, ir.Name):
-                for target in statement.targets:
-                    parts = target.elements if isinstance(target, ir.Display) else (target,)
-                    made |= {(item.id, func.value.id, func.name) for item in parts if isinstance(item, ir.Name)}
-    return tuple(sorted({(name, method) for state, name, method in made if name != state and (name, state) in fed}))
+    return fed
+
+
+def uses_of(function: Function) -> frozenset[str]:
+    """Dotted texts on which a function calls methods that only modules have."""
+    calls = function.module.index.units[function.unit].calls
+    if "train" not in calls and calls.isdisjoint(module_evidence()):
+        return frozenset()
+    return _module_uses(function.body)
 
 
 @functools.lru_cache(maxsize=4096)
-def module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Dotted texts on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
     found: set[str] = set()
     evidence = module_evidence()

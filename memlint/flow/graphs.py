@@ -7,6 +7,7 @@ A node that was recorded under the caller's grad mode is *ambient*.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +60,9 @@ class Graphs:
     evidence: set[Sources] = field(default_factory=set)
     _ancestry: dict[Source, Sources] = field(default_factory=dict)
     _sure: dict[Sources, Sources] = field(default_factory=dict)
+    #: closures since the graph last changed
+    _closures: dict[Sources, Sources] = field(default_factory=dict)
+    _digests: dict[Source, tuple[list[tuple[Path, bool]], list[Node], int | str]] = field(default_factory=dict)
     _work: int = 0
     #: records so far, and the last one of each source
     clock: int = 0
@@ -75,6 +79,8 @@ class Graphs:
             node.parents |= old.parents
             node.definite |= old.definite
             node.model |= old.model
+        if old is None or node.parents != old.parents:
+            self._closures.clear()
         self.nodes[key] = node
         self.clock += 1
         self._recorded[key] = self.clock
@@ -108,6 +114,21 @@ class Graphs:
 
     def closure(self, sources: Iterable[Source]) -> Sources:
         """The sources and all their ancestors."""
+        sources = frozenset(sources)
+        known = self._closures.get(sources)
+        if known is None:
+            known = self._closures[sources] = self._closure(sources)
+        self._work += len(known)
+        return known
+
+    def add_parents(self, key: Source, parents: Sources) -> None:
+        """Add to the parents of a node, where there is one."""
+        node = self.nodes.get(key)
+        if node is not None and not parents <= node.parents:
+            node.parents |= parents
+            self._closures.clear()
+
+    def _closure(self, sources: Sources) -> Sources:
         nodes = self.nodes
         seen: set[Source] = set(sources)
         todo = list(seen)
@@ -117,7 +138,6 @@ class Graphs:
                 new = node.parents - seen
                 seen |= new
                 todo.extend(new)
-        self._work += len(seen)
         return frozenset(seen)
 
     def sure(self, sources: Sources) -> Sources:
@@ -141,6 +161,19 @@ class Graphs:
         self._work += len(seen)
         self._sure[sources] = frozenset(seen)
         return self._sure[sources]
+
+    def digest(self, source: Source) -> tuple[list[tuple[Path, bool]], list[Node], int | str]:
+        """The ancestry of a source in a graph that is finished: its symbols, each with whether it is sure, the sure
+        nodes, and what tells other symbols apart."""
+        known = self._digests.get(source)
+        if known is None:
+            sure, ancestry = self.sure(frozenset((source,))), self.ancestry(source)
+            symbols = [(item, item in sure) for item in ancestry if isinstance(item, Path)]
+            found = [self.nodes.get(item) for item in ancestry if not isinstance(item, Path) and item in sure]
+            roots = sorted(item for item, _ in symbols)
+            mark: int | str = zlib.crc32(repr(roots).encode()) if roots else ""
+            known = self._digests[source] = symbols, [node for node in found if node is not None], mark
+        return known
 
     def take_work(self) -> int:
         """Nodes that were visited since this was last asked."""

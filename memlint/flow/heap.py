@@ -115,7 +115,7 @@ def elements_of(frame: Frame, state: State, value: V) -> V:
 
 def _marked(value: V, key: Source) -> V:
     """What is read out of a container carries the container's mark."""
-    return value.but(src=value.src | {("elem", key)}) if value.src else value
+    return value.marked(("elem", key)) if value.src else value
 
 
 def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:

@@ -117,7 +117,7 @@ def _loop(
             if value is not None and value.objs:
                 _mark_members(inner, value, ("prev", loop.id, name))
             if value is not None and not value.is_only(MODULE | OPTIMIZER | LOADER | CALLABLE | CONTAINER | NONE):
-                inner.env[name] = value.but(src=value.src | {("prev", loop.id, name)})
+                inner.env[name] = value.marked(("prev", loop.id, name))
         mark_previous(inner, loop.id)
         loop.breaks, loop.continues = [], []
         frame.loops.append(loop)
@@ -150,10 +150,10 @@ def _mark_members(state: State, value: V, mark: Source) -> None:
         if obj is None or obj.kind not in ("tuple", "list"):
             continue
         fields = {
-            name: item.but(src=item.src | {mark}) if item.kinds & (TENSORS | UNKNOWN | DATA) else item
+            name: item.marked(mark) if item.kinds & (TENSORS | UNKNOWN | DATA) else item
             for name, item in obj.fields.items()
         }
-        elem = obj.elem.but(src=obj.elem.src | {mark}) if obj.elem.kinds & (TENSORS | UNKNOWN) else obj.elem
+        elem = obj.elem.marked(mark) if obj.elem.kinds & (TENSORS | UNKNOWN) else obj.elem
         state.heap[key] = Obj(obj.kind, elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
 
 
@@ -161,16 +161,14 @@ def mark_previous(state: State, loop: Source) -> None:
     """Mark what attributes and members hold as the previous iteration's."""
     for path, value in state.sym.items():
         if value.kinds & (TENSORS | UNKNOWN | DATA):
-            state.sym[path] = value.but(src=value.src | {("prev", loop, path)})
+            state.sym[path] = value.marked(("prev", loop, path))
     for key, obj in state.heap.items():
         if obj.elem.kinds & (TENSORS | UNKNOWN) and obj.elem.src:
-            obj = obj.with_elem(obj.elem.but(src=obj.elem.src | {("prev", loop, (key, ""))}))
+            obj = obj.with_elem(obj.elem.marked(("prev", loop, (key, ""))))
             state.heap[key] = obj
         if obj.kind in ("instance", "dict") and obj.fields:
             fields = {
-                name: value.but(src=value.src | {("prev", loop, (key, name))})
-                if value.kinds & (TENSORS | UNKNOWN | DATA)
-                else value
+                name: value.marked(("prev", loop, (key, name))) if value.kinds & (TENSORS | UNKNOWN | DATA) else value
                 for name, value in obj.fields.items()
             }
             state.heap[key] = Obj(obj.kind, obj.elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)

@@ -42,9 +42,11 @@ def lookup(frame: Frame, state: State, name: str) -> V:
 
 def known_by_use(frame: Frame, name: str, value: V) -> V:
     """What is used as only modules are, is one."""
-    if value.may_be_module() and name in frame.modules_by_use:
+    if not value.may_be_module():
+        return value
+    if name in frame.modules_by_use:
         return value.as_module()
-    if value.may_be_module() and not value.refs and name in frame.modules_by_state:
+    if not value.refs and name in frame.modules_by_state:
         maker = frame.modules_by_state[name]
         if maker is None or maker.cls is None:
             return value.as_module()

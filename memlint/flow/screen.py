@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from memlint.flow.program import Program
 from memlint.frontend.index import ModuleIndex
 
@@ -72,15 +74,19 @@ TORCH_FAMILY = frozenset(
 )
 
 
-def relevant_modules(program: Program, keys: list[str]) -> frozenset[str]:
-    """Those of ``keys`` that know the torch family, or import (at any distance) a module of the project that does."""
+def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) -> frozenset[str]:
+    """Those of ``keys`` that know the torch family, or import (at any distance) a module of the project that does.
+
+    ``lower``: all of those will be analysed, so lower them while their trees are there.
+    """
     importers: dict[str, set[str]] = {}
     knowing: list[str] = []
-    linted = frozenset(keys)
+    ahead = frozenset(keys if lower else ())
     todo, seen = list(keys), set(keys)
     while todo:
         key = todo.pop()
-        index = program.module(key).read(_knows_torch if key in linted else _never)
+        module = program.module(key)
+        index = module.read(functools.partial(_may_matter, program, key)) if key in ahead else module.index
         if not index.complete or _knows_torch(index):
             knowing.append(key)
             continue
@@ -102,8 +108,10 @@ def _knows_torch(index: ModuleIndex) -> bool:
     return any(item.level == 0 and item.module.split(".", 1)[0] in TORCH_FAMILY for item in index.imports)
 
 
-def _never(index: ModuleIndex) -> bool:
-    return False
+def _may_matter(program: Program, key: str, index: ModuleIndex) -> bool:
+    return _knows_torch(index) or any(
+        item.level or program.resolve(item.module, key, 0) is not None for item in index.imports
+    )
 
 
 def _imported(program: Program, key: str) -> set[str]:

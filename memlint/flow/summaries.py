@@ -12,6 +12,7 @@ from typing import Any
 from memlint.flow.flags import Flags
 from memlint.flow.frame import Frame
 from memlint.flow.program import Function
+from memlint.flow.sameness import same_summary
 
 #: summaries that wait for each other: deeper chains are cut (their calls are unknown)
 MAX_NESTING = 24
@@ -81,6 +82,9 @@ class Summaries:
                     self._known[key] = frame
                     frame = self._make(function, flags)
                 self._asked[key] = self._open[-1]
+                old = self._old.get(key)
+                if old is not None and frame is not None and same_summary(old, frame):
+                    frame = old  # so that those who asked for it hold
         finally:
             self._again.discard(key)
             self._running.pop()

@@ -57,37 +57,26 @@ def dotted(expr: ir.Expr) -> str:
 
 def assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """(names that the body binds, names that it declares global or nonlocal), nested definitions left out."""
+    known = _BOUND.get(id(body))
+    if known is None:
+        if len(_BOUND) > _MAX_KEPT:
+            _BOUND.clear()
+        known = _BOUND[id(body)] = (body, _assigned_names(body))
+    return known[1]
+
+
+def _assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
     names: set[str] = set()
     foreign: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
-        match statement:
-            case ir.Assign():
-                for target in statement.targets:
-                    _target(target, names)
-            case ir.AugAssign() | ir.AnnAssign() | ir.For():
-                _target(statement.target, names)
-            case ir.With():
-                for item in statement.items:
-                    if item.target is not None:
-                        _target(item.target, names)
-            case ir.FunctionDef() | ir.ClassDef():
-                names.add(statement.name)
-            case ir.Import():
-                names.update(alias.asname or alias.name.split(".", 1)[0] for alias in statement.names)
-            case ir.ImportFrom():
-                names.update(alias.asname or alias.name for alias in statement.names)
-            case ir.Try():
-                names.update(handler.name for handler in statement.handlers if handler.name)
-            case ir.Match():
-                for match_case in statement.cases:
-                    names.update(match_case.captures)
-            case ir.Scope():
-                foreign.update(statement.names)
-            case _:
-                pass
+        kind = type(statement)
+        if isinstance(statement, ir.Scope):
+            foreign.update(statement.names)
+        elif kind in _BINDS:
+            _BINDS[kind](statement, names)
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if isinstance(part, ir.Walrus):
+                if type(part) is ir.Walrus:
                     _target(part.target, names)
     return frozenset(names), frozenset(foreign)
 
@@ -102,41 +91,57 @@ def _target(target: ir.Expr, names: set[str]) -> None:
         _target(target.value, names)
 
 
-def expressions(statement: ir.Stmt) -> Iterator[ir.Expr]:
+def _bind_with(statement: ir.With, names: set[str]) -> None:
+    for item in statement.items:
+        if item.target is not None:
+            _target(item.target, names)
+
+
+def _bind_all(statement: ir.Assign, names: set[str]) -> None:
+    for target in statement.targets:
+        _target(target, names)
+
+
+_BINDS: dict[type, Callable[[Any, set[str]], None]] = {
+    ir.Assign: _bind_all,
+    ir.AugAssign: lambda statement, names: _target(statement.target, names),
+    ir.AnnAssign: lambda statement, names: _target(statement.target, names),
+    ir.For: lambda statement, names: _target(statement.target, names),
+    ir.With: _bind_with,
+    ir.FunctionDef: lambda statement, names: names.add(statement.name),
+    ir.ClassDef: lambda statement, names: names.add(statement.name),
+    ir.Import: lambda statement, names: names.update(
+        [alias.asname or alias.name.split(".", 1)[0] for alias in statement.names]
+    ),
+    ir.ImportFrom: lambda statement, names: names.update([alias.asname or alias.name for alias in statement.names]),
+    ir.Try: lambda statement, names: names.update([each.name for each in statement.handlers if each.name]),
+    ir.Match: lambda statement, names: names.update([name for case in statement.cases for name in case.captures]),
+}
+
+
+def expressions(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
     """The expressions that belong to a statement itself, not to its blocks."""
-    match statement:
-        case ir.Assign():
-            yield from statement.targets
-            yield statement.value
-        case ir.AugAssign():
-            yield statement.target
-            yield statement.value
-        case ir.AnnAssign():
-            yield statement.target
-            if statement.value is not None:
-                yield statement.value
-        case ir.ExprStmt():
-            yield statement.value
-        case ir.Return():
-            if statement.value is not None:
-                yield statement.value
-        case ir.Raise():
-            if statement.exc is not None:
-                yield statement.exc
-        case ir.Delete():
-            yield from statement.targets
-        case ir.Assert() | ir.If() | ir.While():
-            yield statement.test
-        case ir.For():
-            yield statement.target
-            yield statement.iter
-        case ir.With():
-            for item in statement.items:
-                yield item.context
-        case ir.Match():
-            yield statement.subject
-        case _:
-            pass
+    own = _OWN.get(type(statement))
+    return own(statement) if own is not None else ()
+
+
+_OWN: dict[type, Callable[[Any], tuple[ir.Expr, ...]]] = {
+    ir.Assign: lambda statement: (*statement.targets, statement.value),
+    ir.AugAssign: lambda statement: (statement.target, statement.value),
+    ir.AnnAssign: lambda statement: (
+        (statement.target,) if statement.value is None else (statement.target, statement.value)
+    ),
+    ir.ExprStmt: lambda statement: (statement.value,),
+    ir.Return: lambda statement: () if statement.value is None else (statement.value,),
+    ir.Raise: lambda statement: () if statement.exc is None else (statement.exc,),
+    ir.Delete: lambda statement: statement.targets,
+    ir.Assert: lambda statement: (statement.test,),
+    ir.If: lambda statement: (statement.test,),
+    ir.While: lambda statement: (statement.test,),
+    ir.For: lambda statement: (statement.target, statement.iter),
+    ir.With: lambda statement: tuple([item.context for item in statement.items]),
+    ir.Match: lambda statement: (statement.subject,),
+}
 
 
 def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
@@ -184,7 +189,23 @@ def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
     while todo:
         part = todo.pop()
         yield part
-        todo.extend(children(part))
+        parts = _PARTS.get(type(part))
+        if parts is not None:
+            todo.extend(parts(part))
+
+
+#: what was found out about expressions and bodies, by identity (good as long as they are held): the same ones are
+#: asked about in every pass over the loops around them
+_TEXTS: dict[int, tuple[ir.Expr, str]] = {}
+_READS: dict[int, tuple[ir.Expr, frozenset[str], frozenset[str]]] = {}
+_BOUND: dict[int, tuple[tuple[ir.Stmt, ...], tuple[frozenset[str], frozenset[str]]]] = {}
+_MAX_KEPT = 50_000
+
+
+def forget() -> None:
+    """Let go of everything that is kept: a run is over."""
+    for kept in (_TEXTS, _READS, _BOUND):
+        kept.clear()
 
 
 #: how tightly operators bind; what binds less than its place asks for stands in parentheses
@@ -205,7 +226,14 @@ _CHOICE, _COMPARISON, _SIGN, _AWAIT, _PRIMARY = 0, 4, 11, 13, 14
 
 def text(expr: ir.Expr | None, limit: int = 60) -> str:
     """The expression as a person would write it, shortened."""
-    result = _text(expr, 0)
+    if expr is None:
+        return ""
+    known = _TEXTS.get(id(expr))
+    if known is None:
+        if len(_TEXTS) > _MAX_KEPT:
+            _TEXTS.clear()
+        known = _TEXTS[id(expr)] = (expr, _text(expr, 0))
+    result = known[1]
     return result if len(result) <= limit else result[: limit - 1] + "…"
 
 
@@ -285,6 +313,12 @@ def _plain(expr: ir.Expr, inner: int) -> str:
 
 def mentions(expr: ir.Expr, place: str) -> bool:
     """Whether the expression reads the place with this text."""
-    if place.isidentifier():
-        return any(type(part) is ir.Name and part.id == place for part in walk_expression(expr))
-    return any(isinstance(part, ir.Attr | ir.Subscript) and text(part, 200) == place for part in walk_expression(expr))
+    known = _READS.get(id(expr))
+    if known is None:
+        if len(_READS) > _MAX_KEPT:
+            _READS.clear()
+        parts = list(walk_expression(expr))
+        names = frozenset([part.id for part in parts if type(part) is ir.Name])
+        places = frozenset([text(part, 200) for part in parts if isinstance(part, (ir.Attr, ir.Subscript))])
+        known = _READS[id(expr)] = (expr, names, places)
+    return place in (known[1] if place.isidentifier() else known[2])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
-
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, read_symbol
@@ -243,15 +241,12 @@ class Translation:
         model = False
         parents: frozenset[Source] = EMPTY
         certain: frozenset[Source] = EMPTY
-        sure = graphs.sure(frozenset((source,)))
-        for item in graphs.ancestry(source):
-            if isinstance(item, Path):
-                parents |= self.graph_of(item)
-                certain |= self.graph_of(item) if item in sure else EMPTY
-                continue
-            node = graphs.nodes.get(item)
-            if node is None or item not in sure:
-                continue
+        symbols, nodes, roots = graphs.digest(source)
+        for path, sure in symbols:
+            here = self.graph_of(path)
+            parents |= here
+            certain |= here if sure else EMPTY
+        for node in nodes:
             if node.ambient and self.state.grad == OFF:
                 continue
             if node.definite and node.model and node.callee is not None and self._is_frozen(node.callee):
@@ -276,8 +271,7 @@ class Translation:
         fate = "freed" if tips <= self.exit.freed_must else "some" if tips & self.exit.freed_may else "live"
         tag = "d" if definite else "u" if unknown else "o"
         # of one kind, but from different arguments: graphs of their own
-        roots = sorted(item for item in graphs.ancestry(source) if isinstance(item, Path))
-        key = (*self.key, tag, fate, source if tag == "u" else zlib.crc32(repr(roots).encode()) if roots else "")
+        key = (*self.key, tag, fate, source if tag == "u" else roots)
         shown = definite or own
         ambient = (definite or own).ambient and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
         via = ((self.callee.site(shown.at), shown.what), *shown.via)
@@ -300,8 +294,9 @@ class Translation:
             ),
         )
         one = frozenset((key,))
-        self.state.freed_must -= one
-        self.state.freed_may -= one
+        if key in self.state.freed_may:  # which holds all of `freed_must`
+            self.state.freed_must -= one
+            self.state.freed_may -= one
         if fate == "freed":
             self.state.freed_must |= one
         if fate != "live":
@@ -335,9 +330,7 @@ class Translation:
             older = self.callee.graphs.ancestry(item) & lifted.keys() - {item}
             parents = EMPTY.union(*(lifted[other] for other in older)) - nodes
             for key in nodes if parents else ():
-                node = self.frame.graphs.nodes.get(key)
-                if node is not None:
-                    node.parents |= parents
+                self.frame.graphs.add_parents(key, parents)
 
 
 def _shown_first(a: Node | None, b: Node) -> Node:

@@ -11,6 +11,7 @@ fields are lost and nothing else. Graphs are named by *sources*:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,7 +38,7 @@ class Path(NamedTuple):
     steps: tuple[str, ...] = ()
 
     def then(self, step: str) -> Path:
-        return Path(self.root, (*self.steps, step))
+        return Path._make((self.root, (*self.steps, step)))
 
     @property
     def text(self) -> str:
@@ -122,9 +123,23 @@ class V:
     def but(self, **changes: Any) -> V:
         """A copy with some fields changed."""
         new = V.__new__(V)
-        for name in V.__slots__:
-            setattr(new, name, changes[name] if name in changes else getattr(self, name))
+        new.kinds = self.kinds
+        new.src = self.src
+        new.bare = self.bare
+        new.objs = self.objs
+        new.refs = self.refs
+        new.syms = self.syms
+        new.store = self.store
+        new.device = self.device
+        new.size = self.size
+        new.const = self.const
+        for name, value in changes.items():
+            setattr(new, name, value)
         return new
+
+    def marked(self, source: Source) -> V:
+        """The value with one more source."""
+        return self if source in self.src else self.but(src=self.src | {source})
 
     def is_only(self, kinds: int) -> bool:
         return bool(self.kinds) and not self.kinds & ~kinds
@@ -156,22 +171,24 @@ def join(a: V, b: V) -> V:
     if a == b:
         return a
     src = a.src if a.src == b.src else a.src | b.src
-    bare = a.bare or b.bare or (bool(src) and (not a.src or not b.src))
     objs = a.objs if a.objs == b.objs else a.objs | b.objs
+    kinds = a.kinds | b.kinds
     if len(objs) > MAX_OBJS:
         objs = EMPTY
-    return V(
-        a.kinds | b.kinds if objs or not a.objs else a.kinds | b.kinds | UNKNOWN,
-        src,
-        bare=bare,
-        objs=objs,
-        refs=a.refs if a.refs == b.refs else _few(a.refs | b.refs),
-        syms=a.syms if a.syms == b.syms else _few(a.syms | b.syms),
-        store=_storages(a, b),
-        device=a.device | b.device,
-        size=a.size if a.size == b.size else _larger(a, b),
-        const=a.const if a.const == b.const and type(a.const) is type(b.const) else None,
-    )
+    if a.objs and not objs:
+        kinds |= UNKNOWN
+    new = V.__new__(V)
+    new.kinds = kinds
+    new.src = src
+    new.bare = a.bare or b.bare or (bool(src) and (not a.src or not b.src))
+    new.objs = objs
+    new.refs = a.refs if a.refs == b.refs else _few(a.refs | b.refs)
+    new.syms = a.syms if a.syms == b.syms else _few(a.syms | b.syms)
+    new.store = a.store if a.store == b.store else _storages(a, b)
+    new.device = a.device | b.device
+    new.size = a.size if a.size == b.size else _larger(a, b)
+    new.const = a.const if a.const is b.const or (a.const == b.const and type(a.const) is type(b.const)) else None
+    return new
 
 
 #: objects
@@ -189,9 +206,7 @@ ELSEWHERE = ("elsewhere",)
 
 
 def _storages(a: V, b: V) -> Sources:
-    """The storages of a join; one of unknown origin on either side is remembered as such."""
-    if a.store == b.store:
-        return a.store
+    """The storages of a join, which differ; one of unknown origin on either side is remembered as such."""
     store = a.store | b.store
     unseen = (side for side in (a, b) if not side.store and side.kinds & (TENSORS | UNKNOWN))
     return store | {ELSEWHERE} if next(unseen, None) is not None else store
@@ -208,7 +223,12 @@ def _larger(a: V, b: V) -> int:
 
 def ordered(items: Sources) -> Iterable[Any]:
     """The items of a set in an order that is the same in every run: what is done for each may depend on the last."""
-    return items if len(items) < 2 else sorted(items, key=_rank)
+    return items if len(items) < 2 else _sorted(items)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _sorted(items: Sources) -> tuple[Any, ...]:
+    return tuple(sorted(items, key=_rank))
 
 
 def _rank(item: Source) -> str:

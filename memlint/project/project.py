@@ -43,6 +43,7 @@ class Project:
         own = (folder if folder not in self._packages else outside_packages(folder) for folder in folders)
         self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((root, root / "src", *extra_roots, *own)))
         self._resolved: dict[tuple[str, Path, int], str | None] = {}
+        self._asked: dict[tuple[str, str, int], str | None] = {}
 
     def path(self, display: str) -> Path:
         """The absolute path of a file."""
@@ -61,11 +62,15 @@ class Project:
         script; then, unless it is one of the standard library's, in the import roots, then in the folders above the
         importer that are no packages (repositories whose code starts in a subfolder).
         """
-        folder = self._paths[importer].parent
-        asked = (module, folder, level)
-        if asked not in self._resolved:
-            self._resolved[asked] = self._relative(module, folder, level) if level else self._absolute(module, folder)
-        return self._resolved[asked]
+        question = (module, importer, level)
+        if question not in self._asked:  # paths are slow keys
+            folder = self._paths[importer].parent
+            asked = (module, folder, level)
+            if asked not in self._resolved:
+                found = self._relative(module, folder, level) if level else self._absolute(module, folder)
+                self._resolved[asked] = found
+            self._asked[question] = self._resolved[asked]
+        return self._asked[question]
 
     def _relative(self, module: str, folder: Path, level: int) -> str | None:
         for _ in range(level - 1):
