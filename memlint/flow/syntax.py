@@ -72,8 +72,8 @@ def _assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozense
         kind = type(statement)
         if isinstance(statement, ir.Scope):
             foreign.update(statement.names)
-        elif kind in _BINDS:
-            _BINDS[kind](statement, names)
+        elif kind in _BOUND_BY:
+            _BOUND_BY[kind](statement, names)
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 if type(part) is ir.Walrus:
@@ -102,7 +102,7 @@ def _bind_all(statement: ir.Assign, names: set[str]) -> None:
         _target(target, names)
 
 
-_BINDS: dict[type, Callable[[Any, set[str]], None]] = {
+_BOUND_BY: dict[type, Callable[[Any, set[str]], None]] = {
     ir.Assign: _bind_all,
     ir.AugAssign: lambda statement, names: _target(statement.target, names),
     ir.AnnAssign: lambda statement, names: _target(statement.target, names),

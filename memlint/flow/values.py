@@ -226,7 +226,7 @@ def ordered(items: Sources) -> Iterable[Any]:
     return items if len(items) < 2 else _sorted(items)
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@functools.lru_cache(maxsize=1 << 12)
 def _sorted(items: Sources) -> tuple[Any, ...]:
     return tuple(sorted(items, key=_rank))
 
