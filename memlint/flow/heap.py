@@ -305,17 +305,15 @@ def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
 
 def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
     """``known``: what objects gave so far, by the depth that was left; they may hold each other many times over."""
-    if depth == 0:
+    if depth == 0 or not (value.objs or (value.kinds & CONTAINER and value.syms)):
         return value
-    if value.kinds & CONTAINER and value.syms and not value.objs:
+    if not value.objs:
         inner = join_all(read_symbol(frame, state, path.then("[]")) for path in value.syms)
         return (
             join(value.but(kinds=value.kinds & ~CONTAINER, syms=frozenset()), inner)
             if value.kinds & ~CONTAINER
             else inner
         )
-    if not value.objs:
-        return value
     found = [
         V(
             value.kinds & ~CONTAINER,
@@ -333,7 +331,8 @@ def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[So
             continue
         if (key, depth) not in known:
             frame.spend(1 + len(obj.fields) // 8)
-            held = join_all(_deep(frame, state, part, depth - 1, known) for part in (*obj.fields.values(), obj.elem))
+            parts = [part for part in (*obj.fields.values(), obj.elem) if part.kinds]
+            held = join_all([_deep(frame, state, part, depth - 1, known) for part in parts])
             known[key, depth] = _marked(held, key) if obj.kind != "instance" else held
         found.append(known[key, depth])
     return join_all(found)

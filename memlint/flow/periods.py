@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.loops import MAX_PERIOD
 from memlint.flow.state import State
-from memlint.flow.syntax import walk_expression
+from memlint.flow.syntax import kept, walk_expression
 from memlint.ir import nodes as ir
 
 #: a reset after a literal number of iterations that is no growth worth a word
@@ -87,6 +87,7 @@ def _first(test: ir.Expr) -> bool:
     return test.ops[0] in ("<", "<=")
 
 
+@kept
 def _period(test: ir.Expr) -> int:
     """``k`` of ``i % k == c``, else a large number."""
     for part in walk_expression(test):

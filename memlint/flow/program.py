@@ -23,6 +23,7 @@ class Program:
         self._found: dict[tuple[str, str], tuple[str, Any]] = {}
         self._modules_known: dict[tuple[str, str], bool] = {}
         self._subclasses: dict[tuple[str, str], list[Class]] = {}
+        self._methods: dict[tuple[Class, str], Function | None] = {}
         self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
 
     def module(self, key: str) -> Module:
@@ -236,13 +237,15 @@ class Program:
 
     def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:
         """The method that ``instance.name`` finds; ``after``: as super() in that class would."""
+        if after is None and (cls, name) in self._methods:
+            return self._methods[cls, name]
         order, _ = self.ancestors(cls)
         if after is not None:
             order = order[order.index(after) + 1 :] if after in order else order[1:]
-        for item in order:
-            if name in item.methods:
-                return item.methods[name]
-        return None
+        found = next((item.methods[name] for item in order if name in item.methods), None)
+        if after is None:
+            self._methods[cls, name] = found
+        return found
 
 
 __all__ = ["Class", "Function", "Module", "Program"]

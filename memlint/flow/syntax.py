@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from memlint.ir import nodes as ir
 
@@ -55,17 +56,39 @@ def dotted(expr: ir.Expr) -> str:
     return ".".join(reversed(parts))
 
 
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_KEPT: list[dict[int, Any]] = []
+_MAX_KEPT = 50_000
+
+
+def kept(answer: Callable[[_T], _R]) -> Callable[[_T], _R]:
+    """Keep what is found out about an expression or a body until the run is over, by identity, which is good as long
+    as they are held: the same ones are asked about in every pass over the loops around them."""
+    known: dict[int, tuple[_T, _R]] = {}
+    _KEPT.append(known)
+
+    @functools.wraps(answer)
+    def ask(about: _T) -> _R:
+        found = known.get(id(about))
+        if found is None:
+            if len(known) > _MAX_KEPT:
+                known.clear()
+            found = known[id(about)] = (about, answer(about))
+        return found[1]
+
+    return ask
+
+
+def forget() -> None:
+    """Let go of everything that is kept: a run is over."""
+    for known in _KEPT:
+        known.clear()
+
+
+@kept
 def assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """(names that the body binds, names that it declares global or nonlocal), nested definitions left out."""
-    known = _BOUND.get(id(body))
-    if known is None:
-        if len(_BOUND) > _MAX_KEPT:
-            _BOUND.clear()
-        known = _BOUND[id(body)] = (body, _assigned_names(body))
-    return known[1]
-
-
-def _assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
     names: set[str] = set()
     foreign: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
@@ -194,20 +217,6 @@ def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
             todo.extend(parts(part))
 
 
-#: what was found out about expressions and bodies, by identity (good as long as they are held): the same ones are
-#: asked about in every pass over the loops around them
-_TEXTS: dict[int, tuple[ir.Expr, str]] = {}
-_READS: dict[int, tuple[ir.Expr, frozenset[str], frozenset[str]]] = {}
-_BOUND: dict[int, tuple[tuple[ir.Stmt, ...], tuple[frozenset[str], frozenset[str]]]] = {}
-_MAX_KEPT = 50_000
-
-
-def forget() -> None:
-    """Let go of everything that is kept: a run is over."""
-    for kept in (_TEXTS, _READS, _BOUND):
-        kept.clear()
-
-
 #: how tightly operators bind; what binds less than its place asks for stands in parentheses
 _BINDS = {
     **dict.fromkeys(("or",), 1),
@@ -228,13 +237,13 @@ def text(expr: ir.Expr | None, limit: int = 60) -> str:
     """The expression as a person would write it, shortened."""
     if expr is None:
         return ""
-    known = _TEXTS.get(id(expr))
-    if known is None:
-        if len(_TEXTS) > _MAX_KEPT:
-            _TEXTS.clear()
-        known = _TEXTS[id(expr)] = (expr, _text(expr, 0))
-    result = known[1]
+    result = _whole(expr)
     return result if len(result) <= limit else result[: limit - 1] + "…"
+
+
+@kept
+def _whole(expr: ir.Expr) -> str:
+    return _text(expr, 0)
 
 
 def _binds(expr: ir.Expr) -> int:
@@ -313,12 +322,13 @@ def _plain(expr: ir.Expr, inner: int) -> str:
 
 def mentions(expr: ir.Expr, place: str) -> bool:
     """Whether the expression reads the place with this text."""
-    known = _READS.get(id(expr))
-    if known is None:
-        if len(_READS) > _MAX_KEPT:
-            _READS.clear()
-        parts = list(walk_expression(expr))
-        names = frozenset([part.id for part in parts if type(part) is ir.Name])
-        places = frozenset([text(part, 200) for part in parts if isinstance(part, (ir.Attr, ir.Subscript))])
-        known = _READS[id(expr)] = (expr, names, places)
-    return place in (known[1] if place.isidentifier() else known[2])
+    names, places = _reads(expr)
+    return place in (names if place.isidentifier() else places)
+
+
+@kept
+def _reads(expr: ir.Expr) -> tuple[frozenset[str], frozenset[str]]:
+    """The names, and the texts of the attributes and subscripts, that an expression reads."""
+    parts = list(walk_expression(expr))
+    names = frozenset([part.id for part in parts if type(part) is ir.Name])
+    return names, frozenset([text(part, 200) for part in parts if isinstance(part, (ir.Attr, ir.Subscript))])
