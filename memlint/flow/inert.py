@@ -96,7 +96,7 @@ def entered(frame: Frame, statement: ir.With, before: int, inside: int) -> None:
 
 def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
-    inert = frame.notes.inert
+    inert = frame.notes.inert if analyser.facts.grad_of(frame.function) != OFF else {}
     for at, (kind, shown) in sorted(inert.items()):
         if kind == "volatile" and not _meant_for_a_model(frame, at):
             continue

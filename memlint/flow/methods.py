@@ -332,7 +332,8 @@ def _computes(frame: Frame, name: str) -> bool:
     candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
     if summaries:
-        return any(summary.runs or _runs_parts(summary) for summary in summaries)
+        # (one that turns grad mode off itself does so around what it runs)
+        return any(summary.runs or (_runs_parts(summary) and not summary.notes.blocks) for summary in summaries)
     if frame.analyser.facts.many_methods(name):
         return False  # the project has its own, too many to tell
     name = name.lstrip("_")

@@ -198,3 +198,59 @@ def test_what_tests_do_with_an_output_says_nothing_of_those_that_it_is_for(tmp_p
     assert [item.path for item in memlint.lint([tmp_path]).findings if item.path.endswith("library.py")] == []
     (tmp_path / "use.py").write_text(USE.format(name="show_scores"))
     assert [item.code for item in memlint.lint([tmp_path]).findings] == ["MEM201"]
+
+
+CALLED = """
+import torch
+from torch.autograd import Variable
+
+
+def scores(model, x):
+    return model(Variable(x, volatile=True)).cpu().data.numpy()
+
+
+def main(model, loader):
+    model.eval()
+    with {guard}:
+        return [scores(model, x) for x in loader]
+"""
+
+
+@pytest.mark.parametrize(("guard", "codes"), [("torch.no_grad()", []), ("torch.enable_grad()", ["MEM203"])])
+def test_a_guard_without_effect_where_all_callers_guard(tmp_path: Path, guard: str, codes: list[str]) -> None:
+    assert found(tmp_path, CALLED.format(guard=guard)) == codes
+
+
+ALGORITHM = """
+import torch
+
+
+class Contrast:
+    def __init__(self, encoder, replay):
+        self.encoder = encoder
+        self.replay = replay
+
+    def check(self, rounds):
+        shown = []
+        for _ in range(rounds):
+            batch = self.replay.draw(32)
+            {guard}:
+                shown.append(self.encoder(batch).sum().item())
+        return shown
+"""
+
+RUNNER = """
+import torch
+
+
+def run(algorithm: torch.nn.Module, epochs):
+    for epoch in range(epochs):
+        algorithm.eval()
+        print(algorithm.check(3))
+"""
+
+
+@pytest.mark.parametrize(("guard", "codes"), [("with torch.no_grad()", []), ("if True", ["MEM201"])])
+def test_a_method_of_an_unknown_module_that_guards_itself(tmp_path: Path, guard: str, codes: list[str]) -> None:
+    (tmp_path / "algorithm.py").write_text(ALGORITHM.format(guard=guard))
+    assert found(tmp_path, RUNNER) == codes
