@@ -230,10 +230,11 @@ def _made_here(run: ModelRun) -> bool:
 
 def _is_layer_code(analyser: Analyser, frame: Frame) -> bool:
     """A forward runs under whatever mode its caller has, and so do the module's methods that only it calls."""
-    return _of_layers(analyser, frame.function, 0)
+    return of_layers(analyser, frame.function)
 
 
-def _of_layers(analyser: Analyser, function: Function, depth: int) -> bool:
+def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
+    """Whether the function is a forward, or a method of a module that only forwards call."""
     inner: Function | None = function
     while inner is not None:
         if inner.cls is not None and inner.name in _LAYER_METHODS and analyser.program.is_module(inner.cls):
@@ -243,7 +244,7 @@ def _of_layers(analyser: Analyser, function: Function, depth: int) -> bool:
         return False
     callers = {caller.function.key: caller.function for caller, _ in analyser.facts.calls_of(function)}
     callers.pop(function.key, None)
-    return bool(callers) and all(_of_layers(analyser, caller, depth + 1) for caller in callers.values())
+    return bool(callers) and all(of_layers(analyser, caller, depth + 1) for caller in callers.values())
 
 
 def _records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:

@@ -21,12 +21,13 @@ from memlint.flow.doubts import (
     unwanted,
     would_raise,
 )
-from memlint.flow.evaluation import evaluations, model_calls
+from memlint.flow.evaluation import evaluations, model_calls, of_layers
 from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, SummedLosses
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.periods import FEW, ends_early
 from memlint.flow.program import Function
+from memlint.flow.repeats import layer_code
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
 from memlint.flow.values import DATA, Path, Source
@@ -71,6 +72,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     if not store.local and _in_module(analyser, frame, store) and not from_last_call(analyser, frame, store):
         return
+    if _handed_down(frame, store) and _in_forward(analyser, frame):
+        return
     place = Place(store.place_kind, store.place_text)
     incoming = store.incoming or store.value
     value = value_of(analyser, frame, store, incoming)
@@ -85,6 +88,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             return
         if is_moved_member(store):
             return
+        if incoming.may_be(DATA) and not incoming.objs:
+            return  # a number on some path
     elif not adds_a_graph(frame, store, incoming):
         return
     needed = wanted_later(analyser, frame, store) and value.freed != "yes"
@@ -191,14 +196,14 @@ def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
 
 def _in_forward(analyser: Analyser, frame: Frame) -> bool:
     """Loops in a module's forward run over layers, heads or time steps; what it keeps locally dies with it."""
-    function = frame.function
-    while function.enclosing is not None:
-        function = function.enclosing
-    return (
-        function.cls is not None
-        and function.name in ("forward", "__call__")
-        and analyser.program.is_module(function.cls)
-    )
+    return layer_code(analyser, frame.function) or of_layers(analyser, frame.function)
+
+
+def _handed_down(frame: Frame, store: Store) -> bool:
+    """Whether the place is an argument, which is the caller's to judge: a list that a forward passes to its parts."""
+    place = store.place
+    own = f"p:{self_name(frame.function)}" if frame.function.takes_self else ""
+    return isinstance(place, Path) and place.root.startswith("p:") and place.root != own
 
 
 # -------------------------------------------------------------------------------------- later use
