@@ -320,6 +320,8 @@ def _wanted_here(frame: Frame) -> str:
                 if not isinstance(part, ir.Call):
                     continue
                 name = dotted(part.func).rsplit(".", 1)[-1] if not isinstance(part.func, ir.Attr) else part.func.name
+                if name == "zero_grad" and not frame.backwards:
+                    return "gradients are cleared, so some code that is called makes them"
                 if name in ("requires_grad_", "enable_grad") and not (part.args and _false(part.args[0])):
                     return "gradients are asked for"
                 if name == "set_grad_enabled" and part.args and _true(part.args[0]):

@@ -15,6 +15,7 @@ from memlint.flow.syntax import text
 from memlint.flow.values import (
     CONTAINER,
     EMPTY,
+    MODULE,
     NONE,
     OUTPUT,
     SCALAR,
@@ -36,6 +37,8 @@ def run_module(
     frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str = "forward"
 ) -> V:
     """A model runs. Its forward is followed where the class is known; else it gives attached tensors."""
+    if _is_class(frame, expr.func):
+        return V(MODULE, store=frozenset((expr.at,)))
     batches.model_called(frame, expr)
     shown = text(expr.func)
     program = frame.analyser.program
@@ -101,6 +104,13 @@ def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) ->
     if summary is None or summary.exit is None or summary.cut_short or summary.runs or not known.src:
         return False
     return not any(node.definite or node.unknown for node in summary.graphs.nodes.values())
+
+
+def _is_class(frame: Frame, func: ir.Expr) -> bool:
+    """``def evaluate(Model: nn.Module): agent = Model(envs)``: a parameter that is named as classes are is one."""
+    if not isinstance(func, ir.Name) or not func.id[:1].isupper() or func.id.isupper() or "_" in func.id:
+        return False
+    return len(func.id) > 2 and any(param.name == func.id for param in frame.function.params)
 
 
 def _saves(frame: Frame, function: Function, expr: ir.Call) -> bool:

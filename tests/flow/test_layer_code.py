@@ -97,3 +97,44 @@ def train(model, loader, optimizer, learned):
 def test_what_is_no_tensor_where_it_is_not_asked_for_its_item(tmp_path: Path, value: str, codes: set[str]) -> None:
     (tmp_path / "train.py").write_text(CHOSEN.format(value=value))
     assert {found.code for found in memlint.lint([tmp_path]).findings} == codes
+
+
+GIVEN = """
+import torch
+
+
+def evaluate(Model: torch.nn.Module, env, steps, path):
+    agent = Model(env).cuda()
+    agent.load_state_dict(torch.load(path))
+    agent.eval()
+    total = 0.0
+    for _ in range(steps):
+        with torch.no_grad():
+            total += env.step(agent(env.state())).item()
+    return total
+"""
+
+
+def test_a_class_that_is_passed_makes_a_model(tmp_path: Path) -> None:
+    (tmp_path / "evaluate.py").write_text(GIVEN)
+    assert [found.code for found in memlint.lint([tmp_path]).findings] == []
+
+
+CLEARED = """
+import torch
+
+
+def infer(model, queue):
+    model.eval()
+    best = []
+    for x in queue:
+        {statement}
+        best.extend(model.improve(x.cuda()).tolist())
+    return best
+"""
+
+
+@pytest.mark.parametrize(("statement", "codes"), [("model.zero_grad()", []), ("pass", ["MEM201"])])
+def test_gradients_that_are_cleared_are_made_somewhere(tmp_path: Path, statement: str, codes: list[str]) -> None:
+    (tmp_path / "infer.py").write_text(CLEARED.format(statement=statement))
+    assert [found.code for found in memlint.lint([tmp_path]).findings] == codes
