@@ -35,6 +35,8 @@ MAX_OBJECTS, MAX_HEAP = 256, 4_000
 MAX_RUN_DEPTH = 3
 #: graphs of one call whose descent from each other is told to the caller
 MAX_KIN = 12
+#: parents of a node that are free
+MANY_PARENTS = 256
 
 
 class Translation:
@@ -246,6 +248,9 @@ class Translation:
             here = self.graph_of(path)
             parents |= here
             certain |= here if sure else EMPTY
+        # a node that stands on thousands of others takes as much room, and so does each of its kind
+        if len(parents) > MANY_PARENTS and not self.frame.spend(len(parents) // 16):
+            return self._unfollowed(source)
         for node in nodes:
             if node.ambient and self.state.grad == OFF:
                 continue
