@@ -160,6 +160,8 @@ class Frame:
     expressions are unknown and loops run once."""
 
     BUDGET = 60_000
+    #: operations that are told apart; past it, all further ones are one of which nothing is known
+    MAX_NODES = 10_000
     #: passes over loop bodies: where loops are nested, each level repeats all that is inside it
     MAX_PASSES = 1_200
 
@@ -275,6 +277,8 @@ class Frame:
         """Record an operation under the state's grad mode; the sources of its result."""
         if state.grad == OFF:
             return EMPTY
+        if self.is_full and key not in self.graphs.nodes:
+            return self.unfollowed(at)
         ambient = not state.grad & ON and bool(state.grad & AMBIENT)
         self.graphs.record(
             key,
@@ -285,6 +289,19 @@ class Frame:
             state.freed_must -= one
             state.freed_may -= one
         return one
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further operation is told apart."""
+        return len(self.graphs.nodes) >= self.MAX_NODES
+
+    def unfollowed(self, at: int) -> Sources:
+        """One graph for all that is too much to follow."""
+        self.cut_short = True
+        key = ("cut",)
+        if key not in self.graphs.nodes:
+            self.graphs.record(key, Node(at, self.function.name, unknown=True))
+        return frozenset((key,))
 
     def backward(self, state: State, value: V, at: int, *, retain: bool = False) -> None:
         """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""

@@ -236,7 +236,7 @@ class Translation:
         if source not in graphs.nodes:
             self._nodes[source] = EMPTY
             return EMPTY
-        if not self.frame.spend(len(graphs.ancestry(source)) // 16):
+        if self.frame.is_full or not self.frame.spend(len(graphs.ancestry(source)) // 16):
             return self._unfollowed(source)
         definite: Node | None = None
         unknown: Node | None = None

@@ -8,6 +8,7 @@ import pytest
 
 import memlint
 from memlint.flow import call
+from memlint.flow.frame import Frame
 
 LEAK = """
 import torch
@@ -40,3 +41,15 @@ def test_the_other_functions_are_analysed(tmp_path: Path, monkeypatch: pytest.Mo
     (failure,) = result.failures
     assert Path(failure.path).name == "bad.py"
     assert "internal error in the analysis of broken" in failure.reason
+
+
+def test_a_function_with_more_operations_than_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is cut short, which is said, and the others are not."""
+    (tmp_path / "good.py").write_text(LEAK.format(name="train", loss="torch.nn.functional.mse_loss"))
+    lines = "\n".join(f"    x{i + 1} = torch.relu(model(x{i}))" for i in range(40))
+    (tmp_path / "long.py").write_text(f"import torch\n\n\ndef long(model, x0):\n{lines}\n    return x40\n")
+    monkeypatch.setattr(Frame, "MAX_NODES", 20)
+    result = memlint.lint([tmp_path])
+    assert [(Path(found.path).name, found.code) for found in result.findings] == [("good.py", "MEM101")]
+    assert not result.failures
+    assert any("long" in remark and "cut short" in remark for remark in result.remarks)
