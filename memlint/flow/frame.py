@@ -161,7 +161,7 @@ class Frame:
 
     BUDGET = 60_000
     #: operations that are told apart; past it, all further ones are one of which nothing is known
-    MAX_NODES = 10_000
+    MAX_NODES = 2_000
     #: passes over loop bodies: where loops are nested, each level repeats all that is inside it
     MAX_PASSES = 1_200
 
@@ -289,6 +289,17 @@ class Frame:
             state.freed_must -= one
             state.freed_may -= one
         return one
+
+    def close(self) -> None:
+        """Let go of what only the interpretation needed: a large project has a hundred thousand frames."""
+        self.returns.clear()
+        self.given_up.clear()
+        self.operands.clear()
+        loops = (*(store.loop for store in self.stores.values()), *(run.loop for run in self.runs.values()))
+        for loop in loops:
+            if loop is not None:
+                loop.breaks.clear()
+                loop.continues.clear()
 
     @property
     def is_full(self) -> bool:

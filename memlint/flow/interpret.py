@@ -54,12 +54,12 @@ def run(frame: Frame, state: State, *, backward: bool = False) -> None:
     frame.result = result
     frame.exit = final
     frame.graphs.settle()
-    if final is None:
-        return
-    if backward:
-        frame.backward(final, _loss_of(frame, final, result), 0)
-        frame.graphs.settle()
-    end_iteration(frame, final, None)
+    if final is not None:
+        if backward:
+            frame.backward(final, _loss_of(frame, final, result), 0)
+            frame.graphs.settle()
+        end_iteration(frame, final, None)
+    frame.close()
 
 
 def _freed_wherever_made(frame: Frame) -> Sources:
