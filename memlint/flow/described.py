@@ -39,6 +39,14 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
 
     attached, by_backward = frame.graphs.attached(sources, symbol)
     certainty = _certainty(frame, sources)
+    # arguments of a forward may be the model's inputs, or labels; what a layer averages over rounds are activations
+    if (
+        layered
+        and attached == "yes"
+        and store.how != "average"
+        and frame.graphs.attached(sources, lambda path: None)[0] != "yes"
+    ):
+        certainty = "low"
     if attached == "yes" and ambient_only(frame, sources) and not analyser_grad(analyser, frame, AMBIENT) & ON:
         attached = "no"
     if attached == "yes" and grad_off and store.kind == "carry":

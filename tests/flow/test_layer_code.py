@@ -138,3 +138,40 @@ def infer(model, queue):
 def test_gradients_that_are_cleared_are_made_somewhere(tmp_path: Path, statement: str, codes: list[str]) -> None:
     (tmp_path / "infer.py").write_text(CLEARED.format(statement=statement))
     assert [found.code for found in memlint.lint([tmp_path]).findings] == codes
+
+
+MEMORY = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(8))
+        self.register_buffer("labels", torch.zeros(100, 8))
+        self.register_buffer("total", torch.zeros(8))
+
+    def forward(self, x, y, index):
+        {statement}
+        return (x - self.mean) @ self.labels.t() + self.total.sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "codes"),
+    [
+        ("self.mean = 0.9 * self.mean + 0.1 * x.mean(0)", {"MEM103"}),
+        ("self.mean.mul_(0.9).add_(0.1 * x.mean(0))", {"MEM103"}),
+        ("self.labels[index, :] = y.float()", set()),
+        ("self.total += x.sum(0)", set()),
+        ("self.total += nn.functional.linear(x, self.weight).sum(0)", {"MEM103"}),
+    ],
+)
+def test_what_comes_into_a_forward_may_be_data(tmp_path: Path, statement: str, codes: set[str]) -> None:
+    source = MEMORY.format(statement=statement)
+    if "weight" in statement:
+        made = '        self.register_buffer("mean"'
+        source = source.replace(made, "        self.weight = nn.Parameter(torch.ones(8, 8))\n" + made)
+    (tmp_path / "part.py").write_text(source)
+    assert {found.code for found in memlint.lint([tmp_path]).findings} == codes
