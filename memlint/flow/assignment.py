@@ -214,9 +214,18 @@ def _note_key(
     """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
     if any(item == mark or _within(item, mark) for item in frame.graphs.closure(value.src)):
         return
+    if _over_itself(frame, target):
+        return
     statement = frame.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
     note_store(frame, state, "retain", "key", place, kind, text(target.value), value, frame_at(frame), shown)
+
+
+def _over_itself(frame: Frame, target: ir.Subscript) -> bool:
+    """``for i, x in enumerate(items): items[i] = x.to(device)``: the members are replaced, not more."""
+    name = text(target.value, 40)
+    shown = frame.loops[-1].loop.text if frame.loops else ""
+    return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 
 
 def _within(item: Source, mark: Source) -> bool:

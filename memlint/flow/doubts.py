@@ -12,7 +12,9 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of
 from memlint.flow.program import Function
 from memlint.flow.spent import is_trial
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import Path, Source, V
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -135,6 +137,21 @@ def once_a_batch(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if not store.local:
         return False
     return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(frame.function))
+
+
+def is_array(frame: Frame, store: Store) -> bool:
+    """Whether the sum begins as an array of numpy, to which no tensor with a graph can be added."""
+    if store.kind != "carry" or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
+        return False
+    name = store.place[1]
+    begins = [
+        statement.value
+        for statement in walk_statements(frame.function.body)
+        if isinstance(statement, ir.Assign)
+        and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
+    ]
+    calls = [value for value in begins if isinstance(value, ir.Call)]
+    return bool(calls) and all(dotted(call.func).split(".")[0] in ("np", "numpy") for call in calls)
 
 
 def is_moved_member(store: Store) -> bool:

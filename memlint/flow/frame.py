@@ -161,7 +161,7 @@ class Frame:
 
     BUDGET = 60_000
     #: operations that are told apart; past it, all further ones are one of which nothing is known
-    MAX_NODES = 2_000
+    MAX_NODES = 600
     #: passes over loop bodies: where loops are nested, each level repeats all that is inside it
     MAX_PASSES = 1_200
 

@@ -14,6 +14,7 @@ from memlint.flow.doubts import (
     from_last_call,
     held_already,
     in_trial,
+    is_array,
     is_moved_member,
     of_one_step,
     once_a_batch,
@@ -90,7 +91,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             return
         if incoming.may_be(DATA) and not incoming.objs:
             return  # a number on some path
-    elif not adds_a_graph(frame, store, incoming):
+    elif is_array(frame, store) or not adds_a_graph(frame, store, incoming):
         return
     needed = wanted_later(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"

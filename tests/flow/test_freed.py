@@ -324,3 +324,52 @@ def predict(model, inputs):
 def test_a_collection_that_is_brought_to_the_device(tmp_path: Path, value: str, codes: list[str]) -> None:
     (tmp_path / "predict.py").write_text(MOVED.format(value=value))
     assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
+
+
+KEPT = """
+import numpy as np
+import torch
+
+
+def train(model, loader, optimizer):
+    parts = {start}
+    for x in loader:
+        loss, numbers = model.losses(x)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        parts += {value}
+    return parts
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "value", "codes"),
+    [("np.zeros(3)", "loss", []), ("0", "loss", ["MEM101"]), ("torch.zeros(())", "loss", ["MEM101"])],
+)
+def test_a_sum_that_begins_as_an_array(tmp_path: Path, start: str, value: str, codes: list[str]) -> None:
+    (tmp_path / "train.py").write_text(KEPT.format(start=start, value=value))
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
+
+
+REPLACED = """
+import torch
+
+
+def bring(items, device="cuda"):
+    for i, item in enumerate(items):
+        if isinstance(item, torch.Tensor):
+            {place}[i] = item.pin_memory().cuda()
+
+
+def train(model, loader):
+    kept = {{}}
+    for items in loader:
+        bring(items)
+        model(items)
+"""
+
+
+def test_members_that_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "bring.py").write_text(REPLACED.format(place="items"))
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == []
