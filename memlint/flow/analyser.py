@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,6 +48,7 @@ class Analyser:
         self.facts = Facts(self)
         self.summaries = Summaries(self._interpret, self._answer)
         self._flags: dict[tuple[str, str], frozenset[str]] = {}
+        self._switched_off: dict[str, bool] = {}
         self._lambdas: dict[tuple[str, int, int], Function] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
         self._externals: dict[str, V] = {}
@@ -184,10 +184,11 @@ class Analyser:
                 return found
         return None
 
-    @functools.lru_cache(maxsize=4096)  # noqa: B019 - one analyser lives as long as its run
     def switched_off(self, module: Module) -> bool:
         """Whether the module's own statements turn grad mode off for good."""
-        return switches_off(module.statements)
+        if module.key not in self._switched_off:
+            self._switched_off[module.key] = switches_off(module.statements)
+        return self._switched_off[module.key]
 
     def _made_off(self, function: Function) -> bool:
         """Whether who made the method's object turned grad mode off for good by that."""

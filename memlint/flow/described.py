@@ -9,7 +9,7 @@ from memlint.flow.events import SIZES, Device, Fact, Size, Step, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import part_of
 from memlint.flow.lift import takes_activations
-from memlint.flow.ops import names_number, on_accelerator
+from memlint.flow.ops import names_labels, names_number, on_accelerator
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code
 from memlint.flow.state import AMBIENT, OFF, ON
@@ -33,17 +33,20 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
             if layered
             and path.root.startswith("p:")
             and path.root != f"p:{self_name(frame.function)}"
+            and not names_labels(path.root[2:])
             and not any(step.startswith(".") for step in path.steps)  # (an option of a configuration is no activation)
             else None
         )
 
     attached, by_backward = frame.graphs.attached(sources, symbol)
     certainty = _certainty(frame, sources)
-    # arguments of a forward may be the model's inputs, or labels; what a layer averages over rounds are activations
+    # arguments of a forward may be the model's inputs; what a layer averages over rounds, and what a loss gets, has
+    # come through a model
+    given_outputs = store.how == "average" or _is_loss(frame.function)
     if (
         layered
         and attached == "yes"
-        and store.how != "average"
+        and not given_outputs
         and frame.graphs.attached(sources, lambda path: None)[0] != "yes"
     ):
         certainty = "low"
@@ -69,6 +72,10 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         origin=_origin(frame, sources),
         by_backward=by_backward,
     )
+
+
+def _is_loss(function: Function) -> bool:
+    return function.cls is not None and function.cls.node.name.lower().endswith(("loss", "criterion"))
 
 
 def analyser_grad(analyser: Analyser, frame: Frame, grad: int) -> int:

@@ -308,16 +308,28 @@ def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
 
 def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:
     subject = evaluate(frame, state, statement.subject)
-    result: State | None = frame.fork(state)
+    last = statement.cases[-1]
+    catches_all = not last.values and last.guard is None and len(last.captures) <= 1
+    result: State | None = None if catches_all else frame.fork(state)
+    start = frame.graphs.clock
+    ends: list[tuple[State, int, int]] = [] if result is None else [(result, start, start)]
     for case in statement.cases:
         inner = frame.fork(state)
+        begin = frame.graphs.clock
         for value in case.values:
             evaluate(frame, inner, value)
         for name in case.captures:
             inner.env[name] = element(frame, inner, subject, statement.at)
         if case.guard is not None:
             evaluate(frame, inner, case.guard)
-        result = join_states(result, block(frame, inner, case.body))
+        end = block(frame, inner, case.body)
+        if end is not None:
+            ends.append((end, begin, frame.graphs.clock))
+        result = join_states(result, end)
+    if result is not None:
+        # what one case makes and frees is freed: in the others it is not there
+        for end, begin, finish in ends:
+            result.freed_must |= frame.graphs.made_between(end.freed_must, begin, finish)
     return result
 
 

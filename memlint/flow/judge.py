@@ -89,7 +89,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             return
         if is_moved_member(store):
             return
-        if incoming.may_be(DATA) and not incoming.objs:
+        if incoming.may_be(DATA) and not incoming.objs and not store.text.startswith(("(", "[", "{")):
             return  # a number on some path
     elif is_array(frame, store) or not adds_a_graph(frame, store, incoming):
         return

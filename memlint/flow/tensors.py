@@ -26,7 +26,6 @@ from memlint.flow.values import (
     TREE,
     UNKNOWN,
     Path,
-    Ref,
     V,
     join,
     ordered,
@@ -317,7 +316,3 @@ def _looks_up(call: ir.Call) -> bool:
 def _is_buffer(frame: Frame, path: Path) -> bool:
     cls = frame.function.cls
     return cls is not None and len(path.steps) == 1 and frame.analyser.is_buffer(cls, path.steps[0][1:])
-
-
-def bounded_ref() -> Ref:
-    return Ref("bounded", "", "")

@@ -75,7 +75,9 @@ def _delete(walk: Walk, node: ast.Delete) -> ir.Stmt:
     at = walk.enter()
     only = node.targets[0]
     # `del (a, b)` deletes the two, as `del a, b` does; a comma behind the bracket makes it one of several
-    if len(node.targets) == 1 and isinstance(only, (ast.Tuple, ast.List)) and _end(only) == _end(node):
+    if len(node.targets) == 1 and isinstance(only, (ast.Tuple, ast.List)):
+        if _end(only) != _end(node):
+            raise UnknownNodeError  # another bracket or a comma: the tree does not tell which
         return ir.Delete(at, each(walk, only.elts))
     return ir.Delete(at, each(walk, node.targets))
 

@@ -87,3 +87,10 @@ def test_a_room_that_cannot_be_loaded_is_an_error(toy: Toy, capsys: Capture, tex
     toy({"a.py": "x = 1\n", "lint_rules/mem998_bad/rule.py": text})
     assert main(["a.py"]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_file_that_has_nothing_to_do_with_torch_may_be_deep(tmp_path: Path) -> None:
+    """What the screen leaves out is not analysed, so its depth is no failure, whatever it imports."""
+    (tmp_path / "util.py").write_text("a = 1\n")
+    (tmp_path / "big.py").write_text("import util\n\nx = " + " + ".join(["a"] * 600) + "\n")
+    assert memlint.lint([tmp_path]).findings == ()

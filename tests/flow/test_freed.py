@@ -373,3 +373,27 @@ def train(model, loader):
 def test_members_that_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "bring.py").write_text(REPLACED.format(place="items"))
     assert [item.code for item in memlint.lint([tmp_path]).findings] == []
+
+
+MATCHED = """
+import torch
+
+
+def matched(model, loader, optimizer, mode):
+    losses = []
+    for x, y in loader:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        match mode:
+            case "a":
+                loss.backward()
+            case {last}:
+                loss.backward()
+        losses.append(loss)
+    return [float(one) for one in losses]
+"""
+
+
+@pytest.mark.parametrize(("last", "severity"), [("_", "warning"), ("other", "warning"), ('"b"', "error")])
+def test_every_case_frees_it(tmp_path: Path, last: str, severity: str) -> None:
+    (tmp_path / "matched.py").write_text(MATCHED.format(last=last))
+    assert [item.severity for item in memlint.lint([tmp_path]).findings] == [severity]

@@ -175,3 +175,32 @@ def test_what_comes_into_a_forward_may_be_data(tmp_path: Path, statement: str, c
         source = source.replace(made, "        self.weight = nn.Parameter(torch.ones(8, 8))\n" + made)
     (tmp_path / "part.py").write_text(source)
     assert {found.code for found in memlint.lint([tmp_path]).findings} == codes
+
+
+CENTERS = """
+import torch
+from torch import nn
+
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("centers", torch.zeros(10, 8))
+
+    def forward(self, z, y):
+        self.centers[y] = {value}
+        return ((z - self.centers[y]) ** 2).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "codes"),
+    [
+        ("CenterLoss", "z", {"MEM103"}),
+        ("CenterLoss", "y.float()[:, None]", set()),
+        ("Centers", "z", set()),
+    ],
+)
+def test_a_loss_is_given_what_a_model_made_and_labels(tmp_path: Path, name: str, value: str, codes: set[str]) -> None:
+    (tmp_path / "loss.py").write_text(CENTERS.format(name=name, value=value))
+    assert {found.code for found in memlint.lint([tmp_path]).findings} == codes

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from memlint.frontend.lower import SyntaxProblem, lower
+from memlint.frontend.lower import SyntaxProblem, by_libcst, lower
 from memlint.frontend.units import UnitText, split
 from memlint.ir import nodes as ir
 
@@ -150,3 +150,11 @@ def test_what_cannot_be_parsed_is_a_problem_at_its_place_in_the_file(text, line,
         lower(UnitText("f", 1, 10, text))
     assert (caught.value.line, caught.value.message != "") == (line, True)
     assert caught.value.column >= 1
+
+
+@pytest.mark.parametrize(
+    "source", ["del (a, b)", "del ((a, b))", "del ([a, b])", "del (a, b),", "del a, b", "del (\n (a, b)\n)"]
+)
+def test_both_trees_read_a_delete_alike(source: str) -> None:
+    unit = UnitText("", 0, 1, source)
+    assert lower(unit) == by_libcst(unit)
