@@ -7,7 +7,7 @@ literal; the summary for any argument, of which the function's own findings are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.definitions import Function
@@ -87,22 +87,26 @@ def _asks_for(body: tuple[ir.Stmt, ...], flag: str) -> bool:
 def of_eval_mode(function: Function, tests: tuple[ir.Expr, ...]) -> bool:
     """Whether the tests around a statement let it run in eval mode alone: one of them fails where the module trains."""
     flag = mode_flag(function)
-    return bool(flag) and any(_where_training(test, flag) is False for test in tests)
+
+    def where_training(part: ir.Expr) -> bool | None:
+        return True if isinstance(part, ir.Attr) and dotted(part) == flag else None
+
+    return bool(flag) and any(decided(test, where_training) is False for test in tests)
 
 
-def _where_training(test: ir.Expr, flag: str) -> bool | None:
+def decided(test: ir.Expr, leaf: Callable[[ir.Expr], bool | None]) -> bool | None:
+    """What a test gives where ``leaf`` says what its parts give that are no ``not``, ``and`` or ``or``; None for not
+    known."""
     match test:
-        case ir.Attr() if dotted(test) == flag:
-            return True
         case ir.Unary(op="not"):
-            inner = _where_training(test.operand, flag)
+            inner = decided(test.operand, leaf)
             return None if inner is None else not inner
         case ir.BoolOp():
-            sides = (_where_training(test.left, flag), _where_training(test.right, flag))
+            sides = (decided(test.left, leaf), decided(test.right, leaf))
             decides = test.op != "and"
             return decides if decides in sides else None if None in sides else not decides
         case _:
-            return None
+            return leaf(test)
 
 
 def own_calls(function: Function) -> set[str]:
@@ -195,6 +199,10 @@ def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> F
 
 def truth(frame: Frame, state: State, test: ir.Expr) -> bool | None:
     """What a test on the flags gives in a summary that is made for literals; None for not known."""
+    return decided(test, lambda part: _leaf(frame, state, part))
+
+
+def _leaf(frame: Frame, state: State, test: ir.Expr) -> bool | None:
     match test:
         case ir.Const(value=bool() as known):
             return known
@@ -206,13 +214,6 @@ def truth(frame: Frame, state: State, test: ir.Expr) -> bool | None:
 
             module = evaluate(frame, state, test.value)
             return training(frame, state, module, test.value) if module.kinds & MODULE else None
-        case ir.Unary(op="not"):
-            inner = truth(frame, state, test.operand)
-            return None if inner is None else not inner
-        case ir.BoolOp():
-            sides = (truth(frame, state, test.left), truth(frame, state, test.right))
-            decides = test.op != "and"
-            return decides if decides in sides else None if None in sides else not decides
         case ir.Compare(left=ir.Name() as left, ops=(op,), rights=(right,)):
             literal = _literal(frame, state, left)
             others = right.elements if isinstance(right, ir.Display) else (right,)

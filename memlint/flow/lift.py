@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memlint.flow.events import PlaceKind, Step
+from memlint.flow.flags import decided
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.stores import carried_loosely, kind_of, note_carry, note_store
@@ -44,26 +45,15 @@ class Lifting:
                 continue
             if store.kind == "carry" and self._set_anew(store, store.place):
                 continue
-            if any(self._truth(test) is False for test in store.tests):
+            if any(decided(test, self._passed) is False for test in store.tests):
                 continue
             count += 1
             self._lift(store)
 
-    def _truth(self, test: ir.Expr) -> bool | None:
-        """What a test on flags that are passed as literals gives in this call."""
-        match test:
-            case ir.Name():
-                const = self.call.bound[test.id].const if test.id in self.call.bound else None
-                return const if isinstance(const, bool) else None
-            case ir.Unary(op="not"):
-                inner = self._truth(test.operand)
-                return None if inner is None else not inner
-            case ir.BoolOp():
-                sides = (self._truth(test.left), self._truth(test.right))
-                decided = test.op != "and"
-                return decided if decided in sides else None if None in sides else not decided
-            case _:
-                return None
+    def _passed(self, test: ir.Expr) -> bool | None:
+        """A flag that is passed as a literal in this call."""
+        const = self.call.bound[test.id].const if isinstance(test, ir.Name) and test.id in self.call.bound else None
+        return const if isinstance(const, bool) else None
 
     def _set_anew(self, store: Store, place: Path) -> bool:
         """Whether the callee builds, or leaves, nothing in the place that comes from what it found there."""
