@@ -65,8 +65,12 @@ class Graphs:
     _digests: dict[Source, tuple[list[tuple[Path, bool]], list[Node], int | str]] = field(default_factory=dict)
     _work: int = 0
     #: records so far, and the last one of each source
-    clock: int = 0
+    _clock: int = 0
     _recorded: dict[Source, int] = field(default_factory=dict)
+
+    @property
+    def clock(self) -> int:
+        return self._clock
 
     def made_between(self, sources: Sources, start: int, end: int) -> Sources:
         """Those of the sources that were last recorded between two readings of the clock."""
@@ -82,8 +86,8 @@ class Graphs:
         if old is None or node.parents != old.parents:
             self._closures.clear()
         self.nodes[key] = node
-        self.clock += 1
-        self._recorded[key] = self.clock
+        self._clock += 1
+        self._recorded[key] = self._clock
         return key
 
     def settle(self) -> None:

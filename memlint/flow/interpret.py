@@ -243,11 +243,19 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     frame.tests.pop()
     if not statement.orelse and last_case(frame.tests, statement.test):
         return end
-    joined = join_states(end, orelse)
-    if joined is not None and end is not None and orelse is not None:
-        # what one side makes and frees is freed: on the other side it is not there
-        joined.freed_must |= frame.graphs.made_between(end.freed_must, start, middle)
-        joined.freed_must |= frame.graphs.made_between(orelse.freed_must, middle, frame.graphs.clock)
+    return _join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
+
+
+def _join_branches(frame: Frame, ends: list[tuple[State | None, int, int]]) -> State | None:
+    """What holds after any of some branches: their ends, each with the graphs' clock at its begin and end."""
+    joined: State | None = None
+    for end, _, _ in ends:
+        joined = join_states(joined, end)
+    if joined is not None and sum(end is not None for end, _, _ in ends) > 1:
+        # what one branch makes and frees is freed: in the others it is not there
+        for end, begin, finish in ends:
+            if end is not None:
+                joined.freed_must |= frame.graphs.made_between(end.freed_must, begin, finish)
     return joined
 
 
@@ -310,9 +318,8 @@ def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:
     subject = evaluate(frame, state, statement.subject)
     last = statement.cases[-1]
     catches_all = not last.values and last.guard is None and len(last.captures) <= 1
-    result: State | None = None if catches_all else frame.fork(state)
     start = frame.graphs.clock
-    ends: list[tuple[State, int, int]] = [] if result is None else [(result, start, start)]
+    ends: list[tuple[State | None, int, int]] = [] if catches_all else [(frame.fork(state), start, start)]
     for case in statement.cases:
         inner = frame.fork(state)
         begin = frame.graphs.clock
@@ -322,15 +329,8 @@ def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:
             inner.env[name] = element(frame, inner, subject, statement.at)
         if case.guard is not None:
             evaluate(frame, inner, case.guard)
-        end = block(frame, inner, case.body)
-        if end is not None:
-            ends.append((end, begin, frame.graphs.clock))
-        result = join_states(result, end)
-    if result is not None:
-        # what one case makes and frees is freed: in the others it is not there
-        for end, begin, finish in ends:
-            result.freed_must |= frame.graphs.made_between(end.freed_must, begin, finish)
-    return result
+        ends.append((block(frame, inner, case.body), begin, frame.graphs.clock))
+    return _join_branches(frame, ends)
 
 
 _DISPATCH: dict[type, Callable[[Frame, State, Any], State | None]] = {

@@ -28,7 +28,6 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.periods import FEW, ends_early
 from memlint.flow.program import Function
-from memlint.flow.repeats import layer_code
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
 from memlint.flow.values import DATA, Path, Source
@@ -197,7 +196,7 @@ def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
 
 def _in_forward(analyser: Analyser, frame: Frame) -> bool:
     """Loops in a module's forward run over layers, heads or time steps; what it keeps locally dies with it."""
-    return layer_code(analyser, frame.function) or of_layers(analyser, frame.function)
+    return of_layers(analyser, frame.function)
 
 
 def _handed_down(frame: Frame, store: Store) -> bool:

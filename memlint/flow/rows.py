@@ -39,8 +39,7 @@ MAX_WIDTH = 64
 
 def is_same(part: ir.Expr, place: str) -> bool:
     """The place itself, or a selection of its rows by an index tensor."""
-    while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in PASSED:
-        part = part.func.value
+    part = _unmoved(part)
     if isinstance(part, ir.Subscript) and isinstance(part.index, ir.Name):
         part = part.value
     return isinstance(part, ir.Name | ir.Attr) and text(part, 200) == place

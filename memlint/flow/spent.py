@@ -68,19 +68,18 @@ def _used_up(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
 
 def is_trial(function: Function) -> bool:
     """A single forward at a file's end or in a test: true, and of no weight."""
-    return (
-        function.node is None
-        or function.name.startswith("test_")
-        or function.module.key.rsplit("/", 1)[-1].startswith("test_")
-    )
+    return function.node is None or _named_test(function)
+
+
+def _named_test(function: Function) -> bool:
+    return function.name.startswith("test_") or function.module.key.rsplit("/", 1)[-1].startswith("test_")
 
 
 def is_test(function: Function) -> bool:
     """Code of a test, or that helps tests."""
     *folders, name = function.module.key.split("/")
     return (
-        function.name.startswith("test_")
-        or name.startswith("test_")
+        _named_test(function)
         or name.endswith("_test.py")
         or "tests" in folders
         or (function.around is not None and is_test(function.around))
