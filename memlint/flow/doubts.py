@@ -148,10 +148,12 @@ def is_array(frame: Frame, store: Store) -> bool:
         statement.value
         for statement in walk_statements(frame.function.body)
         if isinstance(statement, ir.Assign)
+        and statement.at < store.site.at  # what becomes of the sum afterwards says nothing of it
         and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
     ]
-    calls = [value for value in begins if isinstance(value, ir.Call)]
-    return bool(calls) and all(dotted(call.func).split(".")[0] in ("np", "numpy") for call in calls)
+    return bool(begins) and all(
+        isinstance(value, ir.Call) and dotted(value.func).split(".")[0] in ("np", "numpy") for value in begins
+    )
 
 
 def is_moved_member(store: Store) -> bool:

@@ -339,16 +339,22 @@ def train(model, loader, optimizer):
         loss.backward()
         optimizer.step()
         parts += {value}
+    {end}
     return parts
 """
 
 
 @pytest.mark.parametrize(
-    ("start", "value", "codes"),
-    [("np.zeros(3)", "loss", []), ("0", "loss", ["MEM101"]), ("torch.zeros(())", "loss", ["MEM101"])],
+    ("start", "value", "end", "codes"),
+    [
+        ("np.zeros(3)", "loss", "pass", []),
+        ("0", "loss", "pass", ["MEM101"]),
+        ("0", "loss", "parts = np.float32(parts)", ["MEM101"]),
+        ("torch.zeros(())", "loss", "pass", ["MEM101"]),
+    ],
 )
-def test_a_sum_that_begins_as_an_array(tmp_path: Path, start: str, value: str, codes: list[str]) -> None:
-    (tmp_path / "train.py").write_text(KEPT.format(start=start, value=value))
+def test_a_sum_that_begins_as_an_array(tmp_path: Path, start: str, value: str, end: str, codes: list[str]) -> None:
+    (tmp_path / "train.py").write_text(KEPT.format(start=start, value=value, end=end))
     assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
 
 
