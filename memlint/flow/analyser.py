@@ -9,7 +9,7 @@ from memlint import knowledge
 from memlint.flow.annotations import annotation_value
 from memlint.flow.facts import Facts
 from memlint.flow.flags import Flags, chosen, flags_of, mode_flag, own_calls
-from memlint.flow.frame import Frame, uses_of
+from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.guards import decorated_grad, switches_off
 from memlint.flow.interpret import run
@@ -17,6 +17,7 @@ from memlint.flow.ops import batch_tree
 from memlint.flow.program import Class, Function, Module, Program
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.summaries import Summaries
+from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     ACCELERATOR,
     CALLABLE,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Frame, uses_of
+from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     CONTAINER,
     MODULE,

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
-from memlint.flow.frame import CallRecord, Frame, uses_of
+from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.program import Class, Function
 from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import walk_statements
+from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     CALLABLE,
     DATA,

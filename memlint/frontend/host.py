@@ -111,11 +111,14 @@ def _import_from(walk: Walk, node: ast.ImportFrom) -> ir.Stmt:
     return ir.ImportFrom(walk.enter(), node.module or "", node.level, _aliases(node))
 
 
-def _if(walk: Walk, node: ast.If) -> ir.Stmt:
-    at = walk.enter()
-    test = expr(walk, node.test)
-    body = _block(walk, node.body)
-    return ir.If(at, test, body, _block(walk, node.orelse))
+def _tested(kind: type[ir.If] | type[ir.While]) -> Callable[[Walk, Any], ir.Stmt]:
+    def read(walk: Walk, node: ast.If | ast.While) -> ir.Stmt:
+        at = walk.enter()
+        test = expr(walk, node.test)
+        body = _block(walk, node.body)
+        return kind(at, test, body, _block(walk, node.orelse))
+
+    return read
 
 
 def _for(walk: Walk, node: ast.For | ast.AsyncFor) -> ir.Stmt:
@@ -123,13 +126,6 @@ def _for(walk: Walk, node: ast.For | ast.AsyncFor) -> ir.Stmt:
     target, over = expr(walk, node.target), expr(walk, node.iter)
     body = _block(walk, node.body)
     return ir.For(at, target, over, body, _block(walk, node.orelse), isinstance(node, ast.AsyncFor))
-
-
-def _while(walk: Walk, node: ast.While) -> ir.Stmt:
-    at = walk.enter()
-    test = expr(walk, node.test)
-    body = _block(walk, node.body)
-    return ir.While(at, test, body, _block(walk, node.orelse))
 
 
 def _with(walk: Walk, node: ast.With | ast.AsyncWith) -> ir.Stmt:
@@ -230,10 +226,10 @@ _STATEMENTS = Handlers({
     ast.Nonlocal: _scope("nonlocal"),
     ast.Import: _import,
     ast.ImportFrom: _import_from,
-    ast.If: _if,
+    ast.If: _tested(ir.If),
     ast.For: _for,
     ast.AsyncFor: _for,
-    ast.While: _while,
+    ast.While: _tested(ir.While),
     ast.With: _with,
     ast.AsyncWith: _with,
     ast.Try: _try,

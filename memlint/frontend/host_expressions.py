@@ -36,7 +36,8 @@ class Walk:
 
 
 def expr(walk: Walk, node: ast.expr) -> ir.Expr:
-    return _EXPRESSIONS[type(node)](walk, node)  # type: ignore[no-any-return]
+    lowered: ir.Expr = _EXPRESSIONS[type(node)](walk, node)
+    return lowered
 
 
 def optional(walk: Walk, node: ast.expr | None) -> ir.Expr | None:

@@ -119,7 +119,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _first_line(node: Any) -> int:
-    return min([node.lineno, *[decorator.lineno for decorator in node.decorator_list]])  # type: ignore[no-any-return]
+    lines: list[int] = [node.lineno, *[decorator.lineno for decorator in node.decorator_list]]
+    return min(lines)
 
 
 def _definition(node: Any, unit: int) -> Definition:

@@ -1,0 +1,122 @@
+"""What a function's own text says of its names: which are modules, and which make states that modules run with."""
+
+from __future__ import annotations
+
+import functools
+
+from memlint.flow.program import Function
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+from memlint.knowledge import module_evidence
+
+
+def states_made(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str, str]]:
+    """(state, name, method) of each ``state = name.method(…)``."""
+    made: set[tuple[str, str, str]] = set()
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Call):
+            func = statement.value.func
+            if isinstance(func, ir.Attr) and isinstance(func.value, ir.Name):
+                for target in statement.targets:
+                    parts = target.elements if isinstance(target, ir.Display) else (target,)
+                    made |= {(item.id, func.value.id, func.name) for item in parts if isinstance(item, ir.Name)}
+    return {(state, name, method) for state, name, method in made if name != state}
+
+
+def fed_to(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str]]:
+    """(root of a callee's name, variable that it is given) of each call."""
+    fed: set[tuple[str, str]] = set()
+    for statement in walk_statements(body):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call):
+                    root = dotted(part.func).partition(".")[0]
+                    given = (*part.args, *(word.value for word in part.keywords))
+                    fed |= {
+                        (root, item.id)
+                        for value in given
+                        for item in (value.elements if isinstance(value, ir.Display) else (value,))
+                        if isinstance(item, ir.Name)
+                    }
+    return fed
+
+
+def uses_of(function: Function) -> frozenset[str]:
+    """Dotted texts on which a function calls methods that only modules have."""
+    calls = function.module.index.units[function.unit].calls
+    if "train" not in calls and calls.isdisjoint(module_evidence()):
+        return frozenset()
+    return _module_uses(function.body)
+
+
+@functools.lru_cache(maxsize=4096)
+def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """Dotted texts on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
+    found: set[str] = set()
+    evidence = module_evidence()
+    for statement in walk_statements(body):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if not isinstance(part, ir.Call):
+                    continue
+                found |= _spread_layers(part)
+                if not isinstance(part.func, ir.Attr):
+                    continue
+                name = part.func.name
+                if name in evidence or (
+                    name == "train" and len(part.args) + len(part.keywords) <= 1 and _train_flag(part)
+                ):
+                    if name in ("state_dict", "load_state_dict") and _stateful(dotted(part.func.value)):
+                        continue
+                    if name == "eval" and part.args:
+                        continue
+                    place = dotted(_receiver(part.func.value))
+                    if place:
+                        found.add(place)
+    return frozenset(found)
+
+
+def _spread_layers(call: ir.Call) -> set[str]:
+    """``model`` of ``nn.Sequential(*model[:3])``: its members are layers."""
+    if dotted(call.func).rsplit(".", 1)[-1] != "Sequential":
+        return set()
+    spread = (arg.value for arg in call.args if isinstance(arg, ir.Starred))
+    places = (dotted(item.value if isinstance(item, ir.Subscript) else item) for item in spread)
+    return {place for place in places if place}
+
+
+def _receiver(expr: ir.Expr) -> ir.Expr:
+    """``model`` of ``model.cuda().eval()``: these methods return the module itself."""
+    while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _RETURN_SELF:
+        expr = expr.func.value
+    return expr
+
+
+_RETURN_SELF = frozenset(
+    {"to", "cuda", "cpu", "half", "float", "double", "bfloat16", "eval", "train", "requires_grad_"}
+)
+
+
+def _train_flag(call: ir.Call) -> bool:
+    """``model.train()``, ``model.train(True)``, ``model.train(mode)``: a flag, not a data set."""
+    if isinstance_self(call.func):
+        return False
+    flags = [*call.args, *(word.value for word in call.keywords)]
+    return (
+        not flags
+        or (isinstance(flags[0], ir.Const) and flags[0].kind == "bool")
+        or bool(call.keywords and call.keywords[0].name == "mode")
+    )
+
+
+def isinstance_self(func: ir.Expr) -> bool:
+    """``self.train()``: says that self is a module only if its class does."""
+    return isinstance(func, ir.Attr) and isinstance(func.value, ir.Name) and func.value.id in ("self", "trainer")
+
+
+def _stateful(place: str) -> bool:
+    """Optimizers, schedulers and scalers have state dicts too."""
+    name = place.rsplit(".", 1)[-1].lower()
+    return any(
+        word in name for word in ("optim", "sched", "scaler", "opt_", "sampler", "loader", "trainer", "ema")
+    ) or name in ("opt", "self")
