@@ -19,6 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
+from memlint.fix.plan import After, Plan, Replace
 from memlint.flow.events import (
     Allocate,
     Carry,
@@ -37,6 +38,7 @@ from memlint.flow.events import (
 )
 
 __all__ = [
+    "After",
     "Allocate",
     "Carry",
     "Confidence",
@@ -51,7 +53,9 @@ __all__ = [
     "ModelCall",
     "OversizedBatch",
     "Place",
+    "Plan",
     "Rebind",
+    "Replace",
     "Report",
     "Retain",
     "Severity",
@@ -78,7 +82,7 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule says of one event. ``message`` and ``advice`` are one sentence each, in words that a PyTorch
-    user knows. ``trace`` runs from the cause to the site."""
+    user knows. ``trace`` runs from the cause to the site. ``fix``: what would mend it, where that is known."""
 
     site: Site
     message: str
@@ -87,6 +91,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence
     growth: Growth
     trace: tuple[Step, ...] = ()
+    fix: Plan | None = None
 
 
 class Facts:

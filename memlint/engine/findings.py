@@ -12,7 +12,9 @@ from memlint.engine.analysis import Analysis
 from memlint.engine.fingerprint import Fingerprints
 from memlint.engine.rooms import META_RULES, Room
 from memlint.finding import Confidence, Failure, Finding, Growth, TraceStep
+from memlint.fix.render import render
 from memlint.flow.events import Event, Step
+from memlint.project import Source
 from memlint.sdk import Facts, Report
 
 CONFIDENCE: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
@@ -33,6 +35,7 @@ def ask_rules(
     rooms: Mapping[str, Room],
     enabled: frozenset[str],
     analysis: Analysis,
+    sources: Mapping[str, Source],
     device_memory: int | None,
     least: Confidence,
 ) -> tuple[list[Raw], list[Failure]]:
@@ -57,7 +60,7 @@ def ask_rules(
         if report.site.unit not in shown:
             continue
         try:
-            _keep_best(found, _raw(room, report, analysis))
+            _keep_best(found, _raw(room, report, analysis, sources))
         except Exception as error:  # of a site that is none
             failures.append(Failure(display, internal_error(f"the rule {room.meta.code}", error)))
     return list(found.values()), failures
@@ -71,7 +74,7 @@ def _keep_best(found: dict[tuple[str, int, int], Raw], raw: Raw) -> None:
         found[key] = raw
 
 
-def _raw(room: Room, report: Report, analysis: Analysis) -> Raw:
+def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, Source]) -> Raw:
     span = analysis.span(report.site)
     finding = Finding(
         code=room.meta.code,
@@ -87,6 +90,7 @@ def _raw(room: Room, report: Report, analysis: Analysis) -> Raw:
         end_column=span.end_column,
         growth=report.growth,
         trace=tuple(_step(step, analysis) for step in report.trace),
+        fix=None if report.fix is None else render(report.fix, analysis, sources),
     )
     return Raw(finding, analysis.qualified_name(report.site), analysis.statement(report.site)[1])
 

@@ -191,6 +191,7 @@ def _lint(
             rooms,
             selection.enabled,
             analysis,
+            project.sources,
             config.device_memory,
             # a comment may suppress what is not shown, and is then not unused
             "low" if may_suppress(project.sources[display].text) else selection.min_confidence,
