@@ -77,6 +77,15 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
+class Cut(msgspec.Struct, frozen=True, gc=False):
+    """Where the graph of what is stored can be cut: the expressions that bring it in. ``text``: their source.
+    ``doubt``: what keeps us from the proof that nobody would notice, a clause; "" where it is proven."""
+
+    sites: tuple[Site, ...]
+    text: str
+    doubt: str
+
+
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """``site``: where a finding on it belongs. ``function``: qualified name of the function around it.
     ``certainty``: how well everything but the value is known. ``trace``: what led here."""
@@ -103,6 +112,7 @@ class Retain(Event, frozen=True, gc=False, kw_only=True):
     needed: bool
     reset: str
     in_model_loop: bool = False
+    cut: Cut | None = None
 
 
 class Carry(Event, frozen=True, gc=False, kw_only=True):
@@ -119,6 +129,7 @@ class Carry(Event, frozen=True, gc=False, kw_only=True):
     needed: bool
     reset: str
     in_model_loop: bool = False
+    cut: Cut | None = None
     #: what has grown is given to a callee in each round, its parts are those of one batch, or its rows a few numbers
     bounded: bool = False
 
