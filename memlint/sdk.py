@@ -19,12 +19,15 @@ from typing import TypeVar
 import msgspec
 
 from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
-from memlint.fix.plan import After, Plan, Replace
+from memlint.fix.plan import After, Argument, Around, Change, Decorate, Line, Plan, Replace, Top
+from memlint.fix.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
     Carry,
+    Cut,
     Event,
     Guard,
+    GuardPlace,
     Loop,
     ModelCall,
     OversizedBatch,
@@ -40,13 +43,20 @@ from memlint.flow.events import (
 __all__ = [
     "After",
     "Allocate",
+    "Argument",
+    "Around",
     "Carry",
+    "Change",
     "Confidence",
+    "Cut",
+    "Decorate",
     "Event",
     "Facts",
     "Growth",
     "GrowthKind",
     "Guard",
+    "GuardPlace",
+    "Line",
     "Loop",
     "Memory",
     "Meta",
@@ -62,6 +72,8 @@ __all__ = [
     "Site",
     "Step",
     "SummedLosses",
+    "Top",
+    "Under",
     "Value",
     "weakest",
 ]

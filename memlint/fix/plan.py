@@ -24,7 +24,55 @@ class Replace(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-Change = After | Replace
+class Top(msgspec.Struct, frozen=True, gc=False):
+    """Write a statement as the first one in the body of the compound statement at ``site``."""
+
+    site: Site
+    text: str
+
+
+class Guard(msgspec.Struct, frozen=True, gc=False):
+    """Put the statements from ``first`` to ``last``, which are of one block, under ``header`` (``with …:``); without
+    one, only indent them: the header stands there already."""
+
+    first: Site
+    last: Site
+    header: str = ""
+
+
+class Decorate(msgspec.Struct, frozen=True, gc=False):
+    """Write a decorator over the function at ``site``, under those that it has."""
+
+    site: Site
+    text: str
+
+
+class Argument(msgspec.Struct, frozen=True, gc=False):
+    """Add an argument at the end of the call at ``site``."""
+
+    site: Site
+    text: str
+
+
+class Around(msgspec.Struct, frozen=True, gc=False):
+    """Write ``before`` and ``after`` in place of what stands around the expression at ``inner`` in the expression or
+    simple statement at ``outer``."""
+
+    inner: Site
+    outer: Site
+    before: str = ""
+    after: str = ""
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """Write a statement on a line of its own: before the statement at ``site``, or behind all of it."""
+
+    site: Site
+    text: str
+    behind: bool = False
+
+
+Change = After | Replace | Top | Guard | Decorate | Argument | Around | Line
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -32,3 +32,28 @@ class Text:
         if not caller.endswith(("=", "+", "-", "*", "/", ",", "(", "[", "{", ":")):
             return None
         return Span(span.line, len(opened), span.end_line, span.end_column + len(after) - len(closed) + 1)
+
+    def indent(self, line: int) -> str:
+        """The blanks that a line begins with."""
+        content = self.lines[line - 1]
+        return content[: len(content) - len(content.lstrip(" \t\f"))]
+
+    def begins_line(self, span: Span) -> bool:
+        """Whether nothing stands before the span on its line."""
+        return not self.lines[span.line - 1][: span.column - 1].strip()
+
+    def ends_line(self, span: Span) -> bool:
+        """Whether nothing but a comment stands behind the span on its line."""
+        rest = self.lines[span.end_line - 1][span.end_column - 1 :].strip()
+        return not rest or rest.startswith("#")
+
+    def next_statement(self, line: int, column: int, last: int) -> int | None:
+        """The line of the first statement behind a place, up to line ``last``; None where it is on the same line."""
+        rest = self.lines[line - 1][column - 1 :].strip()
+        if rest and not rest.startswith("#"):
+            return None
+        for number in range(line + 1, last + 1):
+            content = self.lines[number - 1].strip()
+            if content and not content.startswith("#"):
+                return number
+        return None

@@ -24,13 +24,32 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
         return None
     found = list(_kept(statement, store))
     if not found:
-        return None
+        return _whole(analyser, frame, store, statement)
     doubts = [_no_tensor(value, shown) for expr, value in found for shown in (text(expr, 40),)]
     if None in doubts:
         return None
     doubt = next((doubt for doubt in doubts if doubt), "") or _noticed(analyser, frame, store, statement)
     sites = tuple(Site(store.site.path, store.site.unit, expr.at) for expr, _ in found)
     return Cut(sites, ", ".join(dict.fromkeys(text(expr) for expr, _ in found)), doubt)
+
+
+def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> Cut | None:
+    """A state that a call makes of the old one is cut as a whole, when a round begins."""
+    value = store.value
+    if (
+        store.kind != "carry"
+        or store.how != "call"
+        or not isinstance(store.place, tuple)
+        or isinstance(store.place, Path)
+    ):
+        return None
+    named = store.place[0] == "var" and store.loop is not None and store.loop.loop.kind != "calls"
+    if not named or value.kinds & (NONE | DATA) or _no_tensor(value, store.place_text):
+        return None
+    doubt = ""
+    if frame.backwards or frame.notes.gradients:
+        doubt = "gradients then end at each round"
+    return Cut((), store.place_text, doubt or _noticed(analyser, frame, store, statement))
 
 
 def statement_at(function: Function, at: int) -> ir.Stmt | None:
@@ -95,7 +114,7 @@ def _members(expr: ir.Display | ir.DictDisplay, store: Store) -> Iterator[tuple[
         ]
     for name, element in named:
         value = store.parts.get(name)
-        if value is not None and value.src:
+        if value is not None and (value.src or (not (store.incoming or store.value).src and value.kinds & TENSOR)):
             yield element, value
 
 
