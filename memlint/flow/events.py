@@ -200,7 +200,7 @@ class Rebind(Event, frozen=True, gc=False, kw_only=True):
     recorded: Fact
     size: Size
     loop: Loop
-    doubt: str
+    doubt: str = ""
 
 
 class Allocate(Event, frozen=True, gc=False, kw_only=True):
