@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from memlint.fix.text import Text
+from memlint.fix.spans import Text
 
 
 def torch_name(text: Text, line: int) -> tuple[str, int | None] | None:
