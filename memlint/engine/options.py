@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,3 +37,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     unsafe_fixes: bool | None = None
     stdin: bytes | None = None
     stdin_filename: str | None = None
+
+    @property
+    def stdin_path(self) -> Path:
+        """The path that standard input stands for, absolute and without ``.`` and ``..``."""
+        return Path(os.path.normpath(self.cwd / (self.stdin_filename or "<stdin>")))

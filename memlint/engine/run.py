@@ -127,9 +127,8 @@ def takes_unsafe(prepared: Prepared, options: Options) -> bool:
 def _named(paths: Sequence[str], options: Options) -> Iterable[Named]:
     for path in paths:
         if path == STDIN:
-            name = options.stdin_filename or "<stdin>"
             content = options.stdin if options.stdin is not None else sys.stdin.buffer.read()
-            yield Named(_absolute(name, options.cwd), content)
+            yield Named(options.stdin_path, content)
         else:
             yield Named(_absolute(path, options.cwd))
 

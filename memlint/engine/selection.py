@@ -88,10 +88,8 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
 
 def _fixable(rooms: Mapping[str, Room], config: Config) -> frozenset[str]:
     where = str(config.file)
-    wanted = (
-        dict.fromkeys(rooms, -1) if config.fixable is None else _meant(rooms, config.fixable, f"{where}: `fixable`")
-    )
-    return frozenset(_chosen(wanted, None, {}, _meant(rooms, config.unfixable, f"{where}: `unfixable`")))
+    wanted = None if config.fixable is None else _meant(rooms, config.fixable, f"{where}: `fixable`")
+    return frozenset(_chosen(rooms, wanted, {}, _meant(rooms, config.unfixable, f"{where}: `unfixable`")))
 
 
 def resolve(rooms: Mapping[str, Room], word: str, where: str) -> tuple[str, ...]:
