@@ -110,7 +110,7 @@ class _Work:
                     write([change for change in group if not self._project.sources.is_given(change.display)])
                 written += group
             except WriteError as error:
-                lost |= dict.fromkeys((change.display for change in group), f"{error}")
+                lost |= {change.display: _said(error, change) for change in group}
         if len(written) < len(self.mended.changed):
             done = {change.display for change in written}
             self.linted = self._lint(self._project.with_contents({one.display: one.after for one in written}))
@@ -149,6 +149,10 @@ class _Work:
         before = self._originals[display]
         assert isinstance(before, bytes)
         return Change(self._project.path(display), display, before, self.mended.changed[display])
+
+
+def _said(error: WriteError, change: Change) -> str:
+    return error.reason if error.change == change else f"{error.change.display}: {error.reason}"
 
 
 def _paths(finding: Finding) -> set[str]:

@@ -1,9 +1,9 @@
 """A toy rule that plans mends, so that applying them is tested without the real rules.
 
 The statement ``mend(SAFETY, TEXT)`` is a finding of MEM911 (a warning) whose fix writes TEXT in its place; SAFETY is
-``safe``, ``unsafe`` or ``display``. ``mend(SAFETY, TEXT, NAME)`` replaces each ``twin(NAME)`` of the project as well, by
-TEXT. ``bare()`` is a finding without a fix, ``tail()`` one whose fix writes ``.done()`` behind it. An ``x.mend(…)`` is none of
-these, nor is what stands in a string.
+``safe``, ``unsafe`` or ``display``. ``mend(SAFETY, TEXT, NAME)`` replaces each ``twin(NAME)`` and ``bare(NAME)`` of the
+project as well, by TEXT. ``bare()`` is a finding without a fix, ``tail()`` one of MEM912 whose fix writes ``.done()``
+behind it. An ``x.mend(…)`` is none of these, nor is what stands in a string.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class ToyAnalysis:
 
 
 def twins(calls: list) -> list:
-    return [call for call in calls if call[2] == "twin"]
+    return [call for call in calls if call[2] in ("twin", "bare")]
 
 
 class _ToyOptions(msgspec.Struct):
