@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -15,6 +15,9 @@ from memlint.finding import Confidence, Severity
 from memlint.project import Patterns
 
 T = TypeVar("T")
+
+#: what a mend writes for a value that is only reported: ``.detach()``, or ``.item()``, which is never safe
+ScalarFix = Literal["detach", "item"]
 
 OWN_FILE = "memlint.toml"
 PYPROJECT = "pyproject.toml"
@@ -34,7 +37,8 @@ class PerFileIgnore(msgspec.Struct, frozen=True):
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """What the configuration says; codes are as written (codes, prefixes or names), paths absolute.
 
-    ``file``: where it comes from (None: there is none). ``device_memory``: bytes.
+    ``file``: where it comes from (None: there is none). ``device_memory``: bytes. ``fixable`` and ``unfixable``: the
+    rules whose fixes are given (None: all), and those whose are not.
     """
 
     file: Path | None = None
@@ -49,6 +53,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     import_roots: tuple[Path, ...] = ()
     rule_paths: tuple[Path, ...] = ()
     device_memory: int | None = None
+    unsafe_fixes: bool = False
+    fixable: tuple[str, ...] | None = None
+    unfixable: tuple[str, ...] = ()
+    scalar_fix: ScalarFix = "detach"
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -67,9 +75,19 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     import_roots: list[str] | None = None
     rule_paths: list[str] | None = None
     device_memory: int | str | None = None
+    unsafe_fixes: bool | None = None
+    fixable: list[str] | None = None
+    unfixable: list[str] | None = None
+    scalar_fix: ScalarFix | None = None
 
 
 KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))
+#: the values of keys that take one of several words
+_WORDS: dict[str, tuple[str, ...]] = {
+    "min-confidence": get_args(Confidence),
+    "severity": get_args(Severity),
+    "scalar-fix": get_args(ScalarFix),
+}
 
 
 def find(start: Path) -> Path | None:
@@ -140,6 +158,10 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
         import_roots=_either(_folders(folder, table.import_roots), base.import_roots),
         rule_paths=_either(_folders(folder, table.rule_paths), base.rule_paths),
         device_memory=_either(_bytes(table.device_memory, file), base.device_memory),
+        unsafe_fixes=_either(table.unsafe_fixes, base.unsafe_fixes),
+        fixable=_either(_codes(table.fixable), base.fixable),
+        unfixable=_either(_codes(table.unfixable), base.unfixable),
+        scalar_fix=_either(table.scalar_fix, base.scalar_fix),
     )  # fmt: skip
 
 
@@ -152,7 +174,13 @@ def _checked(raw: dict[str, Any], file: Path) -> _Table:
     except msgspec.ValidationError as error:
         what, _, place = str(error).replace(" | null", "").partition(" - at ")
         key = re.sub(r"^`?key in |`$|^`?\$\.?|[`$]", "", place).removeprefix(".") or "?"
-        raise ConfigError(f"{file}: `{key}`: {what[:1].lower()}{what[1:]}") from None
+        raise ConfigError(f"{file}: `{key}`: {what[:1].lower()}{what[1:]}{_nearest_value(key, what)}") from None
+
+
+def _nearest_value(key: str, what: str) -> str:
+    """As `nearest`, where the value of a key is a word that it does not know."""
+    word = re.fullmatch("Invalid enum value '(.*)'", what)
+    return nearest(word[1], _WORDS.get(key.partition("[")[0], ())) if word is not None else ""
 
 
 def _table_of(file: Path) -> dict[str, Any] | None:
