@@ -188,7 +188,11 @@ def test_obstacles(old: Callable[[str], Path], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (b"a\nb", b"a\nc", b"@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n"),
+        (
+            b"a\nb",
+            b"a\nc",
+            b"@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n",
+        ),
         (b"a\r\nb\r\n", b"a\r\n", b"@@ -1,2 +1 @@\n a\r\n-b\r\n"),
         (b"a\rb\n", b"a\rc\n", b"@@ -1 +1 @@\n-a\rb\n+a\rc\n"),
         (b"\xe9\n", b"\xe9\xe9\n", b"@@ -1 +1 @@\n-\xe9\n+\xe9\xe9\n"),
