@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -114,12 +115,16 @@ def _nothing_left(skipped: Mapping[Path, str]) -> str:
 
 def _problem(path: Path) -> str | None:
     """Why a named path that is no folder cannot be linted, or None."""
-    if not path.exists():
-        try:
-            near = difflib.get_close_matches(path.name, [child.name for child in path.parent.iterdir()], 1)
-        except OSError:
-            near = []
-        return "no such file or directory" + (f"; did you mean {near[0]}?" if near else "")
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return "a symlink that leads nowhere" if path.is_symlink() else _missing(path)
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    except ValueError as error:  # a null byte
+        return str(error)
+    if not is_file:
+        return "not a file: a pipe or a device"
     if path.suffix == NOTEBOOK:
         return "a notebook: only Python files are read (`jupyter nbconvert --to script` makes one)"
     if path.suffix in (".py", ".pyw", ".pyi") or _has_python_shebang(path):
@@ -127,8 +132,16 @@ def _problem(path: Path) -> str | None:
     return "not a Python file"
 
 
+def _missing(path: Path) -> str:
+    try:
+        near = difflib.get_close_matches(path.name, [child.name for child in path.parent.iterdir()], 1)
+    except OSError:
+        near = []
+    return "no such file or directory" + (f"; did you mean {near[0]}?" if near else "")
+
+
 def _has_python_shebang(path: Path) -> bool:
-    if path.suffix or not path.is_file():
+    if path.suffix:
         return False
     try:
         with path.open("rb") as file:

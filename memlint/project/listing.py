@@ -74,8 +74,12 @@ def walk(folder: Path) -> Listing:
         if ".gitignore" in names:
             ignores = (*ignores, *_gitignore(current))
         for entry in entries:
-            path, is_folder = Path(entry.path), entry.is_dir()
-            if not is_folder and not entry.name.endswith(SUFFIXES):
+            path = Path(entry.path)
+            try:
+                is_folder = entry.is_dir()
+                if not is_folder and not (entry.name.endswith(SUFFIXES) and entry.is_file()):
+                    continue  # a pipe or a device would be waited for
+            except OSError:  # a symlink to itself
                 continue
             reason = _folder_reason(path, names) if is_folder else None
             if reason is None and _ignored(ignores, path, folder=is_folder):
@@ -180,9 +184,11 @@ def _from_git(folder: Path, listed: list[str]) -> Listing:
 def _is_listed_file(path: Path, real_root: str) -> bool:
     try:
         mode = path.lstat().st_mode
-    except OSError:  # git still lists a file that was deleted
+        if stat.S_ISLNK(mode):
+            return stat.S_ISREG(path.stat().st_mode) and not _leads_into(path, real_root)
+    except OSError:  # git still lists a file that was deleted, and a symlink that leads nowhere
         return False
-    return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and path.is_file() and not _leads_into(path, real_root))
+    return stat.S_ISREG(mode)
 
 
 def _left_out(folder: Path, parent: str, reasons: dict[str, str | None]) -> tuple[Path, str] | None:

@@ -108,15 +108,29 @@ def test_symlinks(tmp_path: Path, under_git: bool) -> None:
     (root / "pkg/again.py").symlink_to(root / "pkg/a.py")
     (root / "pkg/dangling.py").symlink_to(root / "nowhere.py")
     (root / "c.py").symlink_to(outside / "c.py")
+    for name in ("itself", "itself.py"):
+        (root / name).symlink_to(root / name)
     if under_git:
         git(root, "init", "-q")
     assert find(root, ".").project.linted == ("c.py", "pkg/a.py")
 
 
-def test_a_dangling_symlink_that_is_named_is_a_failure(tmp_path: Path) -> None:
+def test_a_named_symlink_without_a_file_is_a_failure_that_says_so(tmp_path: Path) -> None:
     root = make(tmp_path / "tree", "a.py")
     (root / "b.py").symlink_to(root / "nowhere")
-    assert [row.path for row in find(root, "b.py").failures] == ["b.py"]
+    (root / "c.py").symlink_to(root / "c.py")
+    dangling, circle = find(root, "b.py", "c.py").failures
+    assert (dangling.path, dangling.reason) == ("b.py", "a symlink that leads nowhere")
+    assert (circle.path, circle.reason) == ("c.py", "too many levels of symbolic links")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    root = make(tmp_path / "tree", "a.py")
+    os.mkfifo(root / "pipe.py")
+    assert find(root, ".").project.linted == ("a.py",)
+    (failure,) = find(root, "pipe.py").failures
+    assert failure.reason == "not a file: a pipe or a device"
 
 
 def test_excluded_files(tmp_path: Path) -> None:
