@@ -66,9 +66,15 @@ def _options(parsed: argparse.Namespace) -> Options:
         force_exclude=parsed.force_exclude,
         jobs=parsed.jobs,
         screen=not parsed.no_screen,
-        stdin=sys.stdin.buffer.read() if STDIN in parsed.paths else None,
+        stdin=_stdin() if STDIN in parsed.paths else None,
         stdin_filename=parsed.stdin_filename,
     )
+
+
+def _stdin() -> bytes:
+    if sys.stdin is None:  # the caller closed it
+        raise ConfigError("`-` among the paths, but standard input is closed")
+    return sys.stdin.buffer.read()
 
 
 def _report(result: Result, options: Options, parsed: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -255,3 +256,43 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command line in which ``memlint`` is this memlint."""
+    line = command.replace("memlint", f'"{sys.executable}" -m memlint', 1)
+    path = str(Path(__file__).parents[2])
+    return subprocess.run(
+        ["bash", "-c", line], cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("memlint a.py >&-", 0, ""),
+        ("memlint --version >&-", 0, ""),
+        ("memlint a.py 2>&-", 0, ""),
+        ("memlint missing.py >&- 2>&-", 2, ""),
+        ("memlint - <&-", 2, "memlint: error: `-` among the paths, but standard input is closed\n"),
+    ],
+)
+def test_a_closed_stream_is_no_crash(tmp_path: Path, command: str, code: int, said: str) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    done = shell(command, tmp_path)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", ["a.py", "a.py --output-format json", "rule --all", "--version"])
+def test_a_full_disk_is_a_failure(tmp_path: Path, arguments: str) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    done = shell(f"memlint {arguments} > /dev/full", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "memlint: error: the report cannot be written: No space left on device\n"
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    done = shell("cd gone; rmdir ../gone; memlint .", tmp_path)
+    assert (done.returncode, done.stderr) == (2, "memlint: error: the working directory is not there any more\n")
