@@ -7,12 +7,12 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from memlint.finding import Confidence, Severity
-from memlint.project import Patterns
+from memlint.project import Patterns, mistake
 
 T = TypeVar("T")
 
@@ -69,6 +69,8 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     device_memory: int | str | None = None
 
 
+_CHOICES: dict[str, tuple[str, ...]] = {"min-confidence": get_args(Confidence), "severity": get_args(Severity)}
+
 KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))
 
 
@@ -94,9 +96,11 @@ def load(file: Path, project: Path) -> Config:
     Raises ConfigError, naming the key, the file and the nearest valid key.
     """
     config = _load(file, ())
+    for key, paths in (("rule-paths", config.rule_paths), ("import-roots", config.import_roots)):
+        for path in paths:
+            if not path.is_dir():
+                raise ConfigError(f"{file}: `{key}`: {path} is not a folder")
     for path in config.rule_paths:
-        if not path.is_dir():
-            raise ConfigError(f"{file}: `rule-paths`: {path} is not a folder")
         if not path.resolve().is_relative_to(project.resolve()):
             raise ConfigError(f"{file}: `rule-paths`: {path} lies outside of the project {project}")
     return config
@@ -145,14 +149,32 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
 
 def _checked(raw: dict[str, Any], file: Path) -> _Table:
     for key in raw:
+        if key == "memlint" and file.name != PYPROJECT:
+            raise ConfigError(f"{file}: the keys of [memlint] belong at the top of this file, or under [tool.memlint]")
         if key not in KEYS:
             raise ConfigError(f"{file}: unknown key `{key}`{nearest(key, KEYS)}")
+    for key, value in raw.items():
+        entries: list[tuple[str, dict[str, Any]]] = [(key, {key: value})]
+        if isinstance(value, dict):
+            entries = [(f"{key}.{name}", {key: {name: one}}) for name, one in value.items()]
+        for where, entry in entries:
+            _check_entry(where, entry, f"{file}: `{where}`")
+    return msgspec.convert(raw, _Table)
+
+
+def _check_entry(where: str, entry: dict[str, Any], said: str) -> None:
+    """Raises ConfigError, beginning with ``said``, where a table with this one entry is wrong."""
+    key, _, name = where.partition(".")
+    value = entry[key][name] if name else entry[key]
+    valid = _CHOICES.get(key)
+    if valid is not None and isinstance(value, str) and value not in valid:
+        raise ConfigError(f"{said}: `{value}` is not one of {', '.join(valid)}{nearest(value, valid)}")
     try:
-        return msgspec.convert(raw, _Table)
+        msgspec.convert(entry, _Table)
     except msgspec.ValidationError as error:
         what, _, place = str(error).replace(" | null", "").partition(" - at ")
-        key = re.sub(r"^`?key in |`$|^`?\$\.?|[`$]", "", place).removeprefix(".") or "?"
-        raise ConfigError(f"{file}: `{key}`: {what[:1].lower()}{what[1:]}") from None
+        item = "" if (number := re.search(r"\[(\d+)\]", place)) is None else f": item {int(number[1]) + 1}"
+        raise ConfigError(f"{said}{item}: {what[:1].lower()}{what[1:]}") from None
 
 
 def _table_of(file: Path) -> dict[str, Any] | None:
@@ -178,12 +200,10 @@ def _table_of(file: Path) -> dict[str, Any] | None:
 
 def patterns(folder: Path, lines: Sequence[str], where: str) -> Patterns:
     """Gitignore patterns relative to ``folder``. Raises ConfigError for one that means nothing."""
-    result = Patterns(folder, tuple(line.removeprefix("./") for line in lines))
-    try:
-        result.match(folder / "_")
-    except ValueError as error:
-        raise ConfigError(f"{where}: {error}") from None
-    return result
+    found = tuple(line.removeprefix("./") for line in lines)
+    for problem in filter(None, map(mistake, found)):
+        raise ConfigError(f"{where}: {problem}")
+    return Patterns(folder, found)
 
 
 def _either(value: T | None, other: T) -> T:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from memlint.project.patterns import Patterns
+from memlint.project.patterns import Patterns, mistake
 
 #: folders that hold no code of the project, wherever they are
 DEFAULT_EXCLUDES = frozenset({
@@ -131,7 +131,8 @@ def _gitignore(folder: Path) -> tuple[Patterns, ...]:
         lines = (folder / ".gitignore").read_text("utf-8", "replace").splitlines()
     except OSError:
         return ()
-    patterns = Patterns(folder, tuple(line for line in lines if line.strip() and line.strip() != "!"))
+    # git passes over what is no pattern
+    patterns = Patterns(folder, tuple(line for line in lines if line.strip() and mistake(line) is None))
     return (patterns,) if patterns.lines else ()
 
 

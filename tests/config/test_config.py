@@ -26,13 +26,25 @@ def table(folder: Path, text: str, name: str = "memlint.toml") -> Path:
     [
         ('selct = ["MEM101"]', "unknown key `selct` (did you mean `select`?)"),
         ("preview = 1", "`preview`: expected `bool`, got `int`"),
-        ('min-confidence = "hihg"', "`min-confidence`: invalid enum value 'hihg'"),
-        ("select = [1]", "`select[0]`: expected `str`, got `int`"),
-        ('severity = {MEM101 = "fatal"}', "`severity[...]`: invalid enum value 'fatal'"),
+        (
+            'min-confidence = "hihg"',
+            "`min-confidence`: `hihg` is not one of high, medium, low (did you mean `high`?)",
+        ),
+        ("min-confidence = 1", "`min-confidence`: expected `str`, got `int`"),
+        ('select = ["MEM101", 1]', "`select`: item 2: expected `str`, got `int`"),
+        (
+            'severity = {MEM101 = "note", MEM102 = "eror"}',
+            "`severity.MEM102`: `eror` is not one of error, warning, note (did you mean `error`?)",
+        ),
+        ("severity = 1", "`severity`: expected `object`, got `int`"),
+        ('per-file-ignores = {"a" = [], "b/*.py" = "MEM1"}', "`per-file-ignores.b/*.py`: expected `array`, got `str`"),
+        ("[memlint]", "the keys of [memlint] belong at the top of this file"),
+        ('import-roots = ["scr"]', "`import-roots`:"),
         ('device-memory = "lots"', "`device-memory`: 'lots' is no amount of memory"),
         ('extend = "no.toml"', "`extend`: there is no file"),
         ('rule-paths = ["nowhere"]', "`rule-paths`:"),
-        ('exclude = ["!"]', "`exclude`: Invalid git pattern"),
+        ('exclude = ["!"]', "`exclude`: `!` is no pattern"),
+        ('exclude = ["a", "[z-a]"]', "`exclude`: `[z-a]` is no pattern: bad character range z-a"),
         ("select = [", "not valid TOML"),
     ],
 )
@@ -106,6 +118,17 @@ def test_severity_and_per_file_ignores(toy: Toy, capsys: Capture) -> None:
         ("train.py", "MEM901", "warning"),
         ("train.py", "MEM902", "note"),
     ]
+
+
+@pytest.mark.parametrize(
+    "table",
+    ['{ALL = "error", MEM90 = "note", toy-burst = "warning"}', '{MEM902 = "warning", MEM90 = "note", ALL = "error"}'],
+)
+def test_the_severity_that_names_a_rule_closest_counts(toy: Toy, capsys: Capture, table: str) -> None:
+    toy({"train.py": "leak(1)\nburst(1)\n"}, f"severity = {table}")
+    main(["train.py", "--output-format", "json"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [(row["code"], row["severity"]) for row in found] == [("MEM901", "note"), ("MEM902", "warning")]
 
 
 def test_rules_never_come_from_outside_of_the_project(toy: Toy, capsys: Capture) -> None:

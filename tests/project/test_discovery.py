@@ -148,6 +148,13 @@ def test_excluded_files(tmp_path: Path) -> None:
     assert [row.path for row in forced.said] == ["gen/b.py"]
 
 
+def test_a_gitignore_with_lines_that_are_no_patterns(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    root = make(tmp_path / "tree", "a.py", "gen/b.py")
+    (root / ".gitignore").write_text("[z-a]\n!\nx\\\n[[:space:]]*\ngen/\n")
+    assert find(root, ".").project.linted == ("a.py",)
+    assert not recwarn.list
+
+
 def test_a_missing_file_names_its_neighbour(tmp_path: Path) -> None:
     (failure,) = find(make(tmp_path / "tree", "train.py"), "trian.py").failures
     assert failure.reason == "no such file or directory; did you mean train.py?"
