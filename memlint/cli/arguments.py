@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -24,7 +25,8 @@ exit codes: 0 clean or notes only, 1 errors or warnings, 2 the run itself failed
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message}\ntry `{self.prog} --help`")
+        message = re.sub(r"ignored explicit argument '.*'", "takes no value", message)
+        raise ConfigError(f"{message.removeprefix('argument ')}\ntry `{self.prog} --help`")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -37,10 +39,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         _check_parser().print_help(sys.stderr)
         raise ConfigError("no paths; `memlint .` lints the working directory")
     parser = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser}[command]()
-    parsed, unknown = parser.parse_known_args(rest)
+    if command == "check":
+        # options may stand between paths; behind `--` everything is one
+        end = rest.index("--") if "--" in rest else len(rest)
+        parsed, unknown = parser.parse_known_intermixed_args(rest[:end])
+        parsed.paths += rest[end + 1 :]
+    else:
+        parsed, unknown = parser.parse_known_args(rest)
     if unknown:
         word = unknown[0].partition("=")[0]
-        options = [option for action in parser._actions for option in action.option_strings]
+        options = [option for action in parser._actions for option in action.option_strings if word.startswith("--")]
         parser.error(
             f"unknown option `{word}`{nearest(word, options)}" if word.startswith("-") else f"unexpected `{word}`"
         )

@@ -97,6 +97,8 @@ def _run(paths: Sequence[str], options: Options, progress: Progress, analyse: An
 
 def _named(paths: Sequence[str], options: Options) -> Iterable[Named]:
     for path in paths:
+        if not path:  # a script whose variable is empty
+            raise ConfigError("a path is empty; `.` is the working directory")
         if path == STDIN:
             name = options.stdin_filename or "<stdin>"
             content = options.stdin if options.stdin is not None else sys.stdin.buffer.read()

@@ -112,6 +112,44 @@ def test_a_typo_exits_with_2_and_names_the_nearest(
     assert not captured.out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["a.py", "--preview", "b.py"],
+        ["--preview", "a.py", "--statistics", "b.py"],
+        ["a.py", "--select", "MEM9", "--", "b.py"],
+        ["--jobs", "1", "--", "a.py", "b.py"],
+    ],
+)
+def test_options_stand_where_they_like(toy: Toy, capsys: Capture, arguments: list[str]) -> None:
+    toy({"a.py": "leak(1)\n", "b.py": "leak(1)\n"})
+    assert main(arguments) == 1
+    out = capsys.readouterr().out
+    assert "a.py" in out and "b.py" in out
+
+
+def test_a_file_that_looks_like_an_option(toy: Toy, capsys: Capture) -> None:
+    toy({"--preview.py": "leak(1)\n"})
+    assert main(["-q", "--output-format", "concise", "--", "--preview.py"]) == 1
+    assert capsys.readouterr().out.startswith("--preview.py:1:1: warning MEM901")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--preview=yes"], "--preview: takes no value"),
+        (["-z"], "unknown option `-z`\n"),
+        (["--jobs"], "-j/--jobs: expected one argument"),
+        ([""], "a path is empty; `.` is the working directory"),
+        (["a.py", "--exclude", "[z-a]"], "--exclude: `[z-a]` is no pattern: bad character range z-a"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_in_one_line(toy: Toy, capsys: Capture, arguments: list[str], said: str) -> None:
+    toy({"a.py": "x = 1\n"})
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"memlint: error: {said}")
+
+
 def test_selecting_rules(toy: Toy, capsys: Capture) -> None:
     toy({"train.py": "leak(1)\nburst(2)\nwhisper(3)\n"})
     for arguments, expected in (
