@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -222,7 +223,22 @@ def test_output_file_is_written_whole(toy: Toy, capsys: Capture) -> None:
     assert json.loads((root / "report.json").read_text())["version"] == 1
     assert not capsys.readouterr().out
     assert not list(root.glob(".report.json*"))
-    assert main(["train.py", "--output-file", "no/such/folder"]) == 2
+    for wrong in ("no/such/folder", "."):
+        assert main(["train.py", "--output-file", wrong]) == 2
+        assert f"--output-file: {wrong} cannot be written:" in capsys.readouterr().err
+
+
+def test_an_output_file_that_is_a_symlink_or_a_pipe_stays_one(toy: Toy) -> None:
+    root = toy({"train.py": "leak(1)\n"})
+    (root / "link.txt").symlink_to("target.txt")
+    assert main(["train.py", "--output-file", "link.txt"]) == 1
+    assert (root / "link.txt").is_symlink()
+    assert "MEM901" in (root / "target.txt").read_text()
+    os.mkfifo(root / "pipe")
+    done = shell("memlint missing.py -o pipe & cat pipe; wait", root)
+    assert "no such file" in done.stdout
+    assert stat.S_ISFIFO((root / "pipe").lstat().st_mode)
+    assert "no such file" in shell("memlint missing.py -o /dev/stdout | cat", root).stdout
 
 
 def test_statistics_count_by_rule(toy: Toy, capsys: Capture) -> None:
