@@ -209,6 +209,8 @@ def _lint(
 
 def _unparsed(display: str, problem: Problem) -> Raw:
     message = f"This file does not parse: {problem.message}"
+    if problem.parses:
+        message = f"This was not checked: {problem.message}"
     finding = meta_finding(ALWAYS, display, message, "", problem.line, problem.column, problem.column + 1)
     return Raw(finding, "", problem.message)
 

@@ -89,6 +89,17 @@ def test_a_room_that_cannot_be_loaded_is_an_error(toy: Toy, capsys: Capture, tex
     assert said in capsys.readouterr().err
 
 
+def test_a_definition_that_is_too_deep_is_not_called_broken(tmp_path: Path) -> None:
+    """Python compiles it: what is true is that this one was not checked, and the rest of the file was."""
+    deep = "def deep(a):\n    return " + " + ".join(["a"] * 1500) + "\n"
+    leak = "def train(model, data, opt):\n    total = 0\n    for x in data:\n        loss = model(x).sum()\n"
+    leak += "        loss.backward()\n        opt.step()\n        total += loss\n    return total\n"
+    (tmp_path / "train.py").write_text("import torch\n\n\n" + leak + "\n\n" + deep)
+    found = memlint.lint([tmp_path]).findings
+    assert [(one.code, one.line) for one in found] == [("MEM101", 10), ("MEM000", 14)]
+    assert found[1].message == "This was not checked: too deeply nested to analyse"
+
+
 def test_a_file_that_has_nothing_to_do_with_torch_may_be_deep(tmp_path: Path) -> None:
     """What the screen leaves out is not analysed, so its depth is no failure, whatever it imports."""
     (tmp_path / "util.py").write_text("a = 1\n")
