@@ -108,10 +108,14 @@ def load(file: Path, project: Path) -> Config:
 
 def nearest(word: str, valid: Sequence[str]) -> str:
     """The end of an error message: " (did you mean `…`?)", or nothing where no valid word is like ``word``."""
-    match = difflib.get_close_matches(word.lower(), [one.lower() for one in valid], 1, 0.5)
-    if not match:
+    if not valid:
         return ""
-    return f" (did you mean `{next(one for one in valid if one.lower() == match[0])}`?)"
+    low = word.lower()
+    likeness = [difflib.SequenceMatcher(None, low, one.lower()).ratio() for one in valid]
+    # of codes that are equally close, the one that begins alike: MEM1 is rather MEM101 than MEM401
+    alike = [one.lower().startswith(low) for one in valid]
+    best = max(range(len(valid)), key=lambda at: (likeness[at], alike[at], -at))
+    return f" (did you mean `{valid[best]}`?)" if likeness[best] >= 0.6 else ""
 
 
 def _load(file: Path, chain: tuple[Path, ...]) -> Config:

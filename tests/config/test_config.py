@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memlint.cli import main
-from memlint.config import ConfigError, find, load
+from memlint.config import ConfigError, find, load, nearest
 
 Toy = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
@@ -59,6 +59,22 @@ def test_a_mistake_exits_with_2(toy: Toy, capsys: Capture) -> None:
     toy({"train.py": "leak(1)\n"}, "prevew = true")
     assert main(["train.py"]) == 2
     assert "unknown key `prevew` (did you mean `preview`?)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "end"),
+    [
+        ("MEM1", " (did you mean `MEM101`?)"),
+        ("MEM11", " (did you mean `MEM101`?)"),
+        ("mem20", " (did you mean `MEM201`?)"),
+        ("GROWING_CAT", " (did you mean `growing-cat`?)"),
+        ("MEM999", ""),
+        ("", ""),
+    ],
+)
+def test_the_nearest_word(word: str, end: str) -> None:
+    assert nearest(word, ["MEM001", "MEM101", "MEM102", "MEM201", "MEM302", "MEM401", "growing-cat"]) == end
+    assert nearest(word, []) == ""
 
 
 @pytest.mark.parametrize("key", ["select", "extend-select", "ignore"])
