@@ -275,11 +275,12 @@ def test_verbose_says_what_was_skipped_and_cut_short(toy: Toy, capsys: Capture) 
     assert "skipped)" in captured.out
 
 
-def test_a_rule_that_raises_is_an_internal_error_and_the_others_go_on(toy: Toy, capsys: Capture) -> None:
+@pytest.mark.parametrize("error", ["KeyError('oops')", "SystemExit(0)"])
+def test_a_rule_that_raises_is_an_internal_error_and_the_others_go_on(toy: Toy, capsys: Capture, error: str) -> None:
     bad = (
         "from memlint.sdk import Meta\n"
         "META = Meta(code='MEM999', name='toy-bad', summary='Toy.', severity='note')\n"
-        "def check(facts):\n    raise KeyError('oops')\n"
+        f"def check(facts):\n    raise {error}\n"
     )
     toy({"train.py": "leak(1)\n", "lint_rules/mem999_toy_bad/rule.py": bad})
     assert main(["train.py", "--exit-zero", "--output-format", "json"]) == 2
@@ -287,7 +288,8 @@ def test_a_rule_that_raises_is_an_internal_error_and_the_others_go_on(toy: Toy, 
     assert [row["code"] for row in report["findings"]] == ["MEM901"]
     (failure,) = report["failures"]
     assert failure["path"] == "train.py"
-    assert "the rule MEM999: KeyError: 'oops' (rule.py:4)" in failure["reason"]
+    assert f"the rule MEM999: {error.partition('(')[0]}: " in failure["reason"]
+    assert "(rule.py:4)" in failure["reason"]
 
 
 def test_accepted_options(toy: Toy) -> None:

@@ -68,6 +68,7 @@ def test_a_checkout_uses_its_own_rooms() -> None:
     ("text", "said"),
     [
         ("raise RuntimeError('no')\n", "RuntimeError: no"),
+        ("import sys\nsys.exit(0)\n", "SystemExit: 0"),
         ("x = 1\n", "must define"),
         (
             "from memlint.sdk import Meta\n"
