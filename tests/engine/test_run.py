@@ -57,6 +57,19 @@ def test_lint_raises_for_a_wrong_option(toy: Toy) -> None:
     toy({"a.py": "x = 1\n"})
     with pytest.raises(ConfigError, match="unknown rule `MEM9O1`"):
         memlint.lint(["a.py"], select=["MEM9O1"])
+    with pytest.raises(ConfigError, match="`hihg` is not one of high, medium, low"):
+        memlint.lint(["a.py"], min_confidence="hihg")
+    with pytest.raises(ConfigError, match="exclude each other"):
+        memlint.lint(["a.py"], config="pyproject.toml", isolated=True)
+
+
+def test_lint_takes_one_path_and_one_word(toy: Toy) -> None:
+    toy({"a.py": "leak(1)\nburst(1)\n", "b.py": "leak(1)\n"})
+    assert memlint.lint("a.py").findings == memlint.lint(["a.py"]).findings != ()
+    assert memlint.lint(Path("a.py")).findings == memlint.lint(["a.py"]).findings
+    assert [one.code for one in memlint.lint("a.py", select="MEM902").findings] == ["MEM902"]
+    assert [one.code for one in memlint.lint("a.py", ignore="MEM902").findings] == ["MEM901"]
+    assert [one.path for one in memlint.lint(".", exclude="a.py", select="MEM901").findings] == ["b.py"]
 
 
 def test_a_checkout_uses_its_own_rooms() -> None:
