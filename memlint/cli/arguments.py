@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         # a script that lost its paths must not look clean
         _check_parser().print_help(sys.stderr)
         raise ConfigError("no paths; `memlint .` lints the working directory")
+    elif (hint := nearest(arguments[0], COMMANDS)) and not os.path.lexists(arguments[0]):
+        raise ConfigError(f"there is no file or command `{arguments[0]}`{hint}")
     parser = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser}[command]()
     if command == "check":
         # options may stand between paths; behind `--` everything is one

@@ -141,6 +141,8 @@ def test_a_file_that_looks_like_an_option(toy: Toy, capsys: Capture) -> None:
         (["--preview=yes"], "--preview: takes no value"),
         (["-z"], "unknown option `-z`\n"),
         (["--jobs"], "-j/--jobs: expected one argument"),
+        (["rules"], "there is no file or command `rules` (did you mean `rule`?)"),
+        (["chek", "a.py"], "there is no file or command `chek` (did you mean `check`?)"),
         ([""], "a path is empty; `.` is the working directory"),
         (["a.py", "--exclude", "[z-a]"], "--exclude: `[z-a]` is no pattern: bad character range z-a"),
     ],
@@ -149,6 +151,12 @@ def test_what_cannot_be_meant_is_said_in_one_line(toy: Toy, capsys: Capture, arg
     toy({"a.py": "x = 1\n"})
     assert main(arguments) == 2
     assert capsys.readouterr().err.startswith(f"memlint: error: {said}")
+
+
+def test_a_file_may_be_called_almost_like_a_command(toy: Toy) -> None:
+    toy({"rules/a.py": "leak(1)\n", "check/b.py": "x = 1\n"})
+    assert main(["rules"]) == 1
+    assert main(["./check"]) == 0
 
 
 def test_selecting_rules(toy: Toy, capsys: Capture) -> None:
