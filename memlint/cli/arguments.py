@@ -127,7 +127,8 @@ def _run_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "-j", "--jobs", type=_count, default=0, metavar="N", help="worker processes (default: one a core)"
     )
-    group.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
+    # scripts pass it already; it is shown once there is a cache
+    group.add_argument("--no-cache", action="store_true", help=argparse.SUPPRESS)
     group.add_argument(
         "--no-screen", action="store_true", help="analyse every definition, also where nothing can be found"
     )

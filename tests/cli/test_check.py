@@ -312,7 +312,9 @@ def test_no_arguments_show_the_help(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
     assert stop.value.code == 0
-    assert "exit codes" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "exit codes" in out
+    assert "cache" not in out, "there is none yet"
 
 
 def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
