@@ -13,6 +13,7 @@ import msgspec
 
 from memlint.finding import Confidence, Severity
 from memlint.project import Patterns, mistake
+from memlint.project.presence import exists, is_dir, is_file
 
 T = TypeVar("T")
 
@@ -80,12 +81,12 @@ def find(start: Path) -> Path | None:
     The search ends at the root of the repository. Raises ConfigError for a pyproject.toml that is no TOML.
     """
     for folder in (start, *start.parents):
-        if (folder / OWN_FILE).is_file():
+        if is_file(folder / OWN_FILE):
             return folder / OWN_FILE
         pyproject = folder / PYPROJECT
-        if pyproject.is_file() and _table_of(pyproject) is not None:
+        if is_file(pyproject) and _table_of(pyproject) is not None:
             return pyproject
-        if (folder / ".git").exists():
+        if exists(folder / ".git"):
             return None
     return None
 
@@ -98,7 +99,7 @@ def load(file: Path, project: Path) -> Config:
     config = _load(file, ())
     for key, paths in (("rule-paths", config.rule_paths), ("import-roots", config.import_roots)):
         for path in paths:
-            if not path.is_dir():
+            if not is_dir(path):
                 raise ConfigError(f"{file}: `{key}`: {path} is not a folder")
     for path in config.rule_paths:
         if not path.resolve().is_relative_to(project.resolve()):
@@ -128,7 +129,7 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
     base = Config()
     if table.extend is not None:
         extended = (folder / Path(table.extend).expanduser()).resolve()
-        if not extended.is_file():
+        if not is_file(extended):
             raise ConfigError(f"{file}: `extend`: there is no file {extended}")
         base = _load(extended, (*chain, file))
     exclude = base.exclude if table.exclude is None else (patterns(folder, table.exclude, f"{file}: `exclude`"),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 from memlint.finding import Failure, Skipped
 from memlint.project.listing import NOTEBOOK, SUFFIXES, Listing, list_files, list_flat, walk
 from memlint.project.patterns import Patterns, first_match
+from memlint.project.presence import is_dir
 from memlint.project.project import Project
 from memlint.project.roots import display_path, is_marked, is_too_wide, outside_packages
 
@@ -65,7 +67,7 @@ def discover(
         if one.content is not None:
             given[path] = one.content
             _take_file(path, found, excludes, force_exclude)
-        elif path.is_dir():
+        elif is_dir(path):
             _take_folder(path, listing, found, excludes, cwd)
         elif (problem := _problem(path)) is not None:
             found.failures.append(Failure(display_path(path, cwd), problem))
@@ -86,6 +88,9 @@ def _take_file(path: Path, found: _Found, excludes: tuple[Patterns, ...], force_
 
 def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[Patterns, ...], cwd: Path) -> None:
     below = listing.below(folder)
+    if (problem := _unlistable(folder)) is not None:
+        found.failures.append(Failure(display_path(folder, cwd), problem))
+        return
     if not below.python:
         # nothing there that git knows: an ignored place, which the user has asked for all the same
         below = walk(folder)
@@ -105,6 +110,14 @@ def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[
     found.skipped.update(skipped)
     if not taken and any(path.name.endswith(SUFFIXES) for path in skipped):
         found.failures.append(Failure(display_path(folder, cwd), _nothing_left(skipped)))
+
+
+def _unlistable(folder: Path) -> str | None:
+    try:
+        with os.scandir(folder):
+            return None
+    except OSError as error:
+        return f"cannot be listed: {(error.strerror or str(error)).lower()}"
 
 
 def _nothing_left(skipped: Mapping[Path, str]) -> str:

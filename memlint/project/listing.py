@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from memlint.project.patterns import Patterns, mistake
+from memlint.project.presence import is_dir, is_file
 
 #: folders that hold no code of the project, wherever they are
 DEFAULT_EXCLUDES = frozenset({
@@ -49,7 +50,7 @@ def list_files(folder: Path) -> Listing:
 
 def list_flat(folder: Path) -> Listing:
     """The files in ``folder`` itself."""
-    return _listing((path for path in folder.glob("*.py") if path.is_file()), ())
+    return _listing((path for path in folder.glob("*.py") if is_file(path)), ())
 
 
 def walk(folder: Path) -> Listing:
@@ -68,7 +69,7 @@ def walk(folder: Path) -> Listing:
         try:
             entries = list(os.scandir(current))
         except OSError as error:
-            skipped.append((current, f"cannot be listed: {error.strerror}"))
+            skipped.append((current, f"cannot be listed: {(error.strerror or str(error)).lower()}"))
             continue
         names = {entry.name for entry in entries}
         if ".gitignore" in names:
@@ -113,7 +114,7 @@ def _folder_reason(path: Path, siblings: set[str]) -> str | None:
     """Why a folder is left out whole, or None."""
     if path.name in DEFAULT_EXCLUDES:
         return f"folders named {path.name} are not searched"
-    if (path / "pyvenv.cfg").is_file():
+    if is_file(path / "pyvenv.cfg"):
         return "a virtual environment"
     # a folder named build is often code; setuptools' output has these marks
     is_output = path.name == "build" and siblings & {"setup.py", "pyproject.toml"} and any(path.glob("bdist.*"))
@@ -160,7 +161,7 @@ def _from_git(folder: Path, listed: list[str]) -> Listing:
     for name in listed:
         if not name.endswith(SUFFIXES):
             # another repository inside this one: untracked (a trailing slash) or a submodule (no suffix to go by)
-            if name.endswith("/") or ("." not in name.rpartition("/")[2] and (folder / name).is_dir()):
+            if name.endswith("/") or ("." not in name.rpartition("/")[2] and is_dir(folder / name)):
                 nested.add(folder / name)
             continue
         left_out = _left_out(folder, name.rpartition("/")[0], reasons)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -173,6 +175,38 @@ def test_an_unreadable_file_says_so(tmp_path: Path) -> None:
     root = make(tmp_path / "tree", "a.py")
     (root / "a.py").chmod(0)
     assert find(root, ".").project.sources["a.py"].unreadable == "permission denied"
+
+
+def as_nobody(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """memlint as somebody who may not read everything; a test that runs as root gives up that right first."""
+    command = [sys.executable, "-m", "memlint", "check", "--output-format", "concise", *arguments]
+    if os.geteuid() == 0:
+        rights = "-dac_override,-dac_read_search"
+        command = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}", *command]
+    path = str(Path(__file__).parents[2])
+    return subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root reads everything")
+@pytest.mark.parametrize("under_git", [True, False])
+def test_a_folder_that_may_not_be_looked_into_leaves_the_others_alone(tmp_path: Path, under_git: bool) -> None:
+    root = make(tmp_path / "tree", "pyproject.toml", "a.py", "data/b.py", "c.py")
+    (root / "pyproject.toml").write_text("")
+    if under_git:
+        git(root, "init", "-q")
+    (root / "c.py").chmod(0)
+    (root / "data").chmod(0)
+    try:
+        whole, folder, file = as_nobody(root, "."), as_nobody(root, "data"), as_nobody(root, "data/b.py")
+    finally:
+        (root / "data").chmod(0o755)
+    assert (whole.returncode, whole.stdout.splitlines()[0]) == (2, "c.py: failed: permission denied")
+    assert "in 1 file " in whole.stdout, "a.py was checked"
+    assert (folder.returncode, folder.stdout.splitlines()[0]) == (
+        2,
+        "data: failed: cannot be listed: permission denied",
+    )
+    assert (file.returncode, file.stdout.splitlines()[0]) == (2, "data/b.py: failed: permission denied")
 
 
 def test_the_context_of_a_named_file_in_an_ignored_tree_is_that_tree(tmp_path: Path) -> None:
