@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -16,6 +16,9 @@ from memlint.project import Patterns, mistake
 from memlint.project.presence import exists, is_dir, is_file
 
 T = TypeVar("T")
+
+#: what a mend writes for a value that is only reported: ``.detach()``, or ``.item()``, which is never safe
+ScalarFix = Literal["detach", "item"]
 
 OWN_FILE = "memlint.toml"
 PYPROJECT = "pyproject.toml"
@@ -35,7 +38,8 @@ class PerFileIgnore(msgspec.Struct, frozen=True):
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """What the configuration says; codes are as written (codes, prefixes or names), paths absolute.
 
-    ``file``: where it comes from (None: there is none). ``device_memory``: bytes.
+    ``file``: where it comes from (None: there is none). ``device_memory``: bytes. ``fixable`` and ``unfixable``: the
+    rules whose fixes are given (None: all), and those whose are not.
     """
 
     file: Path | None = None
@@ -50,6 +54,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     import_roots: tuple[Path, ...] = ()
     rule_paths: tuple[Path, ...] = ()
     device_memory: int | None = None
+    unsafe_fixes: bool = False
+    fixable: tuple[str, ...] | None = None
+    unfixable: tuple[str, ...] = ()
+    scalar_fix: ScalarFix = "detach"
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -68,11 +76,19 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     import_roots: list[str] | None = None
     rule_paths: list[str] | None = None
     device_memory: int | str | None = None
+    unsafe_fixes: bool | None = None
+    fixable: list[str] | None = None
+    unfixable: list[str] | None = None
+    scalar_fix: ScalarFix | None = None
 
-
-_CHOICES: dict[str, tuple[str, ...]] = {"min-confidence": get_args(Confidence), "severity": get_args(Severity)}
 
 KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))
+#: the values of keys that take one of several words
+_WORDS: dict[str, tuple[str, ...]] = {
+    "min-confidence": get_args(Confidence),
+    "severity": get_args(Severity),
+    "scalar-fix": get_args(ScalarFix),
+}
 
 
 def find(start: Path) -> Path | None:
@@ -149,6 +165,10 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
         import_roots=_either(_folders(folder, table.import_roots), base.import_roots),
         rule_paths=_either(_folders(folder, table.rule_paths), base.rule_paths),
         device_memory=_either(_bytes(table.device_memory, file), base.device_memory),
+        unsafe_fixes=_either(table.unsafe_fixes, base.unsafe_fixes),
+        fixable=_either(_codes(table.fixable), base.fixable),
+        unfixable=_either(_codes(table.unfixable), base.unfixable),
+        scalar_fix=_either(table.scalar_fix, base.scalar_fix),
     )  # fmt: skip
 
 
@@ -171,7 +191,7 @@ def _check_entry(where: str, entry: dict[str, Any], said: str) -> None:
     """Raises ConfigError, beginning with ``said``, where a table with this one entry is wrong."""
     key, _, name = where.partition(".")
     value = entry[key][name] if name else entry[key]
-    valid = _CHOICES.get(key)
+    valid = _WORDS.get(key)
     if valid is not None and isinstance(value, str) and value not in valid:
         raise ConfigError(f"{said}: `{value}` is not one of {', '.join(valid)}{nearest(value, valid)}")
     try:

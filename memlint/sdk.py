@@ -14,16 +14,20 @@ A room is a folder ``memNNN_some_name`` with ``rule.py`` and ``README.md``. ``ru
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
 from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
+from memlint.fix.plan import After, Argument, Around, Change, Decorate, Line, Plan, Replace, Top
+from memlint.fix.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
     Carry,
+    Cut,
     Event,
     Guard,
+    GuardPlace,
     Loop,
     ModelCall,
     OversizedBatch,
@@ -37,27 +41,39 @@ from memlint.flow.events import (
 )
 
 __all__ = [
+    "After",
     "Allocate",
+    "Argument",
+    "Around",
     "Carry",
+    "Change",
     "Confidence",
+    "Cut",
+    "Decorate",
     "Event",
     "Facts",
     "Growth",
     "GrowthKind",
     "Guard",
+    "GuardPlace",
+    "Line",
     "Loop",
     "Memory",
     "Meta",
     "ModelCall",
     "OversizedBatch",
     "Place",
+    "Plan",
     "Rebind",
+    "Replace",
     "Report",
     "Retain",
     "Severity",
     "Site",
     "Step",
     "SummedLosses",
+    "Top",
+    "Under",
     "Value",
     "weakest",
 ]
@@ -78,7 +94,7 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule says of one event. ``message`` and ``advice`` are one sentence each, in words that a PyTorch
-    user knows. ``trace`` runs from the cause to the site."""
+    user knows. ``trace`` runs from the cause to the site. ``fix``: what would mend it, where that is known."""
 
     site: Site
     message: str
@@ -87,15 +103,23 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence
     growth: Growth
     trace: tuple[Step, ...] = ()
+    fix: Plan | None = None
 
 
 class Facts:
     """The events of one linted file, and what a rule may ask of its configuration."""
 
-    def __init__(self, events: Iterable[Event], device_memory: int | None = None) -> None:
+    def __init__(
+        self,
+        events: Iterable[Event],
+        device_memory: int | None = None,
+        scalar_fix: Literal["detach", "item"] = "detach",
+    ) -> None:
         self._events = tuple(events)
         #: bytes of the device that the code is meant for, from the configuration
         self.device_memory = device_memory
+        #: what a mend writes for a number that is only reported, from the configuration
+        self.scalar_fix = scalar_fix
 
     def of(self, kind: type[E]) -> Iterator[E]:
         """The events of one kind, in source order."""

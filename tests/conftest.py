@@ -76,6 +76,9 @@ class ToyAnalysis:
         assert node.end_lineno is not None and node.end_col_offset is not None
         return Span(node.lineno, node.col_offset + 1, node.end_lineno, node.end_col_offset + 1)
 
+    def extent(self, site: Site) -> Span:
+        return self.span(site)
+
     def statement(self, site: Site) -> tuple[Span, str]:
         source = ast.get_source_segment(self._texts[site.path], self._nodes[site])
         assert source is not None

@@ -20,7 +20,8 @@ commands:
   rule [CODE|NAME]     print a rule's page, or list all rules
   new-rule CODE NAME   make the folder of a new rule
 
-exit codes: 0 clean or notes only, 1 errors or warnings, 2 the run itself failed
+exit codes: 0 clean or notes only, 1 errors or warnings (with --diff: there is something to change), 2 the run itself
+failed
 """
 
 
@@ -74,6 +75,7 @@ def _check_parser() -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action="version", version=f"memlint {__version__}")
     _rule_options(parser.add_argument_group("rules"))
     _file_options(parser.add_argument_group("files"))
+    _fix_options(parser.add_argument_group("fixes"))
     _output_options(parser.add_argument_group("output"))
     _run_options(parser.add_argument_group("run"))
     return parser
@@ -106,11 +108,23 @@ def _file_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--stdin-filename", metavar="PATH", help="the file that standard input stands for")
 
 
+def _fix_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--fix", action="store_true", help="mend what can be mended safely, and report what remains")
+    group.add_argument(
+        "--unsafe-fixes",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="count fixes that may change what the code computes among those that can be made",
+    )
+    group.add_argument("--diff", action="store_true", help="print what --fix would change, and write nothing")
+    group.add_argument("--fix-only", action="store_true", help="fix, and do not report what remains")
+    group.add_argument("--exit-non-zero-on-fix", action="store_true", help="exit with 1 when anything was fixed")
+
+
 def _output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--output-format",
         type=_one_of(*FORMATS),
-        default="text",
         metavar="FORMAT",
         help="text (default), concise or json",
     )

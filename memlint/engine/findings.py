@@ -8,11 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from memlint.config import Config
 from memlint.engine.analysis import Analysis
 from memlint.engine.fingerprint import Fingerprints
 from memlint.engine.rooms import META_RULES, Room
 from memlint.finding import Confidence, Failure, Finding, Growth, TraceStep
+from memlint.fix.render import render
 from memlint.flow.events import Event, Step
+from memlint.project import Source
 from memlint.sdk import Facts, Report
 
 CONFIDENCE: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
@@ -33,7 +36,8 @@ def ask_rules(
     rooms: Mapping[str, Room],
     enabled: frozenset[str],
     analysis: Analysis,
-    device_memory: int | None,
+    sources: Mapping[str, Source],
+    config: Config,
     least: Confidence,
 ) -> tuple[list[Raw], list[Failure]]:
     """What the enabled rules say of one file. A rule that raises is a failure; the others go on.
@@ -41,7 +45,7 @@ def ask_rules(
     What is less sure than ``least`` will not be shown: it is left out where nothing else is said of its definition
     (elsewhere it counts in the numbering of equal statements), since to find its place costs a parse.
     """
-    facts = Facts(events, device_memory)
+    facts = Facts(events, config.device_memory, config.scalar_fix)
     said: list[tuple[Room, Report]] = []
     found: dict[tuple[str, int, int], Raw] = {}
     failures: list[Failure] = []
@@ -57,7 +61,7 @@ def ask_rules(
         if report.site.unit not in shown:
             continue
         try:
-            _keep_best(found, _raw(room, report, analysis))
+            _keep_best(found, _raw(room, report, analysis, sources))
         except Exception as error:  # of a site that is none
             failures.append(Failure(display, internal_error(f"the rule {room.meta.code}", error)))
     return list(found.values()), failures
@@ -71,7 +75,7 @@ def _keep_best(found: dict[tuple[str, int, int], Raw], raw: Raw) -> None:
         found[key] = raw
 
 
-def _raw(room: Room, report: Report, analysis: Analysis) -> Raw:
+def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, Source]) -> Raw:
     span = analysis.span(report.site)
     finding = Finding(
         code=room.meta.code,
@@ -87,6 +91,7 @@ def _raw(room: Room, report: Report, analysis: Analysis) -> Raw:
         end_column=span.end_column,
         growth=report.growth,
         trace=tuple(_step(step, analysis) for step in report.trace),
+        fix=None if report.fix is None else render(report.fix, analysis, sources),
     )
     return Raw(finding, analysis.qualified_name(report.site), analysis.statement(report.site)[1])
 

@@ -27,13 +27,15 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """``enabled``: codes of the rules that run. ``notices``: what the user should know of the choice."""
+    """``enabled``: codes of the rules that run, ``fixable`` of those whose fixes are given. ``notices``: what the user
+    should know of the choice."""
 
     enabled: frozenset[str]
     severity: Mapping[str, Severity]
     min_confidence: Confidence
     per_file_ignores: tuple[tuple[PerFileIgnore, frozenset[str]], ...]
     notices: tuple[str, ...] = ()
+    fixable: frozenset[str] = frozenset()
 
     def ignored_in(self, path: Path) -> frozenset[str]:
         """The codes that per-file-ignores drops in a file (absolute path)."""
@@ -80,7 +82,14 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
             f"{code} [{rooms[code].meta.name}] is a preview rule and does not run without --preview"
             for code in sorted(left_out & exact)
         ),
+        fixable=_fixable(rooms, config),
     )
+
+
+def _fixable(rooms: Mapping[str, Room], config: Config) -> frozenset[str]:
+    where = str(config.file)
+    wanted = None if config.fixable is None else _meant(rooms, config.fixable, f"{where}: `fixable`")
+    return frozenset(_chosen(rooms, wanted, {}, _meant(rooms, config.unfixable, f"{where}: `unfixable`")))
 
 
 def resolve(rooms: Mapping[str, Room], word: str, where: str) -> tuple[str, ...]:

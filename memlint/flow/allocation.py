@@ -91,6 +91,9 @@ class Made:
     width: int
     on_host: bool
     moved: str = ""
+    #: the call that moves it and nothing else, and the device's source
+    move: int | None = None
+    device: str = ""
 
 
 def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> None:
@@ -119,8 +122,8 @@ def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], wo
     )
     width = _BYTES.get(dtype, 8 if factory in ("randint", "randperm") and not dtype else 4)
     all_made = frame.notes.factories
-    before = all_made.get(expr.at)
-    all_made[expr.at] = Made(expr, factory, frame.innermost(()), count, width, host, before.moved if before else "")
+    one = all_made[expr.at] = all_made.get(expr.at) or Made(expr, factory, None, count, width, host)
+    one.loop, one.count, one.width, one.on_host = frame.innermost(()), count, width, host
 
 
 def moved(frame: Frame, expr: ir.Call, result: V) -> None:
@@ -144,6 +147,23 @@ def moved(frame: Frame, expr: ir.Call, result: V) -> None:
             [*(text(arg, 20) for arg in expr.args), *(f"{word.name}={text(word.value, 20)}" for word in expr.keywords)]
         )
         known[root.at].moved = f".{expr.func.name}({args})"
+        device = _plain_device(expr)
+        if root is expr.func.value and device:
+            known[root.at].move, known[root.at].device = expr.at, device
+
+
+def _plain_device(expr: ir.Call) -> str:
+    """The device of ``.to(device)`` and ``.cuda()``, as its source; "" where the call does more, or it is not plain."""
+    assert isinstance(expr.func, ir.Attr)
+    if expr.keywords or len(expr.args) > 1:
+        return ""
+    if not expr.args:
+        return f'"{expr.func.name}"' if expr.func.name != "to" else ""
+    arg = expr.args[0]
+    named = isinstance(arg, ir.Const) and isinstance(arg.value, str)
+    if expr.func.name != "to" or not (named or "device" in dotted(arg).rsplit(".", 1)[-1].lower()):
+        return ""
+    return text(arg, 200)
 
 
 def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> int:
@@ -225,7 +245,19 @@ def _event(frame: Frame, one: Made, loop: Loop, *, constant: bool, mutated: bool
         kept="yes" if kept else "no",
         size="unknown",
         loop=loop,
+        move=None if one.move is None else frame.site(one.move),
+        device=one.device,
+        doubt=_rounding(one.factory),
     )
+
+
+def _rounding(factory: str) -> str:
+    """Why a factory may give other numbers on another device."""
+    if factory in ("zeros", "ones", "full", "empty", "eye"):
+        return ""
+    if factory.startswith(("rand", "normal", "bernoulli", "multinomial", "poisson")):
+        return "the device draws other random numbers"
+    return "the device may round otherwise"
 
 
 def _hot(analyser: Analyser, frame: Frame, one: Made) -> Loop | None:

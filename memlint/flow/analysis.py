@@ -70,6 +70,10 @@ class Analysis:
         table = self._table(site)
         return table.header(site.at)
 
+    def extent(self, site: Site) -> Span:
+        """The source range of all that a site is, a compound statement's body included."""
+        return self._table(site)[site.at]
+
     def statement(self, site: Site) -> tuple[Span, str]:
         """The statement around a site (a compound one's header) and its source."""
         table = self._table(site)

@@ -77,6 +77,38 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
+class Cut(msgspec.Struct, frozen=True, gc=False):
+    """Where the graph of what is stored can be cut: the expressions that bring it in. ``text``: their source.
+    ``doubt``: what keeps us from the proof that nobody would notice, a clause; "" where it is proven."""
+
+    sites: tuple[Site, ...]
+    text: str
+    doubt: str
+
+
+class Gather(msgspec.Struct, frozen=True, gc=False):
+    """How a tensor that is grown in a loop becomes a list. ``start`` and ``end``: the statements before and behind
+    ``loop``; ``name``: the list; ``part``: what ``statement`` adds. ``doubt``: as of a `Cut`."""
+
+    loop: Site
+    statement: Site
+    part: Site
+    name: str
+    start: str
+    end: str
+    doubt: str
+
+
+class GuardPlace(msgspec.Struct, frozen=True, gc=False):
+    """Where a guard against autograd belongs: over ``function``, or around the statements from ``first`` to ``last``.
+    ``doubt``: as of a `Cut`."""
+
+    function: Site | None
+    first: Site | None
+    last: Site | None
+    doubt: str
+
+
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """``site``: where a finding on it belongs. ``function``: qualified name of the function around it.
     ``certainty``: how well everything but the value is known. ``trace``: what led here."""
@@ -103,6 +135,7 @@ class Retain(Event, frozen=True, gc=False, kw_only=True):
     needed: bool
     reset: str
     in_model_loop: bool = False
+    cut: Cut | None = None
 
 
 class Carry(Event, frozen=True, gc=False, kw_only=True):
@@ -119,6 +152,8 @@ class Carry(Event, frozen=True, gc=False, kw_only=True):
     needed: bool
     reset: str
     in_model_loop: bool = False
+    cut: Cut | None = None
+    gather: Gather | None = None
     #: what has grown is given to a callee in each round, its parts are those of one batch, or its rows a few numbers
     bounded: bool = False
 
@@ -142,6 +177,7 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     owner: Fact
     guard: str
     consumed: Literal["detached", "escapes", "loss", "dropped"]
+    place: GuardPlace | None = None
 
 
 class Guard(Event, frozen=True, gc=False, kw_only=True):
@@ -149,11 +185,13 @@ class Guard(Event, frozen=True, gc=False, kw_only=True):
 
     kind: GuardKind
     text: str
+    place: GuardPlace | None = None
 
 
 class Rebind(Event, frozen=True, gc=False, kw_only=True):
     """A loop-carried tensor without a graph is replaced by an out-of-place result. ``op``: its source;
-    ``inplace``: the in-place form; ``alone``: no alias needs the old value."""
+    ``inplace``: the in-place form; ``alone``: no alias needs the old value. ``doubt``: why the in-place form may give
+    something else, a clause."""
 
     op: str
     inplace: str
@@ -162,11 +200,13 @@ class Rebind(Event, frozen=True, gc=False, kw_only=True):
     recorded: Fact
     size: Size
     loop: Loop
+    doubt: str = ""
 
 
 class Allocate(Event, frozen=True, gc=False, kw_only=True):
     """A tensor is made in a loop. ``function``'s arguments are loop-invariant where ``constant``. ``moved``: how it
-    is brought to a device after it was made on the host ("" if it is not)."""
+    is brought to a device after it was made on the host ("" if it is not); where that is a plain move, ``move`` is the
+    call and ``device`` the device's source. ``doubt``: why the numbers may differ when it is made there."""
 
     factory: str
     constant: Fact
@@ -175,6 +215,9 @@ class Allocate(Event, frozen=True, gc=False, kw_only=True):
     kept: Fact
     size: Size
     loop: Loop | None
+    move: Site | None = None
+    device: str = ""
+    doubt: str = ""
 
 
 class SummedLosses(Event, frozen=True, gc=False, kw_only=True):

@@ -94,6 +94,8 @@ class Store:
     evaluates: bool = False
     #: the tests of the ifs around it
     tests: tuple[ir.Expr, ...] = ()
+    #: the members of a tuple or dictionary that is stored, by position or key
+    parts: dict[str, V] = field(default_factory=dict)
 
 
 @dataclass

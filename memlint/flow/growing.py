@@ -10,6 +10,7 @@ from memlint.flow.events import Carry, Loop, Place
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.later import wanted_later
+from memlint.flow.mends.gather import gather_of
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.rows import PASSED, is_same, narrow_rows
@@ -220,6 +221,7 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         needed=wanted_later(analyser, frame, store),
         reset=store.cleared,
         bounded=loop.over == "rows" or store.narrow or _fed(frame, store),
+        gather=gather_of(frame, store.site.at) if store.site.path == frame.module.key else None,
     )
 
 

@@ -26,6 +26,8 @@ from memlint.flow.evaluation import evaluations, model_calls, of_layers
 from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, SummedLosses
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of, wanted_later
+from memlint.flow.mends.blocks import with_places
+from memlint.flow.mends.cuts import cut_of
 from memlint.flow.periods import FEW, ends_early
 from memlint.flow.program import Function
 from memlint.flow.spent import is_test
@@ -56,7 +58,8 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
             events.append(event)
             if isinstance(event, Retain | Carry) and not event.needed and event.value.attached in ("yes", "some"):
                 kept |= frame.graphs.closure((store.incoming or store.value).src)
-    yield from inert.guards(analyser, frame, list(model_calls(analyser, frame, verdicts, frozenset(kept))))
+    calls = list(model_calls(analyser, frame, verdicts, frozenset(kept)))
+    yield from with_places(analyser, frame, inert.guards(analyser, frame, calls))
     yield from events
 
 
@@ -117,6 +120,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     ):
         yield from _summed(frame, store, place, loop)
     retained_run = of_evaluation(frame, incoming)
+    shown = not needed and "low" not in (certainty, value.certainty)
+    cut = cut_of(analyser, frame, store) if shown else None
     if store.kind == "retain":
         yield Retain(
             site=store.site,
@@ -130,6 +135,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             needed=needed,
             reset=store.cleared,
             in_model_loop=retained_run,
+            cut=cut,
         )
         return
     yield Carry(
@@ -144,6 +150,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         needed=needed,
         reset=store.cleared,
         in_model_loop=retained_run,
+        cut=cut,
     )
 
 

@@ -16,20 +16,30 @@ def store_value(
 ) -> None:
     """``value`` enters a container (``how``: append, key …)."""
     inner = deep(frame, state, value)
+    parts = _parts(frame, state, value)
     for key in ordered(container.objs):
         obj = state.heap.get(key)
         if obj is None:
             continue
         state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not obj.bounded:
-            note_store(frame, state, "retain", how, key, "local", place_text, inner, at, shown)
+            note_store(frame, state, "retain", how, key, "local", place_text, inner, at, shown, parts=parts)
     for path in ordered(container.syms):
         place = path.then("[]")
         state.sym[place] = join(
             state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value
         )
         if not any(ref.kind == "bounded" for ref in container.refs):
-            note_store(frame, state, "retain", how, path, kind_of(path), place_text, inner, at, shown)
+            note_store(frame, state, "retain", how, path, kind_of(path), place_text, inner, at, shown, parts=parts)
+
+
+def _parts(frame: Frame, state: State, value: V) -> dict[str, V]:
+    """The members of a tuple or dictionary that is stored."""
+    key = next(iter(value.objs)) if len(value.objs) == 1 else None
+    obj = state.heap.get(key)
+    if obj is None or obj.kind not in ("tuple", "list", "dict"):
+        return {}
+    return {name: deep(frame, state, member) for name, member in obj.fields.items()}
 
 
 def kind_of(path: Path) -> PlaceKind:
@@ -70,6 +80,7 @@ def note_store(
     *,
     trace: tuple[Step, ...] = (),
     tag: Source = None,
+    parts: dict[str, V] | None = None,
 ) -> Store | None:
     """Remember a store for judgement at the end of the iteration."""
     made, survives = outlived(frame, state, place)
@@ -100,6 +111,7 @@ def note_store(
         grad=state.grad,
         made=made,
         tests=tuple(frame.tests),
+        parts=parts or {},
     )
     if survives:
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Carry, Facts, Growth, Loop, Memory, Meta, Report, Severity, weakest
+from memlint.sdk import After, Carry, Facts, Growth, Loop, Memory, Meta, Plan, Report, Severity, weakest
 
 META = Meta(
     code="MEM101",
@@ -31,6 +31,7 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, "per-epoch" if event.loop.every == "epoch" else "per-iteration"),
             trace=(*value.origin, *event.trace),
+            fix=_fix(event),
         )
 
 
@@ -50,11 +51,19 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
 
 
 def _advice(event: Carry) -> str:
-    text = event.value.text
+    text = event.cut.text if event.cut is not None and len(event.cut.sites) == 1 else event.value.text
     name = text if text.isidentifier() else f"({text})"
     if event.value.size == "scalar":
         return f"add `{name}.item()`, or `{name}.detach()` to avoid waiting for the device"
     return f"add `{name}.detach()`, or `{name}.item()` where it holds one number"
+
+
+def _fix(event: Carry) -> Plan | None:
+    cut = event.cut
+    if cut is None:
+        return None
+    changes = tuple(After(site, ".detach()") for site in cut.sites)
+    return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
 
 
 def _cause(event: Carry) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Loop, Memory, Meta, Report, Retain, Severity, weakest
+from memlint.sdk import After, Facts, Growth, Loop, Memory, Meta, Plan, Report, Retain, Severity, weakest
 
 META = Meta(
     code="MEM102",
@@ -31,6 +31,7 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, "per-epoch" if event.loop.every == "epoch" else "per-iteration"),
             trace=(*value.origin, *event.trace),
+            fix=_fix(event),
         )
 
 
@@ -53,12 +54,24 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
 
 def _advice(event: Retain) -> str:
     text = event.value.text
+    if event.cut is not None and len(event.cut.sites) == 1:
+        text = event.cut.text
+    elif text.startswith(("(", "[", "{")):
+        return "store the tensors in it detached (`.detach()`) if only their values are needed later"
     name = text if text.replace(".", "").isidentifier() else f"({text})"
     if event.value.size == "scalar":
         return f"store `{name}.item()`, or `{name}.detach()` to avoid waiting for the device"
     if event.value.size in LARGE:
         return f"store `{name}.detach().cpu()` if only the values are needed later"
     return f"store `{name}.detach()` if only the values are needed later"
+
+
+def _fix(event: Retain) -> Plan | None:
+    cut = event.cut
+    if cut is None:
+        return None
+    changes = tuple(After(site, ".detach()") for site in cut.sites)
+    return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
 
 
 def _cause(event: Retain) -> str:

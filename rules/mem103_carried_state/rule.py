@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Carry, Facts, Growth, Loop, Memory, Meta, Report, Severity, weakest
+from memlint.sdk import After, Carry, Change, Facts, Growth, Loop, Memory, Meta, Plan, Report, Severity, Top, weakest
 
 META = Meta(
     code="MEM103",
@@ -31,6 +31,7 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, "per-epoch" if event.loop.every == "epoch" else "per-iteration"),
             trace=(*value.origin, *event.trace),
+            fix=_fix(event),
         )
 
 
@@ -68,6 +69,17 @@ def _advice(event: Carry) -> str:
     if event.how == "call":
         return f"detach `{name}` at the start of each iteration (`{name} = {name}.detach()`; each tensor of a tuple)"
     return f"update `{name}` under `with torch.no_grad():`, or from `.detach()`ed values"
+
+
+def _fix(event: Carry) -> Plan | None:
+    cut = event.cut
+    if cut is None:
+        return None
+    if cut.sites:
+        changes: tuple[Change, ...] = tuple(After(site, ".detach()") for site in cut.sites)
+        return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
+    start = Top(event.loop.site, f"{cut.text} = {cut.text}.detach()")
+    return Plan(title=f"detach `{cut.text}` when an iteration begins", changes=(start,), doubt=cut.doubt)
 
 
 def _cause(event: Carry) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Loop, Meta, Report, Retain, weakest
+from memlint.sdk import After, Facts, Growth, Loop, Meta, Plan, Report, Retain, weakest
 
 META = Meta(
     code="MEM104",
@@ -32,7 +32,19 @@ def check(facts: Facts) -> Iterator[Report]:
             severity="warning" if event.reset else "error",
             growth=Growth("device-tensor", "per-iteration"),
             trace=(*value.origin, *event.trace),
+            fix=_fix(event),
         )
+
+
+def _fix(event: Retain) -> Plan | None:
+    cut = event.cut
+    if cut is None:
+        return None
+    return Plan(
+        title=f"move `{cut.text}` to the host",
+        changes=tuple(After(site, ".cpu()") for site in cut.sites),
+        doubt=cut.doubt or "what is computed from it later runs on the host",
+    )
 
 
 def _to_host(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Meta, Rebind, Report
+from memlint.sdk import Facts, Growth, Meta, Plan, Rebind, Replace, Report
 
 META = Meta(
     code="MEM301",
@@ -30,4 +30,11 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=event.certainty,
             growth=Growth("none", "peak"),
             trace=event.trace,
+            fix=_fix(event),
         )
+
+
+def _fix(event: Rebind) -> Plan | None:
+    if "…" in event.inplace:
+        return None
+    return Plan(title=f"write `{event.inplace}`", changes=(Replace(event.site, event.inplace),), doubt=event.doubt)

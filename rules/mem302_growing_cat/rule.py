@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Carry, Facts, Growth, Loop, Memory, Meta, Report, Severity, weakest
+from memlint.sdk import Around, Carry, Facts, Growth, Line, Loop, Memory, Meta, Plan, Report, Severity, weakest
 
 META = Meta(
     code="MEM302",
@@ -33,6 +33,7 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=weakest(event.certainty, event.value.certainty) if graph else event.certainty,
             growth=Growth(_memory(event, graph), "per-iteration" if graph else "peak"),
             trace=(*event.value.origin, *event.trace) if graph else event.trace,
+            fix=_fix(event),
         )
 
 
@@ -52,6 +53,18 @@ def _severity(event: Carry, graph: bool) -> Severity:
     small = event.value.size not in LARGE
     few = event.loop.trips is not None or event.loop.over == "range" or event.bounded
     return "note" if small or few else "warning"
+
+
+def _fix(event: Carry) -> Plan | None:
+    gather = event.gather
+    if gather is None:
+        return None
+    changes = (
+        Line(gather.loop, gather.start),
+        Around(gather.part, gather.statement, f"{gather.name}.append(", ")"),
+        Line(gather.loop, gather.end, behind=True),
+    )
+    return Plan(title="collect the parts in a list, and concatenate once", changes=changes, doubt=gather.doubt)
 
 
 def _advice(event: Carry, graph: bool) -> str:

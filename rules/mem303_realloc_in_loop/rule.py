@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Allocate, Facts, Growth, Loop, Meta, Report
+from memlint.sdk import Allocate, Argument, Around, Facts, Growth, Loop, Meta, Plan, Report
 
 META = Meta(
     code="MEM303",
@@ -44,7 +44,15 @@ def _report(event: Allocate, message: str, advice: str) -> Report:
         confidence=event.certainty,
         growth=Growth("none", "time"),
         trace=event.trace,
+        fix=_fix(event),
     )
+
+
+def _fix(event: Allocate) -> Plan | None:
+    if event.move is None:
+        return None
+    changes = (Argument(event.site, f"device={event.device}"), Around(event.site, event.move))
+    return Plan(title=f"pass `device={event.device}` to `{event.factory}`", changes=changes, doubt=event.doubt)
 
 
 def _each(loop: Loop) -> str:

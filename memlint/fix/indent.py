@@ -1,0 +1,75 @@
+"""Indenting statements: every line that begins one, and no line that is inside a string."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections import Counter
+
+from memlint.finding import Span
+from memlint.fix.spans import Text
+
+_STRINGS = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1), getattr(tokenize, "TSTRING_MIDDLE", -1)}
+
+
+def indented(text: Text, first: int, last: int, unit: str) -> list[tuple[Span, str]] | None:
+    """What to write to indent the lines from ``first`` to ``last`` by one unit; None where they cannot be read."""
+    kept = _inside_strings(text)
+    if kept is None:
+        return None
+    return [
+        (Span(line, 1, line, 1), unit)
+        for line in range(first, last + 1)
+        if line not in kept and text.lines[line - 1].strip()
+    ]
+
+
+def _inside_strings(text: Text) -> set[int] | None:
+    """The lines that begin inside of a string, whose blanks are its value, or behind a backslash in one."""
+    kept: set[int] = set()
+    opened: list[int] = []
+    start, end = getattr(tokenize, "FSTRING_START", -1), getattr(tokenize, "FSTRING_END", -1)
+    starts, ends = {start, getattr(tokenize, "TSTRING_START", -1)}, {end, getattr(tokenize, "TSTRING_END", -1)}
+    try:
+        for token in tokenize.generate_tokens(io.StringIO("".join(text.lines), newline="").readline):
+            if token.type == tokenize.STRING:
+                kept.update(range(token.start[0] + 1, token.end[0] + 1))
+            elif token.type in starts and token.type != -1:
+                opened.append(token.start[0])
+            elif token.type in ends and token.type != -1:
+                kept.update(range(opened.pop() + 1, token.end[0] + 1))
+    except (tokenize.TokenError, SyntaxError, IndentationError):
+        return None
+    return kept
+
+
+def unit_of(text: Text, indent: str) -> str:
+    """One step of indentation as the file has it: a tab, or the blanks that most often come in one step."""
+    if "\t" in indent:
+        return "\t"
+    steps: Counter[str] = Counter()
+    before = 0
+    for line in text.lines:
+        bare = line.lstrip(" ")
+        if line.startswith("\t"):
+            steps["\t"] += 1
+        elif bare.strip():
+            depth = len(line) - len(bare)
+            if depth > before:
+                steps[" " * (depth - before)] += 1
+            before = depth
+    if indent:
+        steps.pop("\t", None)
+    likely = {step: count for step, count in steps.items() if step == "\t" or len(step) in (1, 2, 3, 4, 8)}
+    return max(likely, key=lambda step: likely[step]) if likely else "    "
+
+
+def newline_of(text: Text, line: int) -> str:
+    """The newline that a line ends with; of a last line without one, the one before it."""
+    for number in (line, line - 1):
+        if 0 < number <= len(text.lines):
+            content = text.lines[number - 1]
+            ending = content[len(content.rstrip("\r\n")) :]
+            if ending:
+                return ending
+    return "\n"

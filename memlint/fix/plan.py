@@ -1,0 +1,88 @@
+"""What a rule says of a mend: changes at places of the code, not yet text of a file.
+
+A text may hold ``{torch}``: the name that the file has for torch, imported where it has none.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from memlint.flow.events import Site
+
+
+class After(msgspec.Struct, frozen=True, gc=False):
+    """Write ``text`` behind the expression at ``site`` (``.detach()``), which gets parentheses where it needs them."""
+
+    site: Site
+    text: str
+
+
+class Replace(msgspec.Struct, frozen=True, gc=False):
+    """Write ``text`` in place of the expression or simple statement at ``site``."""
+
+    site: Site
+    text: str
+
+
+class Top(msgspec.Struct, frozen=True, gc=False):
+    """Write a statement as the first one in the body of the compound statement at ``site``."""
+
+    site: Site
+    text: str
+
+
+class Guard(msgspec.Struct, frozen=True, gc=False):
+    """Put the statements from ``first`` to ``last``, which are of one block, under ``header`` (``with …:``); without
+    one, only indent them: the header stands there already."""
+
+    first: Site
+    last: Site
+    header: str = ""
+
+
+class Decorate(msgspec.Struct, frozen=True, gc=False):
+    """Write a decorator over the function at ``site``, under those that it has."""
+
+    site: Site
+    text: str
+
+
+class Argument(msgspec.Struct, frozen=True, gc=False):
+    """Add an argument at the end of the call at ``site``."""
+
+    site: Site
+    text: str
+
+
+class Around(msgspec.Struct, frozen=True, gc=False):
+    """Write ``before`` and ``after`` in place of what stands around the expression at ``inner`` in the expression or
+    simple statement at ``outer``."""
+
+    inner: Site
+    outer: Site
+    before: str = ""
+    after: str = ""
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """Write a statement on a line of its own: before the statement at ``site``, or behind all of it."""
+
+    site: Site
+    text: str
+    behind: bool = False
+
+
+Change = After | Replace | Top | Guard | Decorate | Argument | Around | Line
+
+
+class Plan(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A mend. ``title``: what it does, a sentence's predicate ("add `loss.detach()`").
+
+    ``doubt``: why it might change what the program computes, a clause ("`history` is returned"); "" where that is
+    proven not to happen. A mend is safe where there is no doubt, and nothing but shown where it is ``display``.
+    """
+
+    title: str
+    changes: tuple[Change, ...]
+    doubt: str = ""
+    display: bool = False

@@ -1,0 +1,146 @@
+"""Where a guard against autograd belongs: over a function, around a loop, or around a few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from memlint.flow.evaluation import is_evaluation_name
+from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
+from memlint.flow.frame import Frame
+from memlint.flow.mends.followed import not_followed
+from memlint.flow.syntax import bodies, expressions, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+#: calls that need a graph, or train something that does
+_TRAINS = frozenset({"backward", "zero_grad", "requires_grad_", "grad", "jacobian", "hessian", "fit", "enable_grad"})
+#: decorators under which a guard works as it does on the plain function
+_PLAIN = frozenset({"staticmethod", "classmethod", "abstractmethod", "override", "torch", "lru_cache", "wraps"})
+
+Block = tuple[ir.Stmt, ...]
+
+
+def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace | None:
+    """Where the guard that the call lacks belongs; None where it would switch off what must be recorded."""
+    function = frame.function
+    if event.site.path != frame.module.key or event.site.unit != function.unit:
+        return None
+    chain = list(_chain(function.body, event.site.at))
+    if not chain:
+        return None
+    if _is_evaluation(frame, event):
+        assert isinstance(function.node, ir.FunctionDef)
+        doubt = _doubt(analyser, frame, function.body, event)
+        return GuardPlace(function=frame.site(function.node.at), first=None, last=None, doubt=doubt)
+    block, first = chain[-1]
+    for outer, position in chain:
+        statement = outer[position]
+        if _is_loop_of(statement, event.loop) and not _trains((statement,)):
+            block, first = outer, position
+            break
+    last = first
+    if event.loop is None or event.loop.kind == "calls":
+        runs = [run.site.at for run in frame.runs.values() if run.site.path == event.site.path]
+        held = [i for i in range(first, len(block)) if any(_holds(block[i], at) for at in runs)]
+        last = max([first, *held])
+    guarded = block[first : last + 1]
+    if _trains(guarded):
+        last, guarded = first, block[first : first + 1]
+        if _trains(guarded):
+            return None
+    return GuardPlace(
+        function=None,
+        first=frame.site(guarded[0].at),
+        last=frame.site(guarded[-1].at),
+        doubt=_doubt(analyser, frame, guarded, event),
+    )
+
+
+def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | ModelCall]) -> Iterator[Guard | ModelCall]:
+    """The events, each told where the guard belongs that it misses."""
+    for event in events:
+        place = None
+        if isinstance(event, ModelCall) and not event.guard and not event.wanted and event.certainty != "low":
+            place = guard_of(analyser, frame, event)
+        elif isinstance(event, Guard) and event.kind == "bare":
+            rest = _rest_of_block(frame, event.site.at)
+            place = GuardPlace(None, *rest, doubt="what was recorded until now is recorded no more") if rest else None
+        yield event if place is None else msgspec.structs.replace(event, place=place)
+
+
+def _rest_of_block(frame: Frame, at: int) -> tuple[Site, Site] | None:
+    """(first, last) of the statements that follow one in its block, as far as they run models; None for none."""
+    chain = list(_chain(frame.function.body, at))
+    if not chain:
+        return None
+    block, position = chain[-1]
+    runs = [run.site.at for run in frame.runs.values() if run.site.unit == frame.function.unit]
+    held = [i for i in range(position + 1, len(block)) if any(_holds(block[i], run) for run in runs)]
+    if not held or _trains(block[position + 1 : held[-1] + 1]):
+        return None
+    return frame.site(block[position + 1].at), frame.site(block[held[-1]].at)
+
+
+def _is_evaluation(frame: Frame, event: ModelCall) -> bool:
+    """Whether the whole function is the evaluation, so that a decorator says it best."""
+    function = frame.function
+    node = function.node
+    if not isinstance(node, ir.FunctionDef) or node.is_async or function.enclosing is not None:
+        return False
+    if not is_evaluation_name(function) or frame.backwards or frame.notes.gradients or _trains(function.body):
+        return False
+    return not set(function.decorator_names) - _PLAIN and event.site.at > node.at
+
+
+def _chain(body: Block, at: int) -> Iterator[tuple[Block, int]]:
+    """The blocks around an ordinal from the outside in, each with the position of the statement that holds it."""
+    for position, statement in enumerate(body):
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef) or not _holds(statement, at):
+            continue
+        yield body, position
+        for inner in bodies(statement):
+            yield from _chain(inner, at)
+        return
+
+
+def _holds(statement: ir.Stmt, at: int) -> bool:
+    return statement.at == at or any(
+        inner.at == at or any(part.at == at for expr in expressions(inner) for part in walk_expression(expr))
+        for inner in walk_statements((statement,), into_definitions=False)
+    )
+
+
+def _is_loop_of(statement: ir.Stmt, loop: Loop | None) -> bool:
+    return isinstance(statement, ir.For | ir.While) and loop is not None and loop.site.at == statement.at
+
+
+def _trains(body: Block) -> bool:
+    """Whether statements ask for gradients, in sight."""
+    for statement in walk_statements(body):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call):
+                    name = part.func.name if isinstance(part.func, ir.Attr) else ""
+                    name = part.func.id if isinstance(part.func, ir.Name) else name
+                    if name in _TRAINS or name.startswith("train_"):
+                        return True
+    return False
+
+
+def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
+    if event.consumed == "escapes":
+        return f"what `{event.module}` gives leaves `{frame.function.name}`"
+    if any(isinstance(part, ir.Yield) for part in _parts(guarded)):
+        return "it would hold in whoever takes what is yielded, too"
+    return not_followed(analyser, frame, guarded)
+
+
+def _parts(block: Block) -> Iterator[ir.Expr]:
+    for statement in walk_statements(block, into_definitions=False):
+        for expr in expressions(statement):
+            yield from walk_expression(expr)

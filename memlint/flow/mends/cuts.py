@@ -1,0 +1,152 @@
+"""Where the graph of a stored value can be cut, and whether anybody would notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.flow.events import Cut, Site
+from memlint.flow.frame import Frame, Store
+from memlint.flow.mends.watch import Watch
+from memlint.flow.program import Function
+from memlint.flow.syntax import expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.values import CONTAINER, DATA, INSTANCE, NONE, TENSOR, TREE, UNKNOWN, Path, V
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+
+def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
+    """The expressions of the store's statement whose graph it keeps; None where they cannot be told."""
+    statement = statement_at(frame.function, store.site.at)
+    if statement is None or store.site.path != frame.module.key:
+        return None
+    found = list(_kept(statement, store))
+    if not found:
+        return _whole(analyser, frame, store, statement)
+    doubts = [_no_tensor(value, shown) for expr, value in found for shown in (text(expr, 40),)]
+    if None in doubts:
+        return None
+    doubt = next((doubt for doubt in doubts if doubt), "") or _noticed(analyser, frame, store, statement)
+    sites = tuple(Site(store.site.path, store.site.unit, expr.at) for expr, _ in found)
+    return Cut(sites, ", ".join(dict.fromkeys(text(expr) for expr, _ in found)), doubt)
+
+
+def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> Cut | None:
+    """A state that a call makes of the old one is cut as a whole, when a round begins."""
+    value = store.value
+    if (
+        store.kind != "carry"
+        or store.how != "call"
+        or not isinstance(store.place, tuple)
+        or isinstance(store.place, Path)
+    ):
+        return None
+    named = store.place[0] == "var" and store.loop is not None and store.loop.loop.kind != "calls"
+    if not named or value.kinds & (NONE | DATA) or _no_tensor(value, store.place_text):
+        return None
+    doubt = ""
+    if frame.backwards or frame.notes.gradients:
+        doubt = "gradients then end at each round"
+    return Cut((), store.place_text, doubt or _noticed(analyser, frame, store, statement))
+
+
+def statement_at(function: Function, at: int) -> ir.Stmt | None:
+    """The innermost statement of a function that holds an ordinal."""
+    best: ir.Stmt | None = None
+    for statement in walk_statements(function.body):
+        if statement.at > at:
+            break
+        best = statement
+    if best is None or best.at == at:
+        return best
+    held = any(part.at == at for expr in expressions(best) for part in walk_expression(expr))
+    return best if held else None
+
+
+def _kept(statement: ir.Stmt, store: Store) -> Iterator[tuple[ir.Expr, V]]:
+    """The expressions that bring the graph in, each with its value."""
+    value = store.incoming or store.value
+    for expr in _entering(statement, store):
+        if isinstance(expr, ir.Display | ir.DictDisplay):
+            yield from _members(expr, store)
+        else:
+            yield expr, value
+
+
+def _entering(statement: ir.Stmt, store: Store) -> Iterator[ir.Expr]:
+    match statement:
+        case ir.AugAssign():
+            yield statement.value
+        case ir.Assign() | ir.AnnAssign() if statement.value is not None:
+            if store.kind == "retain":
+                yield statement.value
+            elif isinstance(statement.value, ir.Binary):
+                yield from _terms(statement.value, store.place_text)
+        case ir.ExprStmt() if isinstance(statement.value, ir.Call):
+            call = statement.value
+            given = (*call.args, *(word.value for word in call.keywords))
+            # the first of equal arguments would be a guess
+            same = [arg for arg in given if text(arg) == store.text]
+            if len(same) == 1:
+                yield same[0]
+
+
+def _terms(expr: ir.Expr, place: str) -> Iterator[ir.Expr]:
+    """The summands that do not hold the place's previous value."""
+    if isinstance(expr, ir.Binary) and expr.op in ("+", "-"):
+        yield from _terms(expr.left, place)
+        yield from _terms(expr.right, place)
+    elif not mentions(expr, place) and not isinstance(expr, ir.Const):
+        yield expr
+
+
+def _members(expr: ir.Display | ir.DictDisplay, store: Store) -> Iterator[tuple[ir.Expr, V]]:
+    """The members of a display that have a graph."""
+    if isinstance(expr, ir.Display):
+        named = [(str(position), element) for position, element in enumerate(expr.elements)]
+    else:
+        named = [
+            (key.value, element)
+            for key, element in zip(expr.keys, expr.values, strict=True)
+            if isinstance(key, ir.Const) and isinstance(key.value, str)
+        ]
+    for name, element in named:
+        value = store.parts.get(name)
+        if value is not None and (value.src or (not (store.incoming or store.value).src and value.kinds & TENSOR)):
+            yield element, value
+
+
+def _no_tensor(value: V, shown: str) -> str | None:
+    """Why `.detach()` may not be there; None where it is certain not to be."""
+    if value.kinds & (CONTAINER | INSTANCE | TREE) or not value.kinds & (TENSOR | UNKNOWN):
+        return None
+    if value.kinds & (DATA | NONE):
+        return f"`{shown}` is a number or None on some path"
+    if value.kinds & ~TENSOR:
+        return f"`{shown}` may be something else than a tensor"
+    return ""
+
+
+def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> str:
+    """What keeps us from the proof that nobody needs the graph of what is stored."""
+    watch = Watch(analyser, frozenset({(frame.module.key, frame.function.unit, statement.at)}))
+    place = store.place
+    root = store.place_text.split("[")[0].split(".")[0]
+    if not isinstance(place, Path):
+        if not root.isidentifier():
+            return f"what `{store.place_text}` is used for is not followed"
+        watch.name(frame.function, root)
+        return watch.run()
+    names = [step[1:] for step in place.steps if step.startswith(".")]
+    if names and store.place_kind in ("attribute", "buffer"):
+        if store.place_kind == "buffer":
+            return f"`{store.place_text}` is a buffer of the module"
+        for name in names[-1:]:
+            watch.attribute(name)
+        return watch.run()
+    if place.root.startswith(("g:", "c:")) and root.isidentifier():
+        watch.name(frame.function, root)
+        return watch.run()
+    return f"`{store.place_text}` belongs to the caller"

@@ -1,0 +1,91 @@
+"""A tensor that is grown by cat in a loop, as a list that is concatenated once behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.flow.events import Gather
+from memlint.flow.frame import Frame
+from memlint.flow.mends.cuts import statement_at
+from memlint.flow.program import Function
+from memlint.flow.syntax import bodies, expressions, text, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+#: calls whose result is the same, whether the parts come one by one or at once
+_CATS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
+
+Block = tuple[ir.Stmt, ...]
+
+
+def gather_of(frame: Frame, at: int) -> Gather | None:
+    """How the statement ``x = torch.cat([x, part])`` becomes an append; None where the loop looks at ``x`` itself."""
+    function = frame.function
+    statement = statement_at(function, at)
+    if not isinstance(statement, ir.Assign) or len(statement.targets) != 1:
+        return None
+    target, call = statement.targets[0], statement.value
+    if not isinstance(target, ir.Name) or not isinstance(call, ir.Call) or not isinstance(call.func, ir.Attr):
+        return None
+    given = call.args[0] if call.args else None
+    if call.func.name not in _CATS or not isinstance(given, ir.Display) or len(given.elements) != 2:
+        return None
+    old, part = given.elements
+    if not isinstance(old, ir.Name) or old.id != target.id or isinstance(part, ir.Starred):
+        return None
+    around = _loop_after_start(function.body, statement, target.id)
+    name = f"{target.id}_parts"
+    if around is None or _bound(function, name):
+        return None
+    rest = [text(arg, 200) for arg in call.args[1:]]
+    rest += [f"{word.name}={text(word.value, 200)}" for word in call.keywords if word.name]
+    return Gather(
+        loop=frame.site(around.at),
+        statement=frame.site(statement.at),
+        part=frame.site(part.at),
+        name=name,
+        start=f"{name} = [{target.id}]",
+        end=f"{target.id} = {text(call.func, 200)}({', '.join((name, *rest))})",
+        doubt=f"`{text(part, 40)}` is kept as it is, and must not be changed in place afterwards",
+    )
+
+
+def _loop_after_start(body: Block, statement: ir.Stmt, name: str) -> ir.Stmt | None:
+    """The statement around the growth that follows the variable's first value in the same block, where nothing in
+    it but the growth mentions the variable."""
+    for position, outer in enumerate(body):
+        if outer is statement or not any(inner is statement for inner in walk_statements((outer,))):
+            continue
+        for start in range(position - 1, -1, -1):
+            before = body[start]
+            if isinstance(before, ir.Assign) and any(_is(target, name) for target in before.targets):
+                none = isinstance(before.value, ir.Const | ir.Display)
+                alone = not any(_mentions(inner, name) for inner in walk_statements((outer,)) if inner is not statement)
+                return outer if alone and not none else None
+            if any(_mentions(inner, name) for inner in walk_statements((before,))):
+                return None
+        for block in bodies(outer):
+            found = _loop_after_start(block, statement, name)
+            if found is not None:
+                return found
+    return None
+
+
+def _is(target: ir.Expr, name: str) -> bool:
+    return isinstance(target, ir.Name) and target.id == name
+
+
+def _mentions(statement: ir.Stmt, name: str) -> bool:
+    if isinstance(statement, ir.Scope) and name in statement.names:
+        return True
+    return any(part for expr in expressions(statement) for part in _parts(expr) if _is(part, name))
+
+
+def _parts(expr: ir.Expr) -> Iterator[ir.Expr]:
+    for part in walk_expression(expr):
+        yield part
+        if isinstance(part, ir.Lambda):
+            yield from _parts(part.body)
+
+
+def _bound(function: Function, name: str) -> bool:
+    return any(_mentions(statement, name) for statement in walk_statements(function.body))

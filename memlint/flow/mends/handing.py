@@ -1,0 +1,170 @@
+"""What a call does with a watched value."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING
+
+from memlint import knowledge
+from memlint.flow.mends import vocabulary as words
+from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
+from memlint.flow.program import Function
+from memlint.flow.syntax import dotted, text, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.mends.watch import Watch
+
+
+def call(watch: Watch, function: Function, expr: ir.Call) -> int:
+    given = [(arg, watch.share(function, arg)) for arg in expr.args]
+    given += [(word.value, watch.share(function, word.value)) for word in expr.keywords]
+    held = [arg for arg, level in given if level]
+    func = expr.func
+    if isinstance(func, ir.Attr):
+        receiver = watch.share(function, func.value)
+        if receiver:
+            return _own_method(watch, function, func, receiver)
+    elif watch.share(function, func):
+        watch.doubtful(f"`{text(func, 40)}` is called")
+    if not held:
+        return CLEAN
+    if isinstance(func, ir.Name) and func.id not in function.locals and _is_builtin(watch, function, func.id):
+        if func.id in words.BUILTINS_THAT_END:
+            return CLEAN
+        if func.id in words.BUILTINS_THAT_PASS:
+            return ITSELF
+    if isinstance(func, ir.Attr) and isinstance(func.value, ir.Const | ir.FormattedString):
+        return CLEAN  # the methods of a string
+    resolved = _resolved(watch, function, func)
+    if isinstance(resolved, Function):
+        return _follow(watch, function, resolved, expr)
+    if resolved:
+        return _outside(watch, resolved, held[0], func)
+    if isinstance(func, ir.Attr) and func.name in words.PUTS and not _has_method(watch, func.name):
+        watch.into(function, func.value)
+        return CLEAN
+    if isinstance(func, ir.Attr) and func.name in words.LOGS and _is_logger(watch, function, func.value):
+        return CLEAN
+    watch.doubtful(f"`{text(held[0], 40)}` is passed to `{text(func, 40)}`, which is not followed")
+    return ITSELF
+
+
+def _own_method(watch: Watch, function: Function, func: ir.Attr, receiver: int) -> int:
+    """A method of the value itself, or of a container of it."""
+    name, methods = func.name, knowledge.methods()
+    if name in words.WANT_GRAPH:
+        watch.doubtful(f"`{text(func, 40)}()` is called")
+        return CLEAN
+    if _has_method(watch, name):
+        watch.doubtful(f"`{text(func, 40)}` is called, a method of the project's own")
+        return ITSELF
+    if name in methods.cut or name in words.CONTAINER_ENDS or name in words.PUTS:
+        return CLEAN
+    if name in words.CONTAINER_READS:
+        return ITSELF
+    if name.endswith("_") and not name.endswith("__"):
+        if receiver == ITSELF:
+            watch.doubtful(f"`{text(func, 40)}` changes it in place")
+        return receiver
+    if name in methods.op or name in methods.reduce:
+        return COMPUTED
+    if methods.knows(name):
+        return ITSELF
+    watch.doubtful(f"`{text(func, 40)}` is called, which is not followed")
+    return ITSELF
+
+
+def _has_method(watch: Watch, name: str) -> bool:
+    """Whether the receiver may be an object of the project's own with a method of this name."""
+    return bool(watch.analyser.methods_named(name)) or watch.analyser.facts.many_methods(name)
+
+
+def _is_builtin(watch: Watch, function: Function, name: str) -> bool:
+    return hasattr(builtins, name) and watch.analyser.program.find(function.module, name)[0] == "none"
+
+
+def _resolved(watch: Watch, function: Function, func: ir.Expr) -> Function | str | None:
+    """The project's function, or the qualified name outside of it, that is called."""
+    if isinstance(func, ir.Attr) and isinstance(func.value, ir.Name) and function.takes_self:
+        own = function.params[0].name if function.params else ""
+        if func.value.id == own and function.cls is not None:
+            method = watch.analyser.program.method(function.cls, func.name)
+            if method is None or watch.analyser.program.overrides(function.cls, func.name):
+                return None
+            return method
+    root = dotted(func).partition(".")[0]
+    if root in function.locals and not _imports(function, root):
+        return None
+    kind, what = watch.analyser.program.find_expression(function.module, func, function)
+    if kind == "function" and isinstance(what, Function):
+        return what
+    return what if kind == "ext" and isinstance(what, str) else None
+
+
+def _outside(watch: Watch, name: str, held: ir.Expr, func: ir.Expr) -> int:
+    """A function outside of the project."""
+    if name.startswith(words.ENDS_OUTSIDE):
+        return CLEAN
+    last = name.rsplit(".", 1)[-1]
+    in_place = last.endswith("_") and not last.endswith("__")
+    if not in_place and name.startswith(words.PASSES_OUTSIDE) and not name.startswith(words.WANTS_OUTSIDE):
+        row = knowledge.function(name)
+        return CLEAN if row is not None and row.graph == "none" and row.returns == "data" else ITSELF
+    watch.doubtful(f"`{text(held, 40)}` is passed to `{text(func, 40)}`")
+    return ITSELF
+
+
+def _follow(watch: Watch, function: Function, callee: Function, expr: ir.Call) -> int:
+    """A function of the project gets the value."""
+    shown = f"`{callee.name}`"
+    if watch.is_deep or callee.is_generator or set(callee.decorator_names) - words.PLAIN_DECORATORS:
+        watch.doubtful(f"it is passed to {shown}, which is not followed")
+        return ITSELF
+    positional = [param.name for param in callee.params if param.kind in ("positional", "positional-only")]
+    bound = callee.takes_self and isinstance(expr.func, ir.Attr)
+    names: set[str] = set()
+    for position, arg in enumerate(expr.args):
+        if not watch.share(function, arg):
+            continue
+        index = position + (1 if bound else 0)
+        starred = any(isinstance(before, ir.Starred) for before in expr.args[: position + 1])
+        if starred or index >= len(positional):
+            watch.doubtful(f"it is passed to {shown} through `*`")
+            return ITSELF
+        names.add(positional[index])
+    known = {param.name for param in callee.params if param.kind not in ("star", "double-star")}
+    for word in expr.keywords:
+        if watch.share(function, word.value):
+            if word.name not in known:
+                watch.doubtful(f"it is passed to {shown} through `**`")
+                return ITSELF
+            names.add(word.name)
+    inner = watch.deeper()
+    inner.enter(callee, names)
+    if inner.run():
+        watch.doubtful(f"{inner.doubt} in {shown}")
+    for name in inner.attributes:
+        watch.attribute(name)
+    return ITSELF if inner.returned else CLEAN
+
+
+def _is_logger(watch: Watch, function: Function, expr: ir.Expr) -> bool:
+    if not isinstance(expr, ir.Name) or expr.id in function.locals:
+        return False
+    made = function.module.bindings.get(expr.id, ())
+    return bool(made) and all(
+        isinstance(item, ir.Assign)
+        and isinstance(item.value, ir.Call)
+        and dotted(item.value.func).rsplit(".", 1)[-1] in ("getLogger", "get_logger")
+        for item in made
+    )
+
+
+def _imports(function: Function, name: str) -> bool:
+    """Whether an import in the function binds a name."""
+    return any(
+        isinstance(statement, ir.Import | ir.ImportFrom)
+        and any((alias.asname or alias.name.partition(".")[0]) == name for alias in statement.names)
+        for statement in walk_statements(function.body, into_definitions=False)
+    )
