@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -25,7 +27,8 @@ failed
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message}\ntry `{self.prog} --help`")
+        message = re.sub(r"ignored explicit argument '.*'", "takes no value", message)
+        raise ConfigError(f"{message.removeprefix('argument ')}\ntry `{self.prog} --help`")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -37,11 +40,19 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         # a script that lost its paths must not look clean
         _check_parser().print_help(sys.stderr)
         raise ConfigError("no paths; `memlint .` lints the working directory")
+    elif (hint := nearest(arguments[0], COMMANDS)) and not os.path.lexists(arguments[0]):
+        raise ConfigError(f"there is no file or command `{arguments[0]}`{hint}")
     parser = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser}[command]()
-    parsed, unknown = parser.parse_known_args(rest)
+    if command == "check":
+        # options may stand between paths; behind `--` everything is one
+        end = rest.index("--") if "--" in rest else len(rest)
+        parsed, unknown = parser.parse_known_intermixed_args(rest[:end])
+        parsed.paths += rest[end + 1 :]
+    else:
+        parsed, unknown = parser.parse_known_args(rest)
     if unknown:
         word = unknown[0].partition("=")[0]
-        options = [option for action in parser._actions for option in action.option_strings]
+        options = [option for action in parser._actions for option in action.option_strings if word.startswith("--")]
         parser.error(
             f"unknown option `{word}`{nearest(word, options)}" if word.startswith("-") else f"unexpected `{word}`"
         )
@@ -130,7 +141,8 @@ def _run_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "-j", "--jobs", type=_count, default=0, metavar="N", help="worker processes (default: one a core)"
     )
-    group.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
+    # scripts pass it already; it is shown once there is a cache
+    group.add_argument("--no-cache", action="store_true", help=argparse.SUPPRESS)
     group.add_argument(
         "--no-screen", action="store_true", help="analyse every definition, also where nothing can be found"
     )

@@ -90,10 +90,16 @@ def _options(parsed: argparse.Namespace) -> Options:
         force_exclude=parsed.force_exclude,
         jobs=parsed.jobs,
         screen=not parsed.no_screen,
-        stdin=sys.stdin.buffer.read() if STDIN in parsed.paths else None,
+        stdin=_stdin() if STDIN in parsed.paths else None,
         stdin_filename=parsed.stdin_filename,
         unsafe_fixes=parsed.unsafe_fixes,
     )
+
+
+def _stdin() -> bytes:
+    if sys.stdin is None:  # the caller closed it
+        raise ConfigError("`-` among the paths, but standard input is closed")
+    return sys.stdin.buffer.read()
 
 
 def report(result: Result, options: Options, parsed: argparse.Namespace, out: TextIO) -> None:
@@ -126,11 +132,22 @@ def _text(path: str, options: Options) -> str | None:
 
 
 def write_whole(target: Path, text: str) -> None:
-    """Write a file so that nobody sees half of it: beside it first, then moved into place. Raises ConfigError."""
+    """Write a file so that nobody sees half of it: beside it first, then moved into place. Raises ConfigError.
+
+    A symlink stays one, and what is no file (/dev/stdout, a pipe) is written to and not replaced.
+    """
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        if (target.exists() and not target.is_file()) or target.is_relative_to("/dev"):
+            with target.open("w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+        else:
+            _replace(Path(os.path.realpath(target)), text)
     except OSError as error:
         raise ConfigError(f"--output-file: {target} cannot be written: {error.strerror}") from None
+
+
+def _replace(target: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -138,9 +155,9 @@ def write_whole(target: Path, text: str) -> None:
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)
         Path(name).replace(target)
-    except OSError as error:
+    except OSError:
         Path(name).unlink(missing_ok=True)
-        raise ConfigError(f"--output-file: {target} cannot be written: {error.strerror}") from None
+        raise
 
 
 def say(outcome: Outcome, parsed: argparse.Namespace, *, reported: bool = True) -> None:

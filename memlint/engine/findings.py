@@ -54,7 +54,7 @@ def ask_rules(
             continue
         try:
             said += [(room, report) for report in room.check(facts) if report.site.path == display]
-        except Exception as error:  # a rule is a program, and may fail in any way
+        except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
             failures.append(Failure(display, internal_error(f"the rule {code}", error)))
     shown = {report.site.unit for _, report in said if CONFIDENCE[report.confidence] >= CONFIDENCE[least]}
     for room, report in said:
@@ -138,7 +138,7 @@ def fingerprinted(raws: list[Raw], relative: Callable[[str], str]) -> list[Raw]:
     ]
 
 
-def internal_error(where: str, error: Exception) -> str:
+def internal_error(where: str, error: Exception | SystemExit) -> str:
     """One line for a failure: what failed, how, and the innermost place (of memlint, not of the linted code)."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

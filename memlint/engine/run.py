@@ -126,6 +126,8 @@ def takes_unsafe(prepared: Prepared, options: Options) -> bool:
 
 def _named(paths: Sequence[str], options: Options) -> Iterable[Named]:
     for path in paths:
+        if not path:  # a script whose variable is empty
+            raise ConfigError("a path is empty; `.` is the working directory")
         if path == STDIN:
             content = options.stdin if options.stdin is not None else sys.stdin.buffer.read()
             yield Named(options.stdin_path, content)
@@ -221,6 +223,8 @@ def lint(prepared: Prepared, project: Project, options: Options, *, progress: Pr
 
 def _unparsed(display: str, problem: Problem) -> Raw:
     message = f"This file does not parse: {problem.message}"
+    if problem.parses:
+        message = f"This was not checked: {problem.message}"
     finding = meta_finding(ALWAYS, display, message, "", problem.line, problem.column, problem.column + 1)
     return Raw(finding, "", problem.message)
 

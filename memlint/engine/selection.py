@@ -70,7 +70,7 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
         enabled=frozenset(chosen - left_out | {ALWAYS}),
         severity={
             code: severity
-            for word, severity in config.severity.items()
+            for word, severity in sorted(config.severity.items(), key=lambda row: _length(rooms, row[0], where))
             for code in resolve(rooms, word, f"{where}: `severity`")
         },
         min_confidence=overrides.min_confidence or config.min_confidence,
@@ -123,6 +123,11 @@ def _meant(rooms: Mapping[str, Room], words: Iterable[str], where: str) -> dict[
         for code in codes:
             lengths[code] = max(lengths.get(code, 0), length)
     return lengths
+
+
+def _length(rooms: Mapping[str, Room], word: str, where: str) -> int:
+    """How closely a word of `severity` names a rule: the closest is the last to speak."""
+    return max(_meant(rooms, [word], f"{where}: `severity`").values())
 
 
 def _ignored(rooms: Mapping[str, Room], words: Sequence[str], where: str) -> dict[str, int]:

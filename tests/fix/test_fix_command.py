@@ -261,7 +261,7 @@ def test_rules_are_told_what_a_scalar_becomes(toy: Toy, config: str, call: str) 
     [
         ('fixable = ["toy-tial"]', "`fixable`: unknown rule `toy-tial` (did you mean `toy-tail`?)"),
         ('unfixable = ["toy-mnd"]', "`unfixable`: unknown rule `toy-mnd` (did you mean `toy-mend`?)"),
-        ('scalar-fix = "detatch"', "`scalar-fix`: invalid enum value 'detatch' (did you mean `detach`?)"),
+        ('scalar-fix = "detatch"', "`scalar-fix`: `detatch` is not one of detach, item (did you mean `detach`?)"),
         ("unsafe-fix = true", "unknown key `unsafe-fix` (did you mean `unsafe-fixes`?)"),
     ],
 )
