@@ -15,8 +15,6 @@ from memlint.fix.relint import Regression, regressions
 from memlint.fix.text import harm
 from memlint.project import Project
 
-#: fixes that wait for each other take one pass each; what is left after these waits for the next run
-MAX_PASSES = 100
 #: a comment that suppressed what a fix mended may go, but the fix is none the worse for it
 CONSEQUENCES = frozenset({"MEM001"})
 
@@ -59,26 +57,23 @@ class _Blame(msgspec.Struct, frozen=True):
 def mend(project: Project, linted: Linted, lint: Lint, *, unsafe: bool, blocked: Callable[[str], bool]) -> Mended:
     """Make the fixes of a project, in memory. ``blocked``: whether a file (by display path) cannot be written.
 
-    A fix that was refused is tried again after others were made, so a second run would change nothing.
+    Fixes that keep each other waiting take a pass each; every pass leaves fewer findings than the one before. A fix
+    that was refused is tried again after others were made, so a second run would change nothing.
     """
     state = State(project, linted, {})
     fixed: list[Finding] = []
     refused: dict[Finding, str] = {}
-    for _ in range(MAX_PASSES):
-        while True:
-            wanted = [
-                one
-                for one in fixable(state.linted.findings, unsafe)
-                if one not in refused and not any(blocked(edit.path) for edit in _edits(one))
-            ]
-            state, made, failed = _accept(apart(wanted), state, lint)
-            refused |= failed
-            if made or not failed:
-                break
-        if not made:
+    while True:
+        wanted = [
+            one
+            for one in fixable(state.linted.findings, unsafe)
+            if one not in refused and not any(blocked(edit.path) for edit in _edits(one))
+        ]
+        if not wanted:
             break
+        state, made, failed = _accept(apart(wanted), state, lint)
         fixed += made
-        refused.clear()
+        refused = {} if made else refused | failed
     kept = tuple(Refusal(one, reason) for one, reason in refused.items())
     return Mended(tuple(fixed), kept, state.changed, state.linted)
 

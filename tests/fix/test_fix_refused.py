@@ -46,6 +46,7 @@ def test_a_fix_that_does_harm_is_not_made_and_the_others_are(toy: Toy, capsys: C
     assert captured.err.startswith(f"memlint: fix of MEM911 at a.py:2 not applied: {reason}")
     assert len(captured.err.splitlines()) == 1
     assert "(2 fixed, 1 remaining: 1 warning)" in captured.out
+    assert "fixable" not in captured.out
     assert main([".", "--diff"]) == 0, "a second run would change nothing"
     assert not leftovers(root)
 
