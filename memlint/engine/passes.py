@@ -8,7 +8,7 @@ import msgspec
 
 from memlint.engine.run import Linted
 from memlint.finding import Edit, Finding
-from memlint.fix.choice import apart, fixable, merged
+from memlint.fix.choice import apart, first, fixable, merged
 from memlint.fix.edits import EditError, Move, place, splice
 from memlint.fix.files import encode
 from memlint.fix.relint import Regression, regressions
@@ -71,7 +71,7 @@ def mend(project: Project, linted: Linted, lint: Lint, *, unsafe: bool, blocked:
         ]
         if not wanted:
             break
-        state, made, failed = _accept(apart(wanted), state, lint)
+        state, made, failed = _accept(apart(first(wanted)), state, lint)
         fixed += made
         refused = {} if made else refused | failed
     kept = tuple(Refusal(one, reason) for one, reason in refused.items())
@@ -95,9 +95,11 @@ def _accept(findings: Sequence[Finding], base: State, lint: Lint) -> _Accepted:
     if tried.sure:
         state, made, failed = _accept(others, base, lint)
         return state, made, {**dict.fromkeys(suspects, tried.reason), **failed}
-    first, second = (others, suspects) if others else (suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :])
-    state, made, failed = _accept(first, base, lint)
-    state, more, failed_too = _accept(second, state, lint)
+    one_half, other_half = (
+        (others, suspects) if others else (suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :])
+    )
+    state, made, failed = _accept(one_half, base, lint)
+    state, more, failed_too = _accept(other_half, state, lint)
     return state, made + more, {**failed, **failed_too}
 
 
