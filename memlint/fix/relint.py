@@ -13,12 +13,12 @@ _Known = Callable[[Finding, Finding], bool]
 
 
 class Regression(msgspec.Struct, frozen=True):
-    """What a new run found that it should not have, a clause. ``finding``: the fixed one that is still there, else
-    None; ``path``: the file that a new finding is in."""
+    """What a new run found that it should not have, a clause. ``finding``: the fixed one that is still there
+    (``lasting``), as it was, or one that is new."""
 
     reason: str
-    path: str
-    finding: Finding | None = None
+    finding: Finding
+    lasting: bool = False
 
 
 def regressions(
@@ -35,7 +35,7 @@ def regressions(
     graph is not), if it is no more severe.
     """
     lasting = [
-        Regression("the finding would still be there", one.path, one)
+        Regression("the finding would still be there", one, lasting=True)
         for one in fixed
         if any(_same(one, other, moves) for other in after if other.suppressed is None)
     ]
@@ -44,7 +44,7 @@ def regressions(
     mended = set(fixed)
     fresh = _new([one for one in before if one not in mended], after, moves)
     return [
-        Regression(f"it would give {one.code} at {one.path}:{one.line}", one.path)
+        Regression(f"it would give {one.code} at {one.path}:{one.line}", one)
         for one in fresh
         if one.code not in consequences
     ]
