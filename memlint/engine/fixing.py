@@ -59,7 +59,16 @@ def run_and_fix(
     done = outcome(parts, options, started)
     gone = _count(before) - _count(done.result.findings)
     told = _consequences(done.result.findings) - _consequences(before)
-    result = msgspec.structs.replace(done.result, fixed=gone + max(told, 0))
+    refused = {refusal.finding for one in mended for refusal in one.refused}
+    result = msgspec.structs.replace(
+        done.result,
+        # a fix that was tried and does not hold is none
+        findings=tuple(
+            msgspec.structs.replace(finding, fix=None) if finding in refused else finding
+            for finding in done.result.findings
+        ),
+        fixed=gone + max(told, 0),
+    )
     return Fixed(
         msgspec.structs.replace(done, result=result),
         tuple(sorted(changes, key=lambda change: change.display)),

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from memlint.engine.run import Linted
 from memlint.finding import Edit, Finding
-from memlint.fix.choice import apart, fixable, merged
+from memlint.fix.choice import apart, first, fixable, merged
 from memlint.fix.edits import EditError, Move, place, splice
 from memlint.fix.files import encode
 from memlint.fix.relint import Regression, regressions
 from memlint.fix.text import harm
 from memlint.project import Project
 
-#: fixes that wait for each other take one pass each; what is left after these waits for the next run
-MAX_PASSES = 100
 #: a comment that suppressed what a fix mended may go, but the fix is none the worse for it
 CONSEQUENCES = frozenset({"MEM001"})
+
+#: how often a fix may uncover a finding that is then fixed with it
+MAX_FOLLOWING = 8
 
 Lint = Callable[[Project], Linted]
 
@@ -59,55 +60,92 @@ class _Blame(msgspec.Struct, frozen=True):
 def mend(project: Project, linted: Linted, lint: Lint, *, unsafe: bool, blocked: Callable[[str], bool]) -> Mended:
     """Make the fixes of a project, in memory. ``blocked``: whether a file (by display path) cannot be written.
 
-    A fix that was refused is tried again after others were made, so a second run would change nothing.
+    Fixes that keep each other waiting take a pass each; every pass leaves fewer findings than the one before. A fix
+    that was refused is tried again after others were made, so a second run would change nothing.
     """
+    passes = _Passes(lint, unsafe, blocked)
     state = State(project, linted, {})
     fixed: list[Finding] = []
     refused: dict[Finding, str] = {}
-    for _ in range(MAX_PASSES):
-        while True:
-            wanted = [
-                one
-                for one in fixable(state.linted.findings, unsafe)
-                if one not in refused and not any(blocked(edit.path) for edit in _edits(one))
-            ]
-            state, made, failed = _accept(apart(wanted), state, lint)
-            refused |= failed
-            if made or not failed:
-                break
-        if not made:
-            break
+    while wanted := [one for one in passes.wanted(state.linted.findings) if one not in refused]:
+        state, made, failed = passes.accept(apart(first(wanted)), state)
         fixed += made
-        refused.clear()
+        refused = {} if made else refused | failed
     kept = tuple(Refusal(one, reason) for one, reason in refused.items())
     return Mended(tuple(fixed), kept, state.changed, state.linted)
+
+
+class _Held(msgspec.Struct, frozen=True):
+    """Fixes that hold, and the state with them."""
+
+    state: State
+    made: tuple[Finding, ...]
 
 
 _Accepted = tuple[State, list[Finding], dict[Finding, str]]
 
 
-def _accept(findings: Sequence[Finding], base: State, lint: Lint) -> _Accepted:
-    """The state with as many of the fixes as hold, these, and the reasons why the others do not."""
-    if not findings:
-        return base, [], {}
-    tried = _try(findings, base, lint)
-    if isinstance(tried, State):
-        return tried, list(findings), {}
-    if len(findings) == 1:
-        return base, [], {findings[0]: tried.reason}
-    suspects = [one for one in findings if one in tried.suspects] or list(findings)
-    others = [one for one in findings if one not in suspects]
-    if tried.sure:
-        state, made, failed = _accept(others, base, lint)
-        return state, made, {**dict.fromkeys(suspects, tried.reason), **failed}
-    first, second = (others, suspects) if others else (suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :])
-    state, made, failed = _accept(first, base, lint)
-    state, more, failed_too = _accept(second, state, lint)
-    return state, made + more, {**failed, **failed_too}
+class _Passes:
+    """How fixes are tried: what lints, and which fixes may be made at all."""
+
+    def __init__(self, lint: Lint, unsafe: bool, blocked: Callable[[str], bool]) -> None:
+        self._lint, self._unsafe, self._blocked = lint, unsafe, blocked
+
+    def wanted(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Those whose fix is to be made and can be written."""
+        return [
+            one for one in fixable(findings, self._unsafe) if not any(self._blocked(edit.path) for edit in _edits(one))
+        ]
+
+    def accept(self, findings: Sequence[Finding], base: State) -> _Accepted:
+        """The state with as many of the fixes as hold, these, and the reasons why the others do not."""
+        if not findings:
+            return base, [], {}
+        tried = self._try(findings, base, MAX_FOLLOWING)
+        if isinstance(tried, _Held):
+            return tried.state, list(tried.made), {}
+        if len(findings) == 1:
+            return base, [], {findings[0]: tried.reason}
+        suspects = [one for one in findings if one in tried.suspects] or list(findings)
+        others = [one for one in findings if one not in suspects]
+        if tried.sure:
+            state, made, failed = self.accept(others, base)
+            return state, made, {**dict.fromkeys(suspects, tried.reason), **failed}
+        half = len(suspects) // 2
+        parts = (others, suspects) if others else (suspects[:half], suspects[half:])
+        state, made, failed = self.accept(parts[0], base)
+        state, more, failed_too = self.accept(parts[1], state)
+        return state, made + more, {**failed, **failed_too}
+
+    def _try(self, findings: Sequence[Finding], base: State, following: int) -> _Held | _Blame:
+        """The state with all of the fixes, or what speaks against it.
+
+        Fixes that uncover another finding (the next call that wants the same guard) hold where its own fix does on top
+        of them, up to ``following`` times.
+        """
+        edited = _edited(findings, base)
+        if isinstance(edited, _Blame):
+            return edited
+        changed, moves = edited
+        project = base.project.with_contents(changed)
+        linted = self._lint(project)
+        broken = [failure for failure in linted.failures if failure not in base.linted.failures]
+        if broken:
+            return _Blame(f"{broken[0].path} could not be analysed: {broken[0].reason}", frozenset(findings))
+        state = State(project, linted, changed)
+        found = regressions(base.linted.findings, linted.findings, findings, moves, CONSEQUENCES)
+        if not found:
+            return _Held(state, tuple(findings))
+        fresh = [one.finding for one in found if not one.lasting]
+        if following and fresh and apart(self.wanted(fresh)) == fresh:
+            then = self._try(fresh, state, following - 1)
+            if isinstance(then, _Held):
+                return _Held(then.state, (*findings, *then.made))
+        return _blamed(found, findings)
 
 
-def _try(findings: Sequence[Finding], base: State, lint: Lint) -> State | _Blame:
-    """The state with all of the fixes, or what speaks against it."""
+def _edited(findings: Sequence[Finding], base: State) -> tuple[dict[str, bytes], dict[str, Move]] | _Blame:
+    """What the changed files hold after the fixes, and where their places went; or what speaks against it."""
     changed, moves = dict(base.changed), dict[str, Move]()
     for path, edits in merged(findings).items():
         suspects = frozenset(one for one in findings if any(edit.path == path for edit in _edits(one)))
@@ -124,21 +162,15 @@ def _try(findings: Sequence[Finding], base: State, lint: Lint) -> State | _Blame
         if reason is not None:
             return _Blame(reason, suspects)
         moves[path] = Move(source.text, placed, after)
-    project = base.project.with_contents(changed)
-    linted = lint(project)
-    broken = [failure for failure in linted.failures if failure not in base.linted.failures]
-    if broken:
-        return _Blame(f"{broken[0].path} could not be analysed: {broken[0].reason}", frozenset(findings))
-    found = regressions(base.linted.findings, linted.findings, findings, moves, CONSEQUENCES)
-    return _blamed(found, findings) if found else State(project, linted, changed)
+    return changed, moves
 
 
 def _blamed(found: Sequence[Regression], findings: Sequence[Finding]) -> _Blame:
-    reason = found[0].reason
-    lasting = frozenset(one.finding for one in found if one.finding is not None)
+    reason, path = found[0].reason, found[0].finding.path
+    lasting = frozenset(one.finding for one in found if one.lasting)
     if lasting:
         return _Blame(reason, lasting, sure=True)
-    return _Blame(reason, frozenset(one for one in findings if any(edit.path == found[0].path for edit in _edits(one))))
+    return _Blame(reason, frozenset(one for one in findings if any(edit.path == path for edit in _edits(one))))
 
 
 def _edits(finding: Finding) -> tuple[Edit, ...]:

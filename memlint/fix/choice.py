@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from memlint.finding import Edit, Finding, Fix, is_fixable
 
 _At = tuple[int, int]
+#: rules of grad mode: where it is mended there are no graphs, and what other rules find of these goes with them
+_CAUSES = "MEM2"
 
 
 def fixable(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
     """Those whose fix is to be made, in order of place; of suppressed ones none."""
     found = [one for one in findings if is_fixable(one, unsafe)]
     return sorted(found, key=lambda one: (one.path, one.line, one.column, one.code))
+
+
+def first(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Those that may be the cause of others; all where there are none."""
+    return [one for one in findings if one.code.startswith(_CAUSES)] or findings
 
 
 def apart(findings: Iterable[Finding]) -> list[Finding]:

@@ -37,6 +37,7 @@ def _compile_error(text: str) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(text, "<fixed>", "exec", dont_inherit=True)
+            unbound(text)  # has limits of its own
     except SyntaxError as error:
         return f"{error.msg} (line {error.lineno})"
     except (ValueError, RecursionError, MemoryError) as error:

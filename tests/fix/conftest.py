@@ -2,8 +2,8 @@
 
 The statement ``mend(SAFETY, TEXT)`` is a finding of MEM911 (a warning) whose fix writes TEXT in its place; SAFETY is
 ``safe``, ``unsafe`` or ``display``. ``mend(SAFETY, TEXT, NAME)`` replaces each ``twin(NAME)`` and ``bare(NAME)`` of the
-project as well, by TEXT. ``bare()`` is a finding without a fix, ``tail()`` one of MEM912 whose fix writes ``.done()``
-behind it. An ``x.mend(…)`` is none of these, nor is what stands in a string.
+project as well, by TEXT. ``bare()`` is a finding without a fix, ``spill()`` one of MEM912, and so is ``tail()``, whose
+fix writes ``.done()`` behind it. An ``x.mend(…)`` is none of these, nor is what stands in a string.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ class ToyAnalysis:
     def _calls(self, path: str, tree: ast.Module) -> Iterator[tuple[Site, str, tuple[str, ...]]]:
         for node in ast.walk(tree):
             match node:
-                case ast.Expr(value=ast.Call(func=ast.Name(id="mend" | "bare" | "tail" | "twin" | "scalar" as name))):
+                case ast.Expr(
+                    value=ast.Call(func=ast.Name(id="mend" | "bare" | "tail" | "twin" | "scalar" | "spill" as name))
+                ):
                     assert isinstance(node.value, ast.Call)
                     site = Site(path, 0, len(self._nodes))
                     self._nodes[site] = node
@@ -136,7 +138,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
         rules = {
             "lint_rules/mem911_toy_mend/rule.py": _RULE.format(code="MEM911", name="toy-mend", calls=("mend", "bare")),
             "lint_rules/mem912_toy_tail/rule.py": _RULE.format(
-                code="MEM912", name="toy-tail", calls=("tail", "scalar")
+                code="MEM912", name="toy-tail", calls=("tail", "scalar", "spill")
             ),
         }
         table = f'[tool.memlint]\nrule-paths = ["lint_rules"]\nextend-exclude = ["lint_rules"]\n{config}\n'

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from memlint.finding import Edit, Finding, Fix, Growth, Safety, Span, Suppressed
 from memlint.fix.choice import apart, fixable, merged
 
@@ -59,6 +62,27 @@ def test_a_fix_takes_all_between_its_edits_and_what_touches_it() -> None:
 def test_insertions_at_one_place_wait_unless_they_are_the_same_fix() -> None:
     one, two = finding((".x", 5, 9), line=5), finding((".y", 5, 9), line=6)
     assert apart([one, two]) == [one]
+
+
+Rows = st.lists(
+    st.lists(st.tuples(st.just("x"), st.integers(1, 9), st.integers(1, 3)), min_size=1, max_size=3), max_size=8
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(Rows)
+def test_of_fixes_that_touch_the_first_is_made(rows: list[list[Row]]) -> None:
+    findings = [finding(*fix, line=line) for line, fix in enumerate(rows, 1)]
+    expected: list[Finding] = []
+    for one in findings:
+        reach = [
+            [(edit.span.line, edit.span.column) for edit in other.fix.edits] for other in (one, *expected) if other.fix
+        ]
+        if all(max(reach[0]) < min(taken) or max(taken) < min(reach[0]) for taken in reach[1:]) or any(
+            one.fix is not None and other.fix is not None and one.fix.edits == other.fix.edits for other in expected
+        ):
+            expected.append(one)
+    assert apart(findings) == expected
 
 
 def test_equal_brackets_of_different_fixes_are_both_needed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -124,6 +125,33 @@ def test_several_fixes_in_several_files(toy: Toy) -> None:
     assert main([".", "--fix"]) == 0
     assert (root / "a.py").read_text() == "tail().done()\nx = 1\nfixed = 1\ntail().done()\n"
     assert (root / "b.py").read_text() == "tail().done()\n"
+
+
+def test_lines_of_a_fix_end_as_the_line_that_they_replace(toy: Toy) -> None:
+    call, block = b'mend("safe", "if 1:\\n    x = 1")', b"if 1:\n    x = 1"
+    rest = b'\r\nb = """\n\r\n"""\n'
+    root = toy({"a.py": b"a = 1\r\n" + call + rest + call})
+    assert main(["a.py", "--fix"]) == 0
+    assert (root / "a.py").read_bytes() == b"a = 1\r\n" + block.replace(b"\n", b"\r\n") + rest + block
+
+
+def test_an_interrupt_leaves_the_file_in_hand_as_it_was(
+    toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = toy({"a.py": SAFE, "b.py": SAFE})
+    real, calls = os.fsync, []
+
+    def interrupted(handle: int) -> None:
+        calls.append(handle)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    assert main([".", "--fix"]) == 130
+    assert [(root / name).read_text() for name in ("a.py", "b.py")] == ["fixed = 1\n", SAFE]
+    assert not list(root.glob(".memlint*"))
+    assert "interrupted" in capsys.readouterr().err
 
 
 def test_fix_only_reports_nothing_of_what_remains(toy: Toy, capsys: Capture) -> None:

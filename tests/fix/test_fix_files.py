@@ -17,6 +17,7 @@ from memlint.fix.edits import EditError
 from memlint.fix.files import Change, WriteError, encode, obstacle, write
 from memlint.project import decode
 
+NO_END = b"\\ No newline at end of file\n"
 HEADS = {
     "utf-8": "",
     "utf-8-sig": "\ufeff",
@@ -188,11 +189,7 @@ def test_obstacles(old: Callable[[str], Path], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (
-            b"a\nb",
-            b"a\nc",
-            b"@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n",
-        ),
+        (b"a\nb", b"a\nc", b"@@ -1,2 +1,2 @@\n a\n-b\n" + NO_END + b"+c\n" + NO_END),
         (b"a\r\nb\r\n", b"a\r\n", b"@@ -1,2 +1 @@\n a\r\n-b\r\n"),
         (b"a\rb\n", b"a\rc\n", b"@@ -1 +1 @@\n-a\rb\n+a\rc\n"),
         (b"\xe9\n", b"\xe9\xe9\n", b"@@ -1 +1 @@\n-\xe9\n+\xe9\xe9\n"),

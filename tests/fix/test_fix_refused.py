@@ -32,36 +32,49 @@ def leftovers(root: Path) -> list[str]:
         ("bare()", "the finding would still be there"),
         ("bare(); done = 1", "the finding would still be there"),
         ("done = 1\\nbare()", "the finding would still be there"),
-        ("tail()", "it would give MEM912 at a.py:2"),
-        ("done = 1\\nif done:\\n    tail()", "it would give MEM912 at a.py:4"),
+        ("spill()", "it would give MEM912 at a.py:2"),
+        ("done = 1\\nif done:\\n    spill()", "it would give MEM912 at a.py:4"),
     ],
 )
 def test_a_fix_that_does_harm_is_not_made_and_the_others_are(toy: Toy, capsys: Capture, text: str, reason: str) -> None:
     bad = f"mend('safe', \"{text}\")\n"
-    root = toy({"a.py": f"bare = tail = print\n{bad}{SAFE}", "b.py": SAFE})
+    root = toy({"a.py": f"bare = spill = print\n{bad}{SAFE}", "b.py": SAFE})
     assert main([".", "--fix"]) == 1
-    assert (root / "a.py").read_text() == f"bare = tail = print\n{bad}fixed = 1\n"
+    assert (root / "a.py").read_text() == f"bare = spill = print\n{bad}fixed = 1\n"
     assert (root / "b.py").read_text() == "fixed = 1\n"
     captured = capsys.readouterr()
     assert captured.err.startswith(f"memlint: fix of MEM911 at a.py:2 not applied: {reason}")
     assert len(captured.err.splitlines()) == 1
     assert "(2 fixed, 1 remaining: 1 warning)" in captured.out
+    assert "fixable" not in captured.out
     assert main([".", "--diff"]) == 0, "a second run would change nothing"
     assert not leftovers(root)
 
 
 def test_among_many_the_harmful_ones_are_found(toy: Toy, capsys: Capture) -> None:
     lines = [f'mend("safe", "fixed = {number}")' for number in range(20)]
-    lines[3] = 'mend("safe", "tail()")'
+    lines[3] = 'mend("safe", "spill()")'
     lines[11] = 'mend("safe", "no_such_name")'
     lines[17] = 'mend("safe", "x = \'")'
-    root = toy({"a.py": "tail = print\n" + "\n".join(lines), "b.py": SAFE * 2})
+    root = toy({"a.py": "spill = print\n" + "\n".join(lines), "b.py": SAFE * 2})
     assert main([".", "--fix"]) == 1
     fixed = [line if at in (3, 11, 17) else f"fixed = {at}" for at, line in enumerate(lines)]
-    assert (root / "a.py").read_text() == "tail = print\n" + "\n".join(fixed)
+    assert (root / "a.py").read_text() == "spill = print\n" + "\n".join(fixed)
     assert (root / "b.py").read_text() == "fixed = 1\n" * 2
     said = capsys.readouterr().err.splitlines()
     assert sorted(line.split()[5] for line in said) == ["a.py:13", "a.py:19", "a.py:5"]
+
+
+MORE = {"a.py": "", "b.py": "\\nspill()"}
+
+
+def test_what_a_fix_uncovers_is_fixed_with_it_or_neither_is(toy: Toy, capsys: Capture) -> None:
+    files = {name: f"tail = spill = print\nmend('safe', 'x = 1\\ntail(){more}')\n" for name, more in MORE.items()}
+    root = toy(files)
+    assert main([".", "--fix"]) == 1
+    assert (root / "a.py").read_text() == "tail = spill = print\nx = 1\ntail().done()\n"
+    assert (root / "b.py").read_text() == files["b.py"]
+    assert capsys.readouterr().err == ("memlint: fix of MEM911 at b.py:2 not applied: it would give MEM912 at b.py:3\n")
 
 
 def test_equal_statements_are_told_apart(toy: Toy, capsys: Capture) -> None:
