@@ -8,12 +8,30 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs_run import ENVIRONMENT, LEAK, ROOT, run
+from programs_run import ENVIRONMENT, LEAK, ROOT
 
 pytest.importorskip("pre_commit")
 yaml = pytest.importorskip("yaml")
 
 HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))}
+#: a finding that can be mended safely: nobody is given the sum
+MENDABLE = """\
+import torch
+from torch.nn import functional as F
+
+
+def train(loader):
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    total = 0.0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        total += loss
+    print(float(total))
+"""
 CLEAN = LEAK.format(comment="").replace("append(loss)", "append(loss.detach())")
 
 
@@ -97,12 +115,10 @@ def test_the_hook_fails_on_a_finding_and_passes_on_clean_code(tmp_path: Path, ho
 @pytest.mark.slow
 def test_the_fixing_hook_mends_and_says_so(tmp_path: Path, hooks: Path, home: Path) -> None:
     """pre-commit fails where a hook has changed a file, and passes when the change is staged."""
-    if "--fix" not in run("-m", "memlint", "--help", cwd=ROOT).stdout:
-        pytest.skip("this memlint knows no --fix")
-    folder = project(tmp_path / "bad", hooks, "memlint-fix", {"train.py": LEAK.format(comment="")})
+    folder = project(tmp_path / "bad", hooks, "memlint-fix", {"train.py": MENDABLE})
     done = pre_commit(folder, home)
     assert done.returncode == 1 and "files were modified by this hook" in done.stdout, done.stdout + done.stderr
-    assert "history.append(loss.detach())" in (folder / "train.py").read_text()
+    assert (folder / "train.py").read_text() == MENDABLE.replace("+= loss", "+= loss.detach()")
     git("add", ".", cwd=folder)
     done = pre_commit(folder, home)
     assert done.returncode == 0, done.stdout + done.stderr
