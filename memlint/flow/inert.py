@@ -64,7 +64,7 @@ _PREPARES = frozenset(
 
 def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> None:
     """``torch.no_grad()`` or ``torch.no_grad`` as a statement of its own."""
-    if not value.refs or state.grad == OFF:
+    if not value.resolved() or state.grad == OFF:
         return
     expr = statement.value
     if isinstance(expr, ir.Call):

@@ -8,7 +8,7 @@ from typing import Any
 from memlint.flow import carry, inert
 from memlint.flow.assignment import assign, delete
 from memlint.flow.evaluate import evaluate
-from memlint.flow.flags import truth
+from memlint.flow.flags import truth, usual_side
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
@@ -243,7 +243,12 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     frame.tests.pop()
     if not statement.orelse and last_case(frame.tests, statement.test):
         return end
-    return _join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
+    joined = _join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
+    if joined is not None and end is not None and orelse is not None and end.freed_must != orelse.freed_must:
+        side = usual_side(frame, state, statement.test)
+        if side is not None:  # a flag that nobody sets turns the backward off for nobody
+            joined.freed_must |= (end if side else orelse).freed_must
+    return joined
 
 
 def _join_branches(frame: Frame, ends: list[tuple[State | None, int, int]]) -> State | None:

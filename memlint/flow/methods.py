@@ -121,7 +121,7 @@ def _resolved_method(
     """Call the project methods, attributes and external functions that the receiver is known to have."""
     func = expr.func
     assert isinstance(func, ir.Attr)
-    if not receiver.refs and not receiver.objs:
+    if not receiver.resolved() and not receiver.objs:
         return None
     if receiver.kinds & (TENSORS | OPTIMIZER):
         return None
@@ -191,7 +191,7 @@ def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args
         frame.backward(state, inner, expr.at, retain=keep)
         return NONE_VALUE
     frame.backward(state, receiver, expr.at, retain=keep)
-    if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward"):
+    if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward", frame.function):
         _backward_inside(frame, state, expr, receiver)
     return NONE_VALUE
 
@@ -228,7 +228,9 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
             name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False),
         )
         return receiver
-    if name == "generate" and not any(method.cls is not None for method in frame.analyser.methods_named(name)):
+    if name == "generate" and not any(
+        method.cls is not None for method in frame.analyser.methods_named(name, frame.function)
+    ):
         # the libraries' generate() is decorated with no_grad
         return V(TREE, size=SAMPLE)
     if name in ("to", "cuda", "cpu"):
@@ -259,7 +261,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return V(TREE, size=4)
     if name in knowledge.bookkeeping() or not _computes(frame, name):
         return calls.unknown_call(frame, state, expr, receiver, args, words)
-    if not receiver.refs and _gives_data(frame, name):
+    if not receiver.resolved() and _gives_data(frame, name):
         return DATA_VALUE
     frame.named.add((name, state.grad))
     return run_module(frame, state, expr, receiver, args, words, method=name)
@@ -267,7 +269,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
 
 def _gives_data(frame: Frame, name: str) -> bool:
     """Whether all of the project's methods of that name are annotated to return numbers or text."""
-    candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
+    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
     notes = [
         frame.analyser.annotated(method.module, method.node.returns)
         for method in candidates
@@ -329,7 +331,7 @@ _COMPUTED = (
 
 def _computes(frame: Frame, name: str) -> bool:
     """Whether a method of a module of unknown class may run layers, by the project's methods of that name or by it."""
-    candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
+    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
     if summaries:
         # (one that turns grad mode off itself does so around what it runs)
@@ -369,7 +371,11 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
     """A call on an unknown receiver may mean any project method of that name."""
     if name.startswith("__") or not any(value.src or value.objs for value in (*args, *words.values())):
         return None
-    candidates = frame.analyser.methods_named(name)
+    candidates = [
+        method
+        for method in frame.analyser.methods_named(name, frame.function)
+        if instances.may_be_of(frame.analyser.program, receiver, method)
+    ]
     if not 0 < len(candidates) <= MAX_CANDIDATES:
         return None
     found, after = NOTHING, None
