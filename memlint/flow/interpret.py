@@ -12,7 +12,7 @@ from memlint.flow.flags import truth, usual_side
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
-from memlint.flow.narrowing import broken_number, last_case, narrow
+from memlint.flow.narrowing import broken_number, last_case, narrow, narrow_to_number
 from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.state import State, join_states
 from memlint.flow.stores import end_iteration, store_value
@@ -234,6 +234,8 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     other = frame.fork(state)
     narrow(frame, state, statement.test, True)
     narrow(frame, other, statement.test, False)
+    if statement.body and isinstance(statement.body[-1], ir.Return):
+        narrow_to_number(state, statement.test)
     frame.tests.append(statement.test)
     start = frame.graphs.clock
     end = block(frame, state, statement.body) if constant is not False else None
