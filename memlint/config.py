@@ -7,14 +7,18 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
 from memlint.finding import Confidence, Severity
-from memlint.project import Patterns
+from memlint.project import Patterns, mistake
+from memlint.project.presence import exists, is_dir, is_file
 
 T = TypeVar("T")
+
+#: what a mend writes for a value that is only reported: ``.detach()``, or ``.item()``, which is never safe
+ScalarFix = Literal["detach", "item"]
 
 OWN_FILE = "memlint.toml"
 PYPROJECT = "pyproject.toml"
@@ -34,7 +38,8 @@ class PerFileIgnore(msgspec.Struct, frozen=True):
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """What the configuration says; codes are as written (codes, prefixes or names), paths absolute.
 
-    ``file``: where it comes from (None: there is none). ``device_memory``: bytes.
+    ``file``: where it comes from (None: there is none). ``device_memory``: bytes. ``fixable`` and ``unfixable``: the
+    rules whose fixes are given (None: all), and those whose are not.
     """
 
     file: Path | None = None
@@ -49,6 +54,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     import_roots: tuple[Path, ...] = ()
     rule_paths: tuple[Path, ...] = ()
     device_memory: int | None = None
+    unsafe_fixes: bool = False
+    fixable: tuple[str, ...] | None = None
+    unfixable: tuple[str, ...] = ()
+    scalar_fix: ScalarFix = "detach"
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -67,9 +76,19 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     import_roots: list[str] | None = None
     rule_paths: list[str] | None = None
     device_memory: int | str | None = None
+    unsafe_fixes: bool | None = None
+    fixable: list[str] | None = None
+    unfixable: list[str] | None = None
+    scalar_fix: ScalarFix | None = None
 
 
 KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))
+#: the values of keys that take one of several words
+_WORDS: dict[str, tuple[str, ...]] = {
+    "min-confidence": get_args(Confidence),
+    "severity": get_args(Severity),
+    "scalar-fix": get_args(ScalarFix),
+}
 
 
 def find(start: Path) -> Path | None:
@@ -78,12 +97,12 @@ def find(start: Path) -> Path | None:
     The search ends at the root of the repository. Raises ConfigError for a pyproject.toml that is no TOML.
     """
     for folder in (start, *start.parents):
-        if (folder / OWN_FILE).is_file():
+        if is_file(folder / OWN_FILE):
             return folder / OWN_FILE
         pyproject = folder / PYPROJECT
-        if pyproject.is_file() and _table_of(pyproject) is not None:
+        if is_file(pyproject) and _table_of(pyproject) is not None:
             return pyproject
-        if (folder / ".git").exists():
+        if exists(folder / ".git"):
             return None
     return None
 
@@ -94,9 +113,11 @@ def load(file: Path, project: Path) -> Config:
     Raises ConfigError, naming the key, the file and the nearest valid key.
     """
     config = _load(file, ())
+    for key, paths in (("rule-paths", config.rule_paths), ("import-roots", config.import_roots)):
+        for path in paths:
+            if not is_dir(path):
+                raise ConfigError(f"{file}: `{key}`: {path} is not a folder")
     for path in config.rule_paths:
-        if not path.is_dir():
-            raise ConfigError(f"{file}: `rule-paths`: {path} is not a folder")
         if not path.resolve().is_relative_to(project.resolve()):
             raise ConfigError(f"{file}: `rule-paths`: {path} lies outside of the project {project}")
     return config
@@ -104,10 +125,14 @@ def load(file: Path, project: Path) -> Config:
 
 def nearest(word: str, valid: Sequence[str]) -> str:
     """The end of an error message: " (did you mean `…`?)", or nothing where no valid word is like ``word``."""
-    match = difflib.get_close_matches(word.lower(), [one.lower() for one in valid], 1, 0.5)
-    if not match:
+    if not valid:
         return ""
-    return f" (did you mean `{next(one for one in valid if one.lower() == match[0])}`?)"
+    low = word.lower()
+    likeness = [difflib.SequenceMatcher(None, low, one.lower()).ratio() for one in valid]
+    # of codes that are equally close, the one that begins alike: MEM1 is rather MEM101 than MEM401
+    alike = [one.lower().startswith(low) for one in valid]
+    best = max(range(len(valid)), key=lambda at: (likeness[at], alike[at], -at))
+    return f" (did you mean `{valid[best]}`?)" if likeness[best] >= 0.6 else ""
 
 
 def _load(file: Path, chain: tuple[Path, ...]) -> Config:
@@ -120,7 +145,7 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
     base = Config()
     if table.extend is not None:
         extended = (folder / Path(table.extend).expanduser()).resolve()
-        if not extended.is_file():
+        if not is_file(extended):
             raise ConfigError(f"{file}: `extend`: there is no file {extended}")
         base = _load(extended, (*chain, file))
     exclude = base.exclude if table.exclude is None else (patterns(folder, table.exclude, f"{file}: `exclude`"),)
@@ -140,19 +165,41 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
         import_roots=_either(_folders(folder, table.import_roots), base.import_roots),
         rule_paths=_either(_folders(folder, table.rule_paths), base.rule_paths),
         device_memory=_either(_bytes(table.device_memory, file), base.device_memory),
+        unsafe_fixes=_either(table.unsafe_fixes, base.unsafe_fixes),
+        fixable=_either(_codes(table.fixable), base.fixable),
+        unfixable=_either(_codes(table.unfixable), base.unfixable),
+        scalar_fix=_either(table.scalar_fix, base.scalar_fix),
     )  # fmt: skip
 
 
 def _checked(raw: dict[str, Any], file: Path) -> _Table:
     for key in raw:
+        if key == "memlint" and file.name != PYPROJECT:
+            raise ConfigError(f"{file}: the keys of [memlint] belong at the top of this file, or under [tool.memlint]")
         if key not in KEYS:
             raise ConfigError(f"{file}: unknown key `{key}`{nearest(key, KEYS)}")
+    for key, value in raw.items():
+        entries: list[tuple[str, dict[str, Any]]] = [(key, {key: value})]
+        if isinstance(value, dict):
+            entries = [(f"{key}.{name}", {key: {name: one}}) for name, one in value.items()]
+        for where, entry in entries:
+            _check_entry(where, entry, f"{file}: `{where}`")
+    return msgspec.convert(raw, _Table)
+
+
+def _check_entry(where: str, entry: dict[str, Any], said: str) -> None:
+    """Raises ConfigError, beginning with ``said``, where a table with this one entry is wrong."""
+    key, _, name = where.partition(".")
+    value = entry[key][name] if name else entry[key]
+    valid = _WORDS.get(key)
+    if valid is not None and isinstance(value, str) and value not in valid:
+        raise ConfigError(f"{said}: `{value}` is not one of {', '.join(valid)}{nearest(value, valid)}")
     try:
-        return msgspec.convert(raw, _Table)
+        msgspec.convert(entry, _Table)
     except msgspec.ValidationError as error:
         what, _, place = str(error).replace(" | null", "").partition(" - at ")
-        key = re.sub(r"^`?key in |`$|^`?\$\.?|[`$]", "", place).removeprefix(".") or "?"
-        raise ConfigError(f"{file}: `{key}`: {what[:1].lower()}{what[1:]}") from None
+        item = "" if (number := re.search(r"\[(\d+)\]", place)) is None else f": item {int(number[1]) + 1}"
+        raise ConfigError(f"{said}{item}: {what[:1].lower()}{what[1:]}") from None
 
 
 def _table_of(file: Path) -> dict[str, Any] | None:
@@ -178,12 +225,10 @@ def _table_of(file: Path) -> dict[str, Any] | None:
 
 def patterns(folder: Path, lines: Sequence[str], where: str) -> Patterns:
     """Gitignore patterns relative to ``folder``. Raises ConfigError for one that means nothing."""
-    result = Patterns(folder, tuple(line.removeprefix("./") for line in lines))
-    try:
-        result.match(folder / "_")
-    except ValueError as error:
-        raise ConfigError(f"{where}: {error}") from None
-    return result
+    found = tuple(line.removeprefix("./") for line in lines)
+    for problem in filter(None, map(mistake, found)):
+        raise ConfigError(f"{where}: {problem}")
+    return Patterns(folder, found)
 
 
 def _either(value: T | None, other: T) -> T:

@@ -131,7 +131,11 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What one run of the linter gives: findings in order of path, line, column and code."""
+    """What one run of the linter gives: findings in order of path, line, column and code.
+
+    ``fixed``: how many more there were before they were fixed; None where nothing was to be fixed. ``unsafe_fixes``:
+    whether unsafe fixes count as those that can be made.
+    """
 
     findings: tuple[Finding, ...]
     failures: tuple[Failure, ...]
@@ -139,3 +143,12 @@ class Result(msgspec.Struct, frozen=True):
     summary: Summary
     #: what was cut short, and other things worth a line with --verbose
     remarks: tuple[str, ...] = ()
+    fixed: int | None = None
+    unsafe_fixes: bool = False
+
+
+def is_fixable(finding: Finding, unsafe: bool) -> bool:
+    """Whether ``--fix`` would make the finding's fix (``unsafe``: with ``--unsafe-fixes``)."""
+    if finding.fix is None or finding.suppressed is not None or not finding.fix.edits:
+        return False
+    return finding.fix.safety == "safe" or (unsafe and finding.fix.safety == "unsafe")

@@ -14,7 +14,7 @@ A room is a folder ``memNNN_some_name`` with ``rule.py`` and ``README.md``. ``ru
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -109,10 +109,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 class Facts:
     """The events of one linted file, and what a rule may ask of its configuration."""
 
-    def __init__(self, events: Iterable[Event], device_memory: int | None = None) -> None:
+    def __init__(
+        self,
+        events: Iterable[Event],
+        device_memory: int | None = None,
+        scalar_fix: Literal["detach", "item"] = "detach",
+    ) -> None:
         self._events = tuple(events)
         #: bytes of the device that the code is meant for, from the configuration
         self.device_memory = device_memory
+        #: what a mend writes for a number that is only reported, from the configuration
+        self.scalar_fix = scalar_fix
 
     def of(self, kind: type[E]) -> Iterator[E]:
         """The events of one kind, in source order."""

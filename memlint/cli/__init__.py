@@ -18,11 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.disable()
         atexit.register(gc.freeze)
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments in (["--version"], ["-V"]):
-        from memlint import __version__
-
-        print(f"memlint {__version__}")
-        return 0
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # a terminal without UTF-8 shows escapes where it cannot show a character
@@ -34,17 +30,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("memlint: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # the reader (head, less) has gone; a second failure on exit must not be shown either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader (head, less) has gone
+        _write_no_more()
         return 1
+    except OSError as error:  # what concerns one source file is said of that file: this is the report, or a new rule
+        _write_no_more()
+        what = error.filename or "the report cannot be written"
+        print(f"memlint: error: {what}: {error.strerror or error}", file=sys.stderr)
+        return 2
+
+
+def _write_no_more() -> None:
+    """A second failure, when Python flushes on exit, must not be shown either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_streams() -> None:
+    """Give what the caller closed (``>&-``) somewhere to go; Python has None in place of such a stream."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
 
 
 def _run(arguments: list[str]) -> int:
+    if arguments in (["--version"], ["-V"]):
+        from memlint import __version__
+
+        print(f"memlint {__version__}")
+        return 0
     from memlint.cli.arguments import parse
     from memlint.config import ConfigError
 
     try:
+        try:
+            os.getcwd()  # noqa: PTH109
+        except OSError:
+            raise ConfigError("the working directory is not there any more") from None
         parsed = parse(arguments)
         if parsed.command == "rule":
             from memlint.cli.rule import show

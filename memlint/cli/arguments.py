@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -18,13 +20,15 @@ commands:
   rule [CODE|NAME]     print a rule's page, or list all rules
   new-rule CODE NAME   make the folder of a new rule
 
-exit codes: 0 clean or notes only, 1 errors or warnings, 2 the run itself failed
+exit codes: 0 clean or notes only, 1 errors or warnings (with --diff: there is something to change), 2 the run itself
+failed
 """
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message}\ntry `{self.prog} --help`")
+        message = re.sub(r"ignored explicit argument '.*'", "takes no value", message)
+        raise ConfigError(f"{message.removeprefix('argument ')}\ntry `{self.prog} --help`")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -36,11 +40,19 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         # a script that lost its paths must not look clean
         _check_parser().print_help(sys.stderr)
         raise ConfigError("no paths; `memlint .` lints the working directory")
+    elif (hint := nearest(arguments[0], COMMANDS)) and not os.path.lexists(arguments[0]):
+        raise ConfigError(f"there is no file or command `{arguments[0]}`{hint}")
     parser = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser}[command]()
-    parsed, unknown = parser.parse_known_args(rest)
+    if command == "check":
+        # options may stand between paths; behind `--` everything is one
+        end = rest.index("--") if "--" in rest else len(rest)
+        parsed, unknown = parser.parse_known_intermixed_args(rest[:end])
+        parsed.paths += rest[end + 1 :]
+    else:
+        parsed, unknown = parser.parse_known_args(rest)
     if unknown:
         word = unknown[0].partition("=")[0]
-        options = [option for action in parser._actions for option in action.option_strings]
+        options = [option for action in parser._actions for option in action.option_strings if word.startswith("--")]
         parser.error(
             f"unknown option `{word}`{nearest(word, options)}" if word.startswith("-") else f"unexpected `{word}`"
         )
@@ -63,6 +75,7 @@ def _check_parser() -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action="version", version=f"memlint {__version__}")
     _rule_options(parser.add_argument_group("rules"))
     _file_options(parser.add_argument_group("files"))
+    _fix_options(parser.add_argument_group("fixes"))
     _output_options(parser.add_argument_group("output"))
     _run_options(parser.add_argument_group("run"))
     return parser
@@ -95,11 +108,23 @@ def _file_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--stdin-filename", metavar="PATH", help="the file that standard input stands for")
 
 
+def _fix_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--fix", action="store_true", help="mend what can be mended safely, and report what remains")
+    group.add_argument(
+        "--unsafe-fixes",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="count fixes that may change what the code computes among those that can be made",
+    )
+    group.add_argument("--diff", action="store_true", help="print what --fix would change, and write nothing")
+    group.add_argument("--fix-only", action="store_true", help="fix, and do not report what remains")
+    group.add_argument("--exit-non-zero-on-fix", action="store_true", help="exit with 1 when anything was fixed")
+
+
 def _output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--output-format",
         type=_one_of(*FORMATS),
-        default="text",
         metavar="FORMAT",
         help="text (default), concise or json",
     )
@@ -116,7 +141,8 @@ def _run_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "-j", "--jobs", type=_count, default=0, metavar="N", help="worker processes (default: one a core)"
     )
-    group.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
+    # scripts pass it already; it is shown once there is a cache
+    group.add_argument("--no-cache", action="store_true", help=argparse.SUPPRESS)
     group.add_argument(
         "--no-screen", action="store_true", help="analyse every definition, also where nothing can be found"
     )

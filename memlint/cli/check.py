@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import TextIO
 
 from memlint.config import ConfigError, patterns
 from memlint.engine.options import Options
@@ -26,12 +27,17 @@ def check(parsed: argparse.Namespace) -> int:
     """Run ``memlint check`` and return its exit code. Raises ConfigError for a wrong option or configuration."""
     from memlint.cli.progress import progress_bar
 
+    _agree(parsed)
     options = _options(parsed)
     paths = parsed.paths or ["."]
+    if parsed.fix or parsed.fix_only or parsed.diff:
+        from memlint.cli.fixing import fix
+
+        return fix(paths, options, parsed)
     with progress_bar(sys.stderr, quiet=parsed.quiet) as progress:
         outcome = run(paths, options, progress=progress)
-    _say(outcome, parsed)
-    _report(outcome.result, options, parsed)
+    say(outcome, parsed)
+    report(outcome.result, options, parsed, sys.stdout)
     return exit_code(outcome.result, exit_zero=parsed.exit_zero)
 
 
@@ -40,6 +46,24 @@ def exit_code(result: Result, *, exit_zero: bool) -> int:
     if result.failures:
         return FAILED
     return FINDINGS if result.summary.errors + result.summary.warnings and not exit_zero else CLEAN
+
+
+def _agree(parsed: argparse.Namespace) -> None:
+    """Raises ConfigError for options that contradict each other."""
+    fixes = parsed.fix or parsed.fix_only or parsed.diff
+    if parsed.exit_non_zero_on_fix and not fixes:
+        raise ConfigError("--exit-non-zero-on-fix needs --fix, --fix-only or --diff")
+    if parsed.exit_non_zero_on_fix and parsed.exit_zero:
+        raise ConfigError("--exit-zero and --exit-non-zero-on-fix exclude each other")
+    silent = "--diff" if parsed.diff else "--fix-only" if parsed.fix_only else None
+    reports = {
+        "--output-format": parsed.output_format,
+        "--output-file": parsed.output_file,
+        "--statistics": parsed.statistics,
+    }
+    for option, value in reports.items():
+        if silent is not None and value:
+            raise ConfigError(f"{silent} prints no report: {option} has nothing to say about")
 
 
 def _options(parsed: argparse.Namespace) -> Options:
@@ -66,33 +90,41 @@ def _options(parsed: argparse.Namespace) -> Options:
         force_exclude=parsed.force_exclude,
         jobs=parsed.jobs,
         screen=not parsed.no_screen,
-        stdin=sys.stdin.buffer.read() if STDIN in parsed.paths else None,
+        stdin=_stdin() if STDIN in parsed.paths else None,
         stdin_filename=parsed.stdin_filename,
+        unsafe_fixes=parsed.unsafe_fixes,
     )
 
 
-def _report(result: Result, options: Options, parsed: argparse.Namespace) -> None:
+def _stdin() -> bytes:
+    if sys.stdin is None:  # the caller closed it
+        raise ConfigError("`-` among the paths, but standard input is closed")
+    return sys.stdin.buffer.read()
+
+
+def report(result: Result, options: Options, parsed: argparse.Namespace, out: TextIO) -> None:
+    """Write the report to ``out`` or to the file that the user named."""
     lines = Lines(lambda path: _text(path, options))
-    write = writer(parsed.output_format)
+    write = writer(parsed.output_format or "text")
     if parsed.output_file is None:
-        write(result, lines, sys.stdout)
+        write(result, lines, out)
     else:
         text = io.StringIO()
         write(result, lines, text)
         write_whole(Path(parsed.output_file), text.getvalue())
     if parsed.statistics:
         # JSON on standard output stays JSON
-        out = sys.stderr if parsed.output_format == "json" and parsed.output_file is None else sys.stdout
+        to = sys.stderr if parsed.output_format == "json" and parsed.output_file is None else out
         for line in statistics(result):
-            print(line, file=out)
+            print(line, file=to)
 
 
 def _text(path: str, options: Options) -> str | None:
     """The text of a file once more, for its excerpts."""
-    from memlint.project import decode
+    from memlint.project import decode, display_path
 
     try:
-        if options.stdin is not None and path == (options.stdin_filename or "<stdin>"):
+        if options.stdin is not None and path == display_path(options.stdin_path, options.cwd):
             return decode(options.stdin)
         return decode((options.cwd / path).read_bytes())
     except (OSError, SyntaxError, LookupError, UnicodeError):
@@ -100,11 +132,22 @@ def _text(path: str, options: Options) -> str | None:
 
 
 def write_whole(target: Path, text: str) -> None:
-    """Write a file so that nobody sees half of it: beside it first, then moved into place. Raises ConfigError."""
+    """Write a file so that nobody sees half of it: beside it first, then moved into place. Raises ConfigError.
+
+    A symlink stays one, and what is no file (/dev/stdout, a pipe) is written to and not replaced.
+    """
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        if (target.exists() and not target.is_file()) or target.is_relative_to("/dev"):
+            with target.open("w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+        else:
+            _replace(Path(os.path.realpath(target)), text)
     except OSError as error:
         raise ConfigError(f"--output-file: {target} cannot be written: {error.strerror}") from None
+
+
+def _replace(target: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -112,15 +155,15 @@ def write_whole(target: Path, text: str) -> None:
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)
         Path(name).replace(target)
-    except OSError as error:
+    except OSError:
         Path(name).unlink(missing_ok=True)
-        raise ConfigError(f"--output-file: {target} cannot be written: {error.strerror}") from None
+        raise
 
 
-def _say(outcome: Outcome, parsed: argparse.Namespace) -> None:
-    """On standard error: failures, where the report does not show them to a person, and what was not looked at."""
+def say(outcome: Outcome, parsed: argparse.Namespace, *, reported: bool = True) -> None:
+    """On standard error: failures, where no report shows them to a person, and what was not looked at."""
     result = outcome.result
-    if parsed.output_format == "json" or parsed.output_file is not None:
+    if not reported or parsed.output_format == "json" or parsed.output_file is not None:
         for failure in result.failures:
             print(f"memlint: error: {failure.path}: {failure.reason}", file=sys.stderr)
     if parsed.quiet:

@@ -11,7 +11,10 @@ from memlint.project import Project
 
 
 class Problem(Protocol):
-    """Why a file cannot be parsed; line and column count from 1."""
+    """Why a file, or a definition in it, cannot be analysed; line and column count from 1.
+
+    ``parses``: the code is right, and only this definition is left out.
+    """
 
     @property
     def message(self) -> str: ...
@@ -19,6 +22,8 @@ class Problem(Protocol):
     def line(self) -> int: ...
     @property
     def column(self) -> int: ...
+    @property
+    def parses(self) -> bool: ...
 
 
 class Analysis(Protocol):

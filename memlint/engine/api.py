@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import get_args
 
-from memlint.config import patterns
+from memlint.config import ConfigError, patterns
 from memlint.engine.options import Options
 from memlint.engine.run import run
 from memlint.engine.selection import Overrides
@@ -14,7 +15,7 @@ from memlint.finding import Confidence, Result
 
 
 def lint(
-    paths: Iterable[str | os.PathLike[str]],
+    paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
     *,
     select: Iterable[str] | None = None,
     extend_select: Iterable[str] = (),
@@ -31,26 +32,36 @@ def lint(
 ) -> Result:
     """Lint files and folders, as ``memlint check`` does; the parameters are its options.
 
-    Imports no torch and runs nothing of the linted code. Findings that a comment suppresses are in the result, with
-    ``suppressed`` set. Raises `memlint.config.ConfigError` where an option or the configuration is wrong;
-    files that cannot be read and rules that fail are in the result's ``failures``.
+    One path or word may come alone. Imports no torch and runs nothing of the linted code. Findings that a comment
+    suppresses are in the result, with ``suppressed`` set. Raises `memlint.config.ConfigError` where an option or the
+    configuration is wrong; files that cannot be read and rules that fail are in the result's ``failures``.
     """
     cwd = Path.cwd()
+    if min_confidence is not None and min_confidence not in get_args(Confidence):
+        raise ConfigError(f"min_confidence: `{min_confidence}` is not one of {', '.join(get_args(Confidence))}")
+    if config is not None and isolated:
+        raise ConfigError("config and isolated exclude each other")
     options = Options(
         cwd=cwd,
         overrides=Overrides(
-            select=None if select is None else tuple(select),
-            extend_select=tuple(extend_select),
-            ignore=tuple(ignore),
+            select=None if select is None else _words(select),
+            extend_select=_words(extend_select),
+            ignore=_words(ignore),
             preview=preview,
             min_confidence=min_confidence,
         ),
         config=None if config is None else cwd / config,
         isolated=isolated,
-        exclude=None if exclude is None else patterns(cwd, tuple(exclude), "exclude"),
-        extend_exclude=patterns(cwd, tuple(extend_exclude), "extend_exclude"),
+        exclude=None if exclude is None else patterns(cwd, _words(exclude), "exclude"),
+        extend_exclude=patterns(cwd, _words(extend_exclude), "extend_exclude"),
         force_exclude=force_exclude,
         jobs=jobs,
         screen=screen,
     )
-    return run([os.fspath(path) for path in paths], options).result
+    named = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    return run([os.fspath(path) for path in named], options).result
+
+
+def _words(words: Iterable[str]) -> tuple[str, ...]:
+    """The words, of which one alone may come as it is: its letters are not meant."""
+    return (words,) if isinstance(words, str) else tuple(words)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from memlint.config import Config
 from memlint.engine.analysis import Analysis
 from memlint.engine.fingerprint import Fingerprints
 from memlint.engine.rooms import META_RULES, Room
@@ -36,7 +37,7 @@ def ask_rules(
     enabled: frozenset[str],
     analysis: Analysis,
     sources: Mapping[str, Source],
-    device_memory: int | None,
+    config: Config,
     least: Confidence,
 ) -> tuple[list[Raw], list[Failure]]:
     """What the enabled rules say of one file. A rule that raises is a failure; the others go on.
@@ -44,7 +45,7 @@ def ask_rules(
     What is less sure than ``least`` will not be shown: it is left out where nothing else is said of its definition
     (elsewhere it counts in the numbering of equal statements), since to find its place costs a parse.
     """
-    facts = Facts(events, device_memory)
+    facts = Facts(events, config.device_memory, config.scalar_fix)
     said: list[tuple[Room, Report]] = []
     found: dict[tuple[str, int, int], Raw] = {}
     failures: list[Failure] = []
@@ -53,7 +54,7 @@ def ask_rules(
             continue
         try:
             said += [(room, report) for report in room.check(facts) if report.site.path == display]
-        except Exception as error:  # a rule is a program, and may fail in any way
+        except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
             failures.append(Failure(display, internal_error(f"the rule {code}", error)))
     shown = {report.site.unit for _, report in said if CONFIDENCE[report.confidence] >= CONFIDENCE[least]}
     for room, report in said:
@@ -137,7 +138,7 @@ def fingerprinted(raws: list[Raw], relative: Callable[[str], str]) -> list[Raw]:
     ]
 
 
-def internal_error(where: str, error: Exception) -> str:
+def internal_error(where: str, error: Exception | SystemExit) -> str:
     """One line for a failure: what failed, how, and the innermost place (of memlint, not of the linted code)."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

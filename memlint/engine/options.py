@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,8 +21,9 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """``cwd``: what paths are relative to. ``config``: a file that is used in place of the closest one.
-    ``exclude`` replaces what the configuration excludes, ``extend_exclude`` adds to it. ``jobs``: worker processes, 0
-    for one a core. ``stdin``: what ``-`` means, ``stdin_filename`` the path that it stands for."""
+    ``unsafe_fixes``: whether these are among the fixes that can be made, where it is not the configuration that says
+    so. ``exclude`` replaces what the configuration excludes, ``extend_exclude`` adds to it. ``jobs``: worker processes,
+    0 for one a core. ``stdin``: what ``-`` means, ``stdin_filename`` the path that it stands for."""
 
     cwd: Path
     overrides: Overrides = Overrides()
@@ -32,5 +34,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     force_exclude: bool = False
     jobs: int = 0
     screen: bool = True
+    unsafe_fixes: bool | None = None
     stdin: bytes | None = None
     stdin_filename: str | None = None
+
+    @property
+    def stdin_path(self) -> Path:
+        """The path that standard input stands for, absolute and without ``.`` and ``..``."""
+        return Path(os.path.normpath(self.cwd / (self.stdin_filename or "<stdin>")))

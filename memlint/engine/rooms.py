@@ -81,7 +81,7 @@ def _rooms_in(place: Path) -> Iterator[Room]:
 def _load(folder: Path) -> Room:
     try:
         module = _module(folder)
-    except Exception as error:  # a rule is a program, and may fail in any way
+    except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
         raise ConfigError(f"the rule in {folder} cannot be loaded: {type(error).__name__}: {error}") from error
     meta, check = getattr(module, "META", None), getattr(module, "check", None)
     if not isinstance(meta, Meta) or not callable(check):

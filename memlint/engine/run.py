@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os.path
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -34,16 +35,21 @@ class Outcome(msgspec.Struct, frozen=True):
     notices: tuple[str, ...]
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """What one project contributes."""
+class Prepared(msgspec.Struct, frozen=True):
+    """One project, with all that is needed to lint it."""
+
+    config: Config
+    rooms: Mapping[str, Room]
+    selection: Selection
+    found: Discovery
+
+
+class Linted(msgspec.Struct, frozen=True):
+    """What one project's linted files say."""
 
     findings: tuple[Finding, ...]
     failures: tuple[Failure, ...]
-    skipped: tuple[Skipped, ...]
-    said: tuple[Skipped, ...]
     remarks: tuple[str, ...]
-    notices: tuple[str, ...]
-    files: int
 
 
 def run(
@@ -58,49 +64,73 @@ def run(
     Raises ConfigError where the configuration or the command line is wrong. What is wrong with single files
     or rules is in the result's failures.
     """
-    # trees and summaries live as long as the run: looking for cycles in them finds nothing, a quarter of the time
+    started = time.perf_counter()
+    with no_collection():
+        parts = [
+            (prepared, lint(prepared, prepared.found.project, options, progress=progress, analyse=analyse))
+            for prepared in prepare(paths, options, progress)
+        ]
+    return outcome(parts, options, started)
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """Trees and summaries live as long as the run: looking for cycles in them finds nothing, a quarter of the time."""
     collects = gc.isenabled()
     gc.disable()
     try:
-        return _run(paths, options, progress, analyse)
+        yield
     finally:
         if collects:
             gc.enable()
 
 
-def _run(paths: Sequence[str], options: Options, progress: Progress, analyse: Analyse) -> Outcome:
-    started = time.perf_counter()
+def prepare(paths: Sequence[str], options: Options, progress: Progress) -> Iterator[Prepared]:
+    """The projects of ``paths``, in order. Raises ConfigError."""
     groups: dict[Path, list[Named]] = {}
     for named in _named(paths, options):
         groups.setdefault(find_root(named.path, options.cwd), []).append(named)
-    parts = [_project(root, named, options, progress, analyse) for root, named in sorted(groups.items())]
-    findings = tuple(sorted((finding for part in parts for finding in part.findings), key=_place))
+    for root, files in sorted(groups.items()):
+        yield _project(root, files, options, progress)
+
+
+def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started: float) -> Outcome:
+    """What the projects say together. ``started``: when the run began, by `time.perf_counter`."""
+    findings = tuple(sorted((finding for _, part in parts for finding in part.findings), key=_place))
     counted = [finding.severity for finding in findings if finding.suppressed is None]
-    skipped = tuple(sorted({row for part in parts for row in (*part.skipped, *part.said)}, key=lambda row: row.path))
+    said = tuple(row for prepared, _ in parts for row in prepared.found.said)
+    rows = {*said, *(row for prepared, _ in parts for row in prepared.found.skipped)}
     result = Result(
         findings=findings,
-        failures=tuple(failure for part in parts for failure in part.failures),
-        skipped=skipped,
+        failures=tuple(failure for prepared, part in parts for failure in (*prepared.found.failures, *part.failures)),
+        skipped=tuple(sorted(rows, key=lambda row: row.path)),
         summary=Summary(
-            files=sum(part.files for part in parts),
-            skipped=len(skipped),
+            files=sum(_readable(prepared.found) for prepared, _ in parts),
+            skipped=len(rows),
             errors=counted.count("error"),
             warnings=counted.count("warning"),
             notes=counted.count("note"),
             seconds=round(time.perf_counter() - started, 3),
         ),
-        remarks=tuple(remark for part in parts for remark in part.remarks),
+        remarks=tuple(remark for _, part in parts for remark in part.remarks),
+        unsafe_fixes=any(takes_unsafe(prepared, options) for prepared, _ in parts),
     )
-    said = tuple(row for part in parts for row in part.said)
-    return Outcome(result, said, tuple(dict.fromkeys(notice for part in parts for notice in part.notices)))
+    notices = dict.fromkeys(notice for prepared, _ in parts for notice in prepared.selection.notices)
+    return Outcome(result, said, tuple(notices))
+
+
+def takes_unsafe(prepared: Prepared, options: Options) -> bool:
+    """Whether unsafe fixes are to be made in a project."""
+    return prepared.config.unsafe_fixes if options.unsafe_fixes is None else options.unsafe_fixes
 
 
 def _named(paths: Sequence[str], options: Options) -> Iterable[Named]:
     for path in paths:
+        if not path:  # a script whose variable is empty
+            raise ConfigError("a path is empty; `.` is the working directory")
         if path == STDIN:
-            name = options.stdin_filename or "<stdin>"
             content = options.stdin if options.stdin is not None else sys.stdin.buffer.read()
-            yield Named(_absolute(name, options.cwd), content)
+            yield Named(options.stdin_path, content)
         else:
             yield Named(_absolute(path, options.cwd))
 
@@ -120,7 +150,7 @@ def settings(root: Path, options: Options) -> Config:
     return msgspec.structs.replace(config, exclude=exclude)
 
 
-def _project(root: Path, named: Sequence[Named], options: Options, progress: Progress, analyse: Analyse) -> _Part:
+def _project(root: Path, named: Sequence[Named], options: Options, progress: Progress) -> Prepared:
     config = settings(root, options)
     rooms = load_rooms(config.rule_paths)
     selection = choose(rooms, config, options.overrides)
@@ -133,39 +163,24 @@ def _project(root: Path, named: Sequence[Named], options: Options, progress: Pro
         force_exclude=options.force_exclude,
         import_roots=config.import_roots,
     )
-    raws, failures, remarks = _lint(found.project, rooms, selection, config, options, progress, analyse)
-    return _Part(
-        findings=tuple(raws),
-        failures=(*found.failures, *failures),
-        skipped=found.skipped,
-        said=found.said,
-        remarks=remarks,
-        notices=selection.notices,
-        files=len(found.project.linted) - len(_unreadable(found)),
-    )
+    return Prepared(config, rooms, selection, found)
 
 
-def _unreadable(found: Discovery) -> list[str]:
-    return [display for display in found.project.linted if found.project.sources[display].unreadable is not None]
+def _readable(found: Discovery) -> int:
+    sources = found.project.sources
+    return sum(sources[display].unreadable is None for display in found.project.linted)
 
 
-def _lint(
-    project: Project,
-    rooms: Mapping[str, Room],
-    selection: Selection,
-    config: Config,
-    options: Options,
-    progress: Progress,
-    analyse: Analyse,
-) -> tuple[list[Finding], list[Failure], tuple[str, ...]]:
-    """The findings of one project's linted files."""
+def lint(prepared: Prepared, project: Project, options: Options, *, progress: Progress, analyse: Analyse) -> Linted:
+    """The findings of a project's linted files. ``project``: the prepared one, maybe with other contents."""
+    config, rooms, selection = prepared.config, prepared.rooms, prepared.selection
     failures = [
         Failure(display, source.unreadable)
         for display in project.linted
         if (source := project.sources[display]).unreadable is not None
     ]
     if len(failures) == len(project.linted):
-        return [], failures, ()
+        return Linted((), tuple(failures), ())
     progress("analysing", 0, 0)
     try:
         analysis = analyse(project, enabled=selection.enabled, jobs=options.jobs, screen=options.screen)
@@ -173,7 +188,7 @@ def _lint(
         raise
     except Exception as error:  # the last line of defence: the other projects of the run go on
         failures.append(Failure(str(project.root), internal_error("the analysis", error)))
-        return [], failures, ()
+        return Linted((), tuple(failures), ())
     for (display, qualified), mistake in analysis.errors.items():
         failures.append(Failure(display, internal_error(f"the analysis of {qualified}", mistake)))
     findings: list[Finding] = []
@@ -192,7 +207,7 @@ def _lint(
             selection.enabled,
             analysis,
             project.sources,
-            config.device_memory,
+            config,
             # a comment may suppress what is not shown, and is then not unused
             "low" if may_suppress(project.sources[display].text) else selection.min_confidence,
         )
@@ -203,20 +218,26 @@ def _lint(
         whole = display not in broken and not problems
         raws = silence(display, project.sources[display].text, raws, rooms, ran, whole)
         findings += _chosen(fingerprinted(raws, project.relative), selection)
-    return findings, failures, tuple(analysis.remarks)
+    return Linted(tuple(findings), tuple(failures), tuple(analysis.remarks))
 
 
 def _unparsed(display: str, problem: Problem) -> Raw:
     message = f"This file does not parse: {problem.message}"
+    if problem.parses:
+        message = f"This was not checked: {problem.message}"
     finding = meta_finding(ALWAYS, display, message, "", problem.line, problem.column, problem.column + 1)
     return Raw(finding, "", problem.message)
 
 
 def _chosen(raws: Iterable[Raw], selection: Selection) -> list[Finding]:
-    """The findings that the user wants to see, at the severity that the configuration gives them."""
+    """The findings that the user wants to see, at the severity and with the fixes that the configuration gives them."""
     least = CONFIDENCE[selection.min_confidence]
     return [
-        msgspec.structs.replace(raw.finding, severity=selection.severity.get(raw.finding.code, raw.finding.severity))
+        msgspec.structs.replace(
+            raw.finding,
+            severity=selection.severity.get(raw.finding.code, raw.finding.severity),
+            fix=raw.finding.fix if raw.finding.code in selection.fixable else None,
+        )
         for raw in raws
         if CONFIDENCE[raw.finding.confidence] >= least
     ]

@@ -27,13 +27,15 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """``enabled``: codes of the rules that run. ``notices``: what the user should know of the choice."""
+    """``enabled``: codes of the rules that run, ``fixable`` of those whose fixes are given. ``notices``: what the user
+    should know of the choice."""
 
     enabled: frozenset[str]
     severity: Mapping[str, Severity]
     min_confidence: Confidence
     per_file_ignores: tuple[tuple[PerFileIgnore, frozenset[str]], ...]
     notices: tuple[str, ...] = ()
+    fixable: frozenset[str] = frozenset()
 
     def ignored_in(self, path: Path) -> frozenset[str]:
         """The codes that per-file-ignores drops in a file (absolute path)."""
@@ -68,7 +70,7 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
         enabled=frozenset(chosen - left_out | {ALWAYS}),
         severity={
             code: severity
-            for word, severity in config.severity.items()
+            for word, severity in sorted(config.severity.items(), key=lambda row: _length(rooms, row[0], where))
             for code in resolve(rooms, word, f"{where}: `severity`")
         },
         min_confidence=overrides.min_confidence or config.min_confidence,
@@ -80,7 +82,14 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
             f"{code} [{rooms[code].meta.name}] is a preview rule and does not run without --preview"
             for code in sorted(left_out & exact)
         ),
+        fixable=_fixable(rooms, config),
     )
+
+
+def _fixable(rooms: Mapping[str, Room], config: Config) -> frozenset[str]:
+    where = str(config.file)
+    wanted = None if config.fixable is None else _meant(rooms, config.fixable, f"{where}: `fixable`")
+    return frozenset(_chosen(rooms, wanted, {}, _meant(rooms, config.unfixable, f"{where}: `unfixable`")))
 
 
 def resolve(rooms: Mapping[str, Room], word: str, where: str) -> tuple[str, ...]:
@@ -114,6 +123,11 @@ def _meant(rooms: Mapping[str, Room], words: Iterable[str], where: str) -> dict[
         for code in codes:
             lengths[code] = max(lengths.get(code, 0), length)
     return lengths
+
+
+def _length(rooms: Mapping[str, Room], word: str, where: str) -> int:
+    """How closely a word of `severity` names a rule: the closest is the last to speak."""
+    return max(_meant(rooms, [word], f"{where}: `severity`").values())
 
 
 def _ignored(rooms: Mapping[str, Room], words: Sequence[str], where: str) -> dict[str, int]:

@@ -94,5 +94,7 @@ def _unused(
 ) -> Iterator[Finding]:
     unused = sorted(code for code in expected if (one, code) not in used and code not in (ALWAYS, UNKNOWN))
     if unused:
-        message = f"This comment suppresses {' and '.join(unused)}, but there is no such finding here."
-        yield meta_finding(UNUSED, display, message, "Delete it.", one.line, one.column, one.end_column)
+        names = " and ".join(unused)
+        message = f"This comment suppresses {names}, but there is no such finding here."
+        advice = "Delete it." if len(unused) == len(one.codes) else f"Take {names} out of it."
+        yield meta_finding(UNUSED, display, message, advice, one.line, one.column, one.end_column)

@@ -15,7 +15,8 @@ _NOQA = re.compile(
     re.IGNORECASE,
 )
 _OURS = re.compile(
-    r"#\s*memlint\s*:\s*(?P<word>[A-Za-z][\w-]*)\s*(?:\[(?P<codes>[^\]]*)\])?(?P<rest>.*?)(?=#\s*(?:noqa|memlint)\b|$)"
+    r"#\s*memlint\s*:\s*(?P<word>[A-Za-z][\w-]*)\s*(?:\[(?P<codes>[^\]]*)\])?(?P<rest>.*?)(?=#\s*(?:noqa|memlint)\b|$)",
+    re.IGNORECASE,
 )
 
 _MAY_BE_OURS = re.compile(r"noqa[^\n]*\bmem\w*\d|memlint", re.IGNORECASE)

@@ -1,75 +1,98 @@
-"""What a file calls torch, and where an import of it belongs."""
+"""Names that a module reads and binds nowhere."""
 
 from __future__ import annotations
 
-import ast
+import builtins
+import functools
+import symtable
+import warnings
+from typing import TYPE_CHECKING
 
-from memlint.fix.text import Text
+if TYPE_CHECKING:
+    import libcst as cst
+
+_GIVEN = frozenset(dir(builtins)) | {"__file__", "__path__", "__annotations__", "__builtins__"}
 
 
-def torch_name(text: Text, line: int) -> tuple[str, int | None] | None:
-    """(the name that the file has for torch at a line, None), or ("torch", the line before which to import it).
+@functools.lru_cache(maxsize=32)
+def unbound(text: str) -> frozenset[str]:
+    """The names that a text reads as globals and binds nowhere; a star import binds none that is known.
 
-    None where the file cannot be read, or calls something else by that name.
+    The text must compile.
     """
-    try:
-        tree = ast.parse("".join(text.lines))
-    except (SyntaxError, ValueError):
-        return None
-    local = _bound_around(tree, line)
-    for node in _top_level(tree.body):
-        for alias in node.names if isinstance(node, ast.Import) else ():
-            name = alias.asname or alias.name.partition(".")[0]
-            if alias.name == "torch" or (alias.asname is None and alias.name.startswith("torch.")):
-                return None if name in local else (name, None)
-    if "torch" in local or _binds(tree.body, "torch"):
-        return None
-    return "torch", _import_line(tree)
-
-
-def _top_level(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that run on import, those in ``try`` and ``if`` included."""
-    found: list[ast.stmt] = []
-    for node in body:
-        found.append(node)
-        if isinstance(node, ast.Try):
-            found += _top_level(node.body)
-    return found
-
-
-def _bound_around(tree: ast.Module, line: int) -> set[str]:
-    """The names that the functions around a line bind."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            if not node.lineno <= line <= (node.end_lineno or node.lineno):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = symtable.symtable(text, "<fixed>", "exec")
+    read, bound, tables = set[str](), set[str](), [module]
+    for table in tables:
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            if table is not module and not symbol.is_global():
                 continue
-            names |= {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                    names.add(inner.id)
-                elif isinstance(inner, ast.Import | ast.ImportFrom):
-                    names |= {alias.asname or alias.name.partition(".")[0] for alias in inner.names}
-    return names
+            if symbol.is_referenced():
+                read.add(symbol.get_name())
+            if symbol.is_assigned() or symbol.is_imported():
+                bound.add(symbol.get_name())
+    return frozenset(read - bound - _GIVEN)
 
 
-def _binds(body: list[ast.stmt], name: str) -> bool:
-    for node in body:
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Name) and inner.id == name and isinstance(inner.ctx, ast.Store):
-                return True
-            if isinstance(inner, ast.ImportFrom) and any((one.asname or one.name) == name for one in inner.names):
-                return True
-    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name for node in body)
+def unbound_by_libcst(before: str, after: str) -> frozenset[str]:
+    """The names of ``after`` that ``before`` does not hold and that it binds nowhere, whatever the scope.
+
+    For texts that the host cannot read.
+    """
+    old, _ = _names(before)
+    new, bound = _names(after)
+    return frozenset(new - old - bound - _GIVEN)
 
 
-def _import_line(tree: ast.Module) -> int:
-    """Behind the last import of the file's head; behind its docstring, where it has none."""
-    last = 0
-    for position, node in enumerate(tree.body):
-        docstring = position == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if isinstance(node, ast.Import | ast.ImportFrom) or docstring:
-            last = node.end_lineno or node.lineno
-        elif last:
-            break
-    return last + 1
+def _names(text: str) -> tuple[set[str], set[str]]:
+    """The names that a text holds, and those of them that it binds somewhere."""
+    import libcst as cst
+
+    from memlint.frontend.parsing import with_tree
+    from memlint.frontend.room import normalised
+
+    held, bound = set[str](), set[str]()
+
+    class Names(cst.CSTVisitor):
+        def visit_Name(self, node: cst.Name) -> None:  # noqa: N802
+            held.add(node.value)
+
+        def visit_Attribute(self, node: cst.Attribute) -> bool:  # noqa: N802
+            node.value.visit(self)
+            return False
+
+        def visit_Arg(self, node: cst.Arg) -> bool:  # noqa: N802
+            node.value.visit(self)
+            return False
+
+        def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:  # noqa: N802
+            bound.add(node.evaluated_alias or node.evaluated_name.partition(".")[0])
+            return False
+
+        def visit_AssignTarget(self, node: cst.AssignTarget) -> None:  # noqa: N802
+            bound.update(_targets(node.target))
+
+        def visit_For(self, node: cst.For) -> None:  # noqa: N802
+            bound.update(_targets(node.target))
+
+        def visit_AsName(self, node: cst.AsName) -> None:  # noqa: N802
+            bound.update(_targets(node.name))
+
+        def visit_NamedExpr(self, node: cst.NamedExpr) -> None:  # noqa: N802
+            bound.update(_targets(node.target))
+
+    with_tree(normalised(text), lambda tree: tree.visit(Names()))
+    return held, bound
+
+
+def _targets(node: cst.BaseExpression) -> set[str]:
+    import libcst as cst
+
+    match node:
+        case cst.Name(value=name):
+            return {name}
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            return set().union(*(_targets(element.value) for element in elements))
+    return set()

@@ -1,59 +1,57 @@
-"""The text of a file by spans, with its newlines as they are."""
+"""Whether a text is still a program after it was edited: it parses, and has a meaning for each name."""
 
 from __future__ import annotations
 
-import io
+import functools
+import warnings
 
-from memlint.finding import Span
+from memlint.fix.names import unbound, unbound_by_libcst
+from memlint.frontend.problem import SyntaxProblem
 
 
-class Text:
-    """Lines and columns count from 1. A line keeps its newline, whatever it is (``\\n``, ``\\r\\n``, ``\\r``)."""
+def harm(before: str, after: str) -> str | None:
+    """What an edit does to a file, a clause for the user; None where it does no harm.
 
-    def __init__(self, text: str) -> None:
-        # not splitlines(), for which a form feed ends a line, too
-        self.lines = io.StringIO(text, newline="").readlines()
+    What the host's compiler takes must do so afterwards. What it does not take (a newer grammar) must parse with
+    libcst.
+    """
+    if _compile_error(before) is None:
+        error = _compile_error(after)
+        names = None if error else unbound(after) - unbound(before)
+    elif _parse_error(before) is None:
+        error = _parse_error(after)
+        names = None if error else unbound_by_libcst(before, after)
+    else:
+        return "the file does not parse"
+    if error is not None:
+        return f"the file would no longer compile: {error}"
+    if names:
+        said = " and ".join(f"`{name}`" for name in sorted(names))
+        return f"{said} would be undefined"
+    return None
 
-    def __getitem__(self, span: Span) -> str:
-        if span.line == span.end_line:
-            return self.lines[span.line - 1][span.column - 1 : span.end_column - 1]
-        first = self.lines[span.line - 1][span.column - 1 :]
-        last = self.lines[span.end_line - 1][: span.end_column - 1]
-        return "".join((first, *self.lines[span.line : span.end_line - 1], last))
 
-    def grouped(self, span: Span) -> Span | None:
-        """The span with the parentheses that group it, and call nothing; None where there are none on its lines."""
-        before = self.lines[span.line - 1][: span.column - 1]
-        after = self.lines[span.end_line - 1][span.end_column - 1 :]
-        opened, closed = before.rstrip(), after.lstrip()
-        if not opened.endswith("(") or not closed.startswith(")"):
-            return None
-        caller = opened[:-1].rstrip()
-        if not caller.endswith(("=", "+", "-", "*", "/", ",", "(", "[", "{", ":")):
-            return None
-        return Span(span.line, len(opened), span.end_line, span.end_column + len(after) - len(closed) + 1)
+@functools.lru_cache(maxsize=32)
+def _compile_error(text: str) -> str | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "<fixed>", "exec", dont_inherit=True)
+            unbound(text)  # has limits of its own
+    except SyntaxError as error:
+        return f"{error.msg} (line {error.lineno})"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return None
 
-    def indent(self, line: int) -> str:
-        """The blanks that a line begins with."""
-        content = self.lines[line - 1]
-        return content[: len(content) - len(content.lstrip(" \t\f"))]
 
-    def begins_line(self, span: Span) -> bool:
-        """Whether nothing stands before the span on its line."""
-        return not self.lines[span.line - 1][: span.column - 1].strip()
+@functools.lru_cache(maxsize=32)
+def _parse_error(text: str) -> str | None:
+    from memlint.frontend.parsing import with_tree
+    from memlint.frontend.room import normalised
 
-    def ends_line(self, span: Span) -> bool:
-        """Whether nothing but a comment stands behind the span on its line."""
-        rest = self.lines[span.end_line - 1][span.end_column - 1 :].strip()
-        return not rest or rest.startswith("#")
-
-    def next_statement(self, line: int, column: int, last: int) -> int | None:
-        """The line of the first statement behind a place, up to line ``last``; None where it is on the same line."""
-        rest = self.lines[line - 1][column - 1 :].strip()
-        if rest and not rest.startswith("#"):
-            return None
-        for number in range(line + 1, last + 1):
-            content = self.lines[number - 1].strip()
-            if content and not content.startswith("#"):
-                return number
-        return None
+    try:
+        with_tree(normalised(text), lambda tree: None)
+    except SyntaxProblem as problem:
+        return f"{problem.message} (line {problem.line})"
+    return None

@@ -155,7 +155,7 @@ class Analyser:
         )
         if known is None:
             known = self.facts.parameter(function, param.name)
-            self.summaries.note("parameter", param.name, (function, param.name), known)
+            self.summaries.note("parameter", (function.key, param.name), (function, param.name), known)
         if param.kind in ("star", "double-star"):
             return V(UNKNOWN | CONTAINER, place, syms=place)
         if known is None or not known.kinds:
@@ -329,6 +329,11 @@ class Analyser:
         self.facts.learn()
         self.summaries.renew()
         self._constants.clear()
+
+    def settle(self) -> None:
+        """Take what the call sites say, for the last time: from here on summaries are read."""
+        self.facts.learn()
+        self.summaries.settle()
 
     def frames(self) -> Iterator[Frame]:
         """All summaries that were made."""

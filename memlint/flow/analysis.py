@@ -158,7 +158,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     analyser.renew()
     for function in (*functions, *context):
         analyser.summary(function)
-    analyser.facts.learn()
+    analyser.settle()
     events: dict[str, list[Event]] = {key: [] for key in linted}
     wanted = set(linted)
     for frame in list(analyser.frames()):
@@ -167,6 +167,8 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
         except Exception as error:
             analyser.errors[frame.function.key] = error
             continue
+        finally:
+            frame.graphs.forget()
         for event in found:
             if event.site.path in wanted:
                 events[event.site.path].append(event)

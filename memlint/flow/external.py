@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import allocation, batches, inert, instances
+from memlint.flow import batches, factories, inert, instances
 from memlint.flow.frame import Frame
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import deep, make
@@ -132,7 +132,7 @@ def _by_row(
         for value in inner:
             frame.used |= value.src
         if row.allocates:
-            allocation.made(frame, state, name, expr, args, words)
+            factories.made(frame, state, name, expr, args, words)
         size = {"sample": SAMPLE, "scalar": SCALAR, "model": MODEL}.get(row.size, SOME_SIZE)
         if (
             name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor")

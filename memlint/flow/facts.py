@@ -202,19 +202,38 @@ class Facts:
         """The grad modes under which a function is called, at any distance: ON where no caller is known, and AMBIENT
         besides where it is a module's forward, which torch calls for somebody who may well guard it."""
         if function.key not in self._grads:
-            found = 0
-            todo, seen = [function], {function.key}
-            while todo:
-                records = self._grads_at(todo.pop())
-                if not records:
-                    found |= ON
-                for caller, grad in records:
-                    found |= grad & (ON | OFF)
-                    if grad & AMBIENT and caller.key not in seen:
-                        seen.add(caller.key)
-                        todo.append(caller)
-            self._grads[function.key] = found or ON
-        return self._grads[function.key]
+            self._grads.update(self._grads_around(function))
+        return self._grads[function.key] or ON
+
+    def _grads_around(self, function: Function) -> dict[tuple[str, str], int]:
+        """The grad modes of a function and of all that call it under theirs, as far as they are not known."""
+        found = {function.key: 0}
+        inherits: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        todo = [function]
+        while todo:
+            callee = todo.pop()
+            records = self._grads_at(callee)
+            grads = 0 if records else ON
+            for caller, grad in records:
+                grads |= grad & (ON | OFF)
+                if not grad & AMBIENT:
+                    continue
+                if caller.key in self._grads:
+                    grads |= self._grads[caller.key]
+                    continue
+                inherits.setdefault(caller.key, set()).add(callee.key)
+                if caller.key not in found:
+                    found[caller.key] = 0
+                    todo.append(caller)
+            found[callee.key] = grads
+        changed = list(found)
+        while changed:
+            key = changed.pop()
+            for inner in inherits.get(key, ()):
+                if found[key] & ~found[inner]:
+                    found[inner] |= found[key]
+                    changed.append(inner)
+        return found
 
     def _grads_at(self, function: Function) -> list[tuple[Function, int]]:
         """(caller, grad mode) of each call of a function. A method that nobody else is seen to call may be what is

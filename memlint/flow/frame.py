@@ -15,6 +15,7 @@ from memlint.flow.flags import Flags
 from memlint.flow.graphs import Graphs, Node
 from memlint.flow.notes import Notes
 from memlint.flow.program import Function
+from memlint.flow.sharing import share
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.uses import fed_to, states_made, uses_of
 from memlint.flow.values import EMPTY, Path, Source, Sources, V
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 
-@dataclass
+@dataclass(slots=True)
 class LoopFrame:
     """A loop that is being interpreted. ``counts``: its rounds are iterations (not layers of a model)."""
 
@@ -47,7 +48,7 @@ class LoopFrame:
     items: Sources = EMPTY
 
 
-@dataclass
+@dataclass(slots=True)
 class Store:
     """A store that may outlive an iteration: raw material of Retain and Carry.
 
@@ -98,7 +99,7 @@ class Store:
     parts: dict[str, V] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(slots=True)
 class ModelRun:
     """A model that runs while autograd may record."""
 
@@ -122,7 +123,7 @@ class ModelRun:
     origin: tuple[Frame, ModelRun] | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class CallRecord:
     """A call of a project function: with what, under which grad mode, and where its result is."""
 
@@ -297,11 +298,19 @@ class Frame:
         self.returns.clear()
         self.given_up.clear()
         self.operands.clear()
+        self.graphs.forget()
+        share(self)
         loops = (*(store.loop for store in self.stores.values()), *(run.loop for run in self.runs.values()))
         for loop in loops:
             if loop is not None:
                 loop.breaks.clear()
                 loop.continues.clear()
+
+    def retire(self) -> None:
+        """Let go of all but the calls, which the facts still tell of: another summary of the function is in place."""
+        self.graphs, self.notes, self.exit, self.result = Graphs(), Notes(), None, None
+        for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
+            held.clear()
 
     @property
     def is_full(self) -> bool:

@@ -16,7 +16,7 @@ from memlint.flow.events import Fact
 from memlint.flow.values import EMPTY, Path, Source, Sources
 
 
-@dataclass
+@dataclass(slots=True)
 class Node:
     """One recorded operation. ``what`` is its source text, ``callee`` the symbol that was called, if it was one;
     ``via`` a chain of (site, message) through callees."""
@@ -51,7 +51,7 @@ def part_of(item: Source, root: Source) -> bool:
     return isinstance(item, tuple) and len(item) > len(head) and item[: len(head)] == head and isinstance(item[-1], str)
 
 
-@dataclass
+@dataclass(slots=True)
 class Graphs:
     """All nodes of a function, and what backward() calls tell about them."""
 
@@ -178,6 +178,11 @@ class Graphs:
             mark: int | str = zlib.crc32(repr(roots).encode()) if roots else ""
             known = self._digests[source] = symbols, [node for node in found if node is not None], mark
         return known
+
+    def forget(self) -> None:
+        """Let go of what can be worked out again, and of what only the interpretation asks."""
+        for known in (self._ancestry, self._sure, self._closures, self._digests, self._recorded):
+            known.clear()
 
     def take_work(self) -> int:
         """Nodes that were visited since this was last asked."""

@@ -103,8 +103,8 @@ def call_instance_method(
     frame: Frame, state: State, name: str, method: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
     """A method of an instance of an external class."""
-    from memlint.flow.methods import module_method
     from memlint.flow.modes import set_mode
+    from memlint.flow.module_methods import module_method
 
     if method in ("eval", "train") and receiver.kinds & MODULE and isinstance(expr.func, ir.Attr):
         set_mode(state, expr.func, receiver, method, args, words)

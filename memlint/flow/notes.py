@@ -9,8 +9,8 @@ from memlint.flow.values import Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.allocation import Made
     from memlint.flow.evaluation import Verdict
+    from memlint.flow.factories import Made
     from memlint.flow.hotloops import Candidate
 
 

@@ -211,13 +211,13 @@ def _needs_no_input_gradient(analyser: Analyser, frame: Frame, run: ModelRun) ->
     node = frame.graphs.nodes.get(run.node)
     if node is None:
         return False
-    for item in frame.graphs.closure(node.parents):
+    for item in frame.graphs.closure(node.parents | run.value.src):
         if isinstance(item, Path):
             if _attached_by_callers(analyser, frame, item) or _made_by_model(item):
                 return False
             continue
         inner = frame.graphs.nodes.get(item)
-        if inner is None:
+        if inner is None or inner.at == run.site.at:  # what the call itself recorded
             continue
         if inner.definite or inner.guess:
             return False

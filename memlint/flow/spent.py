@@ -32,7 +32,7 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
     if not marks or (frame.backwards and not _trains_otherwise(frame, run)):
         return False
-    return _used_up(analyser, frame, marks, 0)
+    return used_up(analyser, frame, marks)
 
 
 def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
@@ -52,7 +52,8 @@ def _trains_otherwise(frame: Frame, run: ModelRun) -> bool:
     )
 
 
-def _used_up(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> bool:
+def used_up(analyser: Analyser, frame: Frame, marks: set[Source], depth: int = 0) -> bool:
+    """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them."""
     if frame.cut_short or frame.exit is None or frame.notes.blind_backward or frame.notes.gradients:
         return False
     if marks & frame.left or any(marks & reached for reached, *_ in frame.backwards):
@@ -99,7 +100,7 @@ def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int) -> bool:
         if caller.exit is None or caller.function.node is None:
             return False
         inner = {mark for mark in deep(caller, caller.exit, record.result).src if mark in caller.graphs.nodes}
-        if not inner or not _used_up(analyser, caller, inner, depth + 1):
+        if not inner or not used_up(analyser, caller, inner, depth + 1):
             return False
     return True
 

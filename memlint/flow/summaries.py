@@ -6,6 +6,7 @@ only where one of its questions has another answer now: the rest of the program 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,8 +21,13 @@ MAX_NESTING = 24
 #: summaries of one function that are made for literals; other calls get the one for any argument
 MAX_VARIANTS = 4
 
+#: summaries whose graphs keep what was worked out about them, the last ones that were asked for
+MAX_WARM = 500
+
 #: module, qualified name, literals
 Key = tuple[str, str, Flags]
+#: a kind, and what tells what was asked from other questions of its kind
+Question = tuple[str, Any]
 
 
 class Summaries:
@@ -31,13 +37,16 @@ class Summaries:
         self._make = make
         self._ask = ask
         self._known: dict[Key, Frame | None] = {}
-        #: by function: (kind, identity of what was asked) -> (what was asked, the answer)
-        self._asked: dict[Key, dict[tuple[str, Any], tuple[Any, Any]]] = {}
+        #: by summary: question -> answer
+        self._asked: dict[Key, dict[Question, Any]] = {}
+        #: the questions, each once, and what they are about
+        self._questions: dict[Question, tuple[Question, Any]] = {}
         self._variants: dict[tuple[str, str], set[Flags]] = {}
         self._old: dict[Key, Frame | None] = {}
         self._running: list[Key] = []
         self._again: set[Key] = set()
-        self._open: list[dict[tuple[str, Any], tuple[Any, Any]]] = []
+        self._open: list[dict[Question, Any]] = []
+        self._warm: OrderedDict[Key, Frame] = OrderedDict()
 
     def get(self, function: Function, flags: Flags = ()) -> Frame | None:
         """What the function does, called with these literals; None for one that is being analysed (recursion) or
@@ -49,7 +58,16 @@ class Summaries:
         frame = self._get(function, flags)
         key = (*function.key, flags)
         self.note("summary", key, (function, flags), None if key in self._running else frame)
+        if frame is not None:
+            self._warm_up(key, frame)
         return frame
+
+    def _warm_up(self, key: Key, frame: Frame) -> None:
+        """Note that a summary is asked for; the one that was not for longest forgets what can be worked out again."""
+        self._warm[key] = frame
+        self._warm.move_to_end(key)
+        if len(self._warm) > MAX_WARM:
+            self._warm.popitem(last=False)[1].graphs.forget()
 
     def calls_itself(self, function: Function) -> bool:
         """Whether the function is called from itself, its summary not made yet: that path ends elsewhere first."""
@@ -60,8 +78,10 @@ class Summaries:
 
     def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
         """Remember that the summary that is being made depends on this answer."""
-        if self._open:
-            self._open[-1].setdefault((kind, identity), (about, answer))
+        question = (kind, identity)
+        if self._open and question not in self._open[-1]:
+            question = self._questions.setdefault(question, (question, about))[0]
+            self._open[-1][question] = answer
 
     def _get(self, function: Function, flags: Flags) -> Frame | None:
         key = (*function.key, flags)
@@ -83,8 +103,10 @@ class Summaries:
                     frame = self._make(function, flags)
                 self._asked[key] = self._open[-1]
                 old = self._old.get(key)
-                if old is not None and frame is not None and same_summary(old, frame):
+                if old is not None and same_summary(old, frame):
                     frame = old  # so that those who asked for it hold
+                elif old is not None:
+                    old.retire()
         finally:
             self._again.discard(key)
             self._running.pop()
@@ -94,17 +116,25 @@ class Summaries:
 
     def _holds(self, key: Key) -> bool:
         """Whether every question that was asked for a summary has the same answer still."""
-        for (kind, _), (about, answer) in self._asked[key].items():
-            if kind == "summary":
+        for question, answer in self._asked[key].items():
+            about = self._questions[question][1]
+            if question[0] == "summary":
                 if self._get(*about) is not answer:
                     return False
-            elif self._ask(kind, about) != answer:
+            elif self._ask(question[0], about) != answer:
                 return False
         return True
 
     def renew(self) -> None:
         """Put all summaries in question."""
         self._old, self._known = self._known, {}
+
+    def settle(self) -> None:
+        """Let go of what only the making of summaries asks: from here on they are read."""
+        self._old = {key: frame for key, frame in self._old.items() if key not in self._known}
+        self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
+        if not self._asked:
+            self._questions = {}
 
     def frames(self) -> Iterator[Frame]:
         """All summaries that were made for any argument."""

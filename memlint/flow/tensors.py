@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from memlint import knowledge
-from memlint.flow import allocation
+from memlint.flow import factories
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, make
 from memlint.flow.ops import cut, device_named, moved, reduced, tensor_op
@@ -62,7 +62,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         )
     if name in table.move:
         result = _move(receiver, name, expr, args, words)
-        allocation.moved(frame, expr, result)
+        factories.moved(frame, expr, result)
         return result
     if name in table.alias:
         return receiver if name not in ("chunk", "split", "unbind") else _pieces(frame, state, expr, receiver)

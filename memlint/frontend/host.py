@@ -25,9 +25,12 @@ from memlint.frontend.host_expressions import (
 from memlint.ir import nodes as ir
 
 
-def lower_statements(body: Sequence[ast.stmt]) -> tuple[tuple[ir.Stmt, ...], int]:
-    """The statements, and the number of ordinals that they used. Raises UnknownNodeError."""
-    walk = Walk()
+def lower_statements(body: Sequence[ast.stmt], walk: Walk | None = None) -> tuple[tuple[ir.Stmt, ...], int]:
+    """The statements, and the number of ordinals that they used. Raises UnknownNodeError.
+
+    ``walk``: what counts the ordinals, where it has more to do.
+    """
+    walk = walk or Walk()
     return _block(walk, body), walk.at
 
 
@@ -36,43 +39,43 @@ def _block(walk: Walk, body: Sequence[ast.stmt]) -> tuple[ir.Stmt, ...]:
 
 
 def _assign(walk: Walk, node: ast.Assign) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Assign(at, each(walk, node.targets), expr(walk, node.value))
 
 
 def _type_alias(walk: Walk, node: Any) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Assign(at, (expr(walk, node.name),), expr(walk, node.value))
 
 
 def _aug_assign(walk: Walk, node: ast.AugAssign) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.AugAssign(at, expr(walk, node.target), OPERATORS[type(node.op)], expr(walk, node.value))
 
 
 def _ann_assign(walk: Walk, node: ast.AnnAssign) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     target, annotation = expr(walk, node.target), expr(walk, node.annotation)
     return ir.AnnAssign(at, target, annotation, optional(walk, node.value))
 
 
 def _expression(walk: Walk, node: ast.Expr) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.ExprStmt(at, expr(walk, node.value))
 
 
 def _return(walk: Walk, node: ast.Return) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Return(at, optional(walk, node.value))
 
 
 def _raise(walk: Walk, node: ast.Raise) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Raise(at, optional(walk, node.exc), optional(walk, node.cause))
 
 
 def _delete(walk: Walk, node: ast.Delete) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     only = node.targets[0]
     # `del (a, b)` deletes the two, as `del a, b` does; a comma behind the bracket makes it one of several
     if len(node.targets) == 1 and isinstance(only, (ast.Tuple, ast.List)):
@@ -87,16 +90,16 @@ def _end(node: ast.stmt | ast.expr) -> tuple[int | None, int | None]:
 
 
 def _assert(walk: Walk, node: ast.Assert) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Assert(at, expr(walk, node.test), optional(walk, node.msg))
 
 
 def _jump(kind: str) -> Callable[[Walk, Any], ir.Stmt]:
-    return lambda walk, node: ir.Jump(walk.enter(), kind)
+    return lambda walk, node: ir.Jump(walk.enter(node), kind)
 
 
 def _scope(kind: str) -> Callable[[Walk, Any], ir.Stmt]:
-    return lambda walk, node: ir.Scope(walk.enter(), kind, tuple(node.names))
+    return lambda walk, node: ir.Scope(walk.enter(node), kind, tuple(node.names))
 
 
 def _aliases(node: ast.Import | ast.ImportFrom) -> tuple[ir.Alias, ...]:
@@ -104,16 +107,16 @@ def _aliases(node: ast.Import | ast.ImportFrom) -> tuple[ir.Alias, ...]:
 
 
 def _import(walk: Walk, node: ast.Import) -> ir.Stmt:
-    return ir.Import(walk.enter(), _aliases(node))
+    return ir.Import(walk.enter(node), _aliases(node))
 
 
 def _import_from(walk: Walk, node: ast.ImportFrom) -> ir.Stmt:
-    return ir.ImportFrom(walk.enter(), node.module or "", node.level, _aliases(node))
+    return ir.ImportFrom(walk.enter(node), node.module or "", node.level, _aliases(node))
 
 
 def _tested(kind: type[ir.If] | type[ir.While]) -> Callable[[Walk, Any], ir.Stmt]:
     def read(walk: Walk, node: ast.If | ast.While) -> ir.Stmt:
-        at = walk.enter()
+        at = walk.enter(node)
         test = expr(walk, node.test)
         body = _block(walk, node.body)
         return kind(at, test, body, _block(walk, node.orelse))
@@ -122,14 +125,14 @@ def _tested(kind: type[ir.If] | type[ir.While]) -> Callable[[Walk, Any], ir.Stmt
 
 
 def _for(walk: Walk, node: ast.For | ast.AsyncFor) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     target, over = expr(walk, node.target), expr(walk, node.iter)
     body = _block(walk, node.body)
     return ir.For(at, target, over, body, _block(walk, node.orelse), isinstance(node, ast.AsyncFor))
 
 
 def _with(walk: Walk, node: ast.With | ast.AsyncWith) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     items = tuple(
         [ir.WithItem(expr(walk, item.context_expr), optional(walk, item.optional_vars)) for item in node.items]
     )
@@ -137,7 +140,7 @@ def _with(walk: Walk, node: ast.With | ast.AsyncWith) -> ir.Stmt:
 
 
 def _try(walk: Walk, node: Any) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     body = _block(walk, node.body)
     handlers = tuple([_handler(walk, handler) for handler in node.handlers])
     orelse = _block(walk, node.orelse)
@@ -145,12 +148,12 @@ def _try(walk: Walk, node: Any) -> ir.Stmt:
 
 
 def _handler(walk: Walk, node: ast.ExceptHandler) -> ir.Handler:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Handler(at, optional(walk, node.type), node.name, _block(walk, node.body))
 
 
 def _match(walk: Walk, node: ast.Match) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     subject = expr(walk, node.subject)
     return ir.Match(at, subject, tuple([_case(walk, case) for case in node.cases]))
 
@@ -168,7 +171,7 @@ def _pattern(walk: Walk, node: ast.pattern, captures: dict[str, None], values: l
     if isinstance(node, ast.MatchValue):
         values.append(expr(walk, node.value))
     elif isinstance(node, ast.MatchSingleton):
-        values.append(constant(walk, ast.Constant(node.value)))
+        values.append(constant(walk, ast.copy_location(ast.Constant(node.value), node)))
     elif isinstance(node, ast.MatchClass):
         values.append(expr(walk, node.cls))
         for inner in (*node.patterns, *node.kwd_patterns):
@@ -192,7 +195,7 @@ def _pattern(walk: Walk, node: ast.pattern, captures: dict[str, None], values: l
 
 
 def _function(walk: Walk, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     decorators = each(walk, node.decorator_list)
     params = parameters(walk, node.args)
     returns = optional(walk, node.returns)
@@ -204,7 +207,7 @@ def _function(walk: Walk, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ir.St
 
 
 def _class(walk: Walk, node: ast.ClassDef) -> ir.Stmt:
-    at = walk.enter()
+    at = walk.enter(node)
     decorators = each(walk, node.decorator_list)
     bases, keywords = arguments(walk, node.bases, node.keywords)
     return ir.ClassDef(at, node.name, bases, keywords, decorators, _block(walk, node.body))

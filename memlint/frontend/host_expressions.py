@@ -29,7 +29,8 @@ class Walk:
         self.at = 0
         self.yields = False
 
-    def enter(self) -> int:
+    def enter(self, node: ast.AST, end: ast.AST | None = None) -> int:
+        """The ordinal of what ``node``, or ``node`` to ``end``, says."""
         at = self.at
         self.at = at + 1
         return at
@@ -59,20 +60,17 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _name(walk: Walk, node: ast.Name) -> ir.Expr:
-    at = walk.at
-    walk.at = at + 1
+    at = walk.enter(node)
     return ir.Name(at, node.id)
 
 
 def _attribute(walk: Walk, node: ast.Attribute) -> ir.Expr:
-    at = walk.at
-    walk.at = at + 1
+    at = walk.enter(node)
     return ir.Attr(at, _EXPRESSIONS[type(node.value)](walk, node.value), node.attr)
 
 
 def constant(walk: Walk, node: ast.Constant) -> ir.Expr:
-    at = walk.at
-    walk.at = at + 1
+    at = walk.enter(node)
     value: Any = node.value
     kind = type(value)
     if kind is str:
@@ -87,7 +85,7 @@ def constant(walk: Walk, node: ast.Constant) -> ir.Expr:
 
 
 def _formatted(walk: Walk, node: Any) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.FormattedString(at, tuple(_replacements(walk, node)))
 
 
@@ -104,8 +102,7 @@ def _replacements(walk: Walk, node: Any) -> Iterator[ir.Expr]:
 
 
 def _call(walk: Walk, node: ast.Call) -> ir.Expr:
-    at = walk.at
-    walk.at = at + 1
+    at = walk.enter(node)
     func = _EXPRESSIONS[type(node.func)](walk, node.func)
     args, keywords = arguments(walk, node.args, node.keywords)
     return ir.Call(at, func, args, keywords)
@@ -135,25 +132,26 @@ def _place(node: ast.expr | ast.keyword) -> tuple[int, int]:
 
 
 def _subscript(walk: Walk, node: ast.Subscript) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Subscript(at, expr(walk, node.value), expr(walk, node.slice))
 
 
 def _slice(walk: Walk, node: ast.Slice) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Slice(at, optional(walk, node.lower), optional(walk, node.upper), optional(walk, node.step))
 
 
 def _binary(walk: Walk, node: ast.BinOp) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Binary(at, OPERATORS[type(node.op)], expr(walk, node.left), expr(walk, node.right))
 
 
 def _boolean(walk: Walk, node: ast.BoolOp) -> ir.Expr:
     """``a and b and c`` is one node here, and nests to the left in the IR."""
     op, count = OPERATORS[type(node.op)], len(node.values) - 1
-    at = walk.at
-    walk.at = at + count
+    at = walk.enter(node)
+    for last in reversed(node.values[1:-1]):
+        walk.enter(node, last)
     found = expr(walk, node.values[0])
     for number, value in enumerate(node.values[1:], 1):
         found = ir.BoolOp(at + count - number, op, found, expr(walk, value))
@@ -161,32 +159,32 @@ def _boolean(walk: Walk, node: ast.BoolOp) -> ir.Expr:
 
 
 def _unary(walk: Walk, node: ast.UnaryOp) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Unary(at, OPERATORS[type(node.op)], expr(walk, node.operand))
 
 
 def _comparison(walk: Walk, node: ast.Compare) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     left = expr(walk, node.left)
     return ir.Compare(at, left, tuple([OPERATORS[type(op)] for op in node.ops]), each(walk, node.comparators))
 
 
 def _ifexp(walk: Walk, node: ast.IfExp) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     body = expr(walk, node.body)
     return ir.IfExp(at, expr(walk, node.test), body, expr(walk, node.orelse))
 
 
 def _display(kind: str) -> Callable[[Walk, Any], ir.Expr]:
     def handler(walk: Walk, node: ast.List | ast.Tuple | ast.Set) -> ir.Expr:
-        at = walk.enter()
+        at = walk.enter(node)
         return ir.Display(at, kind, each(walk, node.elts))
 
     return handler
 
 
 def _dict(walk: Walk, node: ast.Dict) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     keys: list[ir.Expr | None] = []
     values: list[ir.Expr] = []
     for key, value in zip(node.keys, node.values, strict=True):
@@ -206,7 +204,7 @@ def _fors(walk: Walk, generators: Iterable[ast.comprehension]) -> tuple[ir.CompF
 
 def _comprehension(kind: str) -> Callable[[Walk, Any], ir.Expr]:
     def handler(walk: Walk, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> ir.Expr:
-        at = walk.enter()
+        at = walk.enter(node)
         element = expr(walk, node.elt)
         return ir.Comprehension(at, kind, element, None, _fors(walk, node.generators))
 
@@ -214,7 +212,7 @@ def _comprehension(kind: str) -> Callable[[Walk, Any], ir.Expr]:
 
 
 def _dict_comprehension(walk: Walk, node: Any) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     key = expr(walk, node.key)
     if node.value is None:  # {**d for d in ds} (PEP 798): the element is the mapping, without a key
         return ir.Comprehension(at, "dict", key, None, _fors(walk, node.generators))
@@ -240,12 +238,12 @@ def parameters(walk: Walk, node: ast.arguments) -> tuple[ir.Param, ...]:
 
 
 def _param(walk: Walk, node: ast.arg, kind: str, default: ast.expr | None) -> ir.Param:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Param(at, node.arg, kind, optional(walk, node.annotation), optional(walk, default))
 
 
 def _lambda(walk: Walk, node: ast.Lambda) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     params = parameters(walk, node.args)
     yields = walk.yields
     body = expr(walk, node.body)
@@ -254,22 +252,22 @@ def _lambda(walk: Walk, node: ast.Lambda) -> ir.Expr:
 
 
 def _walrus(walk: Walk, node: ast.NamedExpr) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Walrus(at, expr(walk, node.target), expr(walk, node.value))
 
 
 def _starred(walk: Walk, node: ast.Starred) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Starred(at, expr(walk, node.value))
 
 
 def _await(walk: Walk, node: ast.Await) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     return ir.Await(at, expr(walk, node.value))
 
 
 def _yield(walk: Walk, node: ast.Yield | ast.YieldFrom) -> ir.Expr:
-    at = walk.enter()
+    at = walk.enter(node)
     walk.yields = True
     return ir.Yield(at, optional(walk, node.value), isinstance(node, ast.YieldFrom))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from memlint.frontend.nesting import MAX_BRACKETS, MAX_DEPTH, MAX_ELIFS, depth
-from memlint.frontend.problem import SyntaxProblem
+from memlint.frontend.problem import TOO_DEEP, SyntaxProblem
 
 T = TypeVar("T")
 
@@ -19,7 +19,6 @@ _SHALLOW_DEPTH = 200
 _DEEP_STACK = 64 << 20
 _DEEP_RECURSION = 20_000
 _NEWLINE = re.compile(r"\r\n?")
-_TOO_DEEP = "too deeply nested to analyse"
 _stack_size = threading.Lock()
 
 
@@ -36,12 +35,12 @@ def with_room(text: str, work: Callable[[], T]) -> T:
     brackets, deepest = depth(text)
     elifs = text.count("elif ")
     if brackets > MAX_BRACKETS or deepest > MAX_DEPTH or elifs > MAX_ELIFS:
-        raise SyntaxProblem(_TOO_DEEP, 1, 1)
+        raise SyntaxProblem(TOO_DEEP, 1, 1)
     shallow = brackets <= _SHALLOW_BRACKETS and max(deepest, elifs) <= _SHALLOW_DEPTH
     try:
         return work() if shallow else _on_deep_stack(work)
     except RecursionError:
-        raise SyntaxProblem(_TOO_DEEP, 1, 1) from None
+        raise SyntaxProblem(TOO_DEEP, 1, 1) from None
 
 
 def _on_deep_stack(work: Callable[[], T]) -> T:

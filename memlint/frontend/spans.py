@@ -12,6 +12,7 @@ from libcst._nodes.internal import CodegenState
 
 from memlint.finding import Span
 from memlint.frontend.expressions import Lowering
+from memlint.frontend.host_places import host_places
 from memlint.frontend.lower import in_file
 from memlint.frontend.parsing import with_tree
 from memlint.frontend.problem import SyntaxProblem
@@ -65,15 +66,19 @@ class SpanTable:
 
 
 def placed(unit: UnitText, count: int) -> SpanTable:
-    """As `spans`, for a unit of ``count`` ordinals; where libcst does not read what the host's ``ast`` did, every
-    record is at the unit's first line."""
+    """As `spans`, for a unit of ``count`` ordinals; where libcst does not read what the host's ``ast`` did, by that.
+    Where the two number a definition's records each in its way, all are at its first line."""
     try:
         table = spans(unit)
+        if len(table) == count:
+            return table
     except SyntaxProblem:
-        table = None
-    if table is None or len(table) != count:
+        pass
+    places = host_places(unit)
+    if places is None or len(places[1]) != count:
         return SpanTable(unit.start_line, [0], {}, [(0, 0)] * count, {})
-    return table
+    lines, extents, headers = places
+    return SpanTable(unit.start_line, lines, {}, extents, headers)
 
 
 def spans(unit: UnitText) -> SpanTable:

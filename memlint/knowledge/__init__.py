@@ -109,6 +109,12 @@ def module_evidence() -> frozenset[str]:
 
 
 @functools.cache
+def same_without_grad() -> frozenset[str]:
+    """Layers of torch.nn that give the same bits whether autograd records or not (containers of layers as well)."""
+    return frozenset(_read("torch.toml")["modules"]["same_without_grad"])
+
+
+@functools.cache
 def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
     return [
         (

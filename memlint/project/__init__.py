@@ -1,7 +1,7 @@
 """From paths to sources: which files a run looks at, what they say, and how modules are found among them."""
 
 from memlint.project.discovery import Discovery, Named, discover
-from memlint.project.patterns import Patterns
+from memlint.project.patterns import Patterns, mistake
 from memlint.project.project import Project
 from memlint.project.roots import display_path, find_root
 from memlint.project.source import Source, Sources, decode
@@ -17,4 +17,5 @@ __all__ = [
     "discover",
     "display_path",
     "find_root",
+    "mistake",
 ]

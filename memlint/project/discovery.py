@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import msgspec
 from memlint.finding import Failure, Skipped
 from memlint.project.listing import NOTEBOOK, SUFFIXES, Listing, list_files, list_flat, walk
 from memlint.project.patterns import Patterns, first_match
+from memlint.project.presence import is_dir
 from memlint.project.project import Project
 from memlint.project.roots import display_path, is_marked, is_too_wide, outside_packages
 
@@ -64,7 +67,7 @@ def discover(
         if one.content is not None:
             given[path] = one.content
             _take_file(path, found, excludes, force_exclude)
-        elif path.is_dir():
+        elif is_dir(path):
             _take_folder(path, listing, found, excludes, cwd)
         elif (problem := _problem(path)) is not None:
             found.failures.append(Failure(display_path(path, cwd), problem))
@@ -85,6 +88,9 @@ def _take_file(path: Path, found: _Found, excludes: tuple[Patterns, ...], force_
 
 def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[Patterns, ...], cwd: Path) -> None:
     below = listing.below(folder)
+    if (problem := _unlistable(folder)) is not None:
+        found.failures.append(Failure(display_path(folder, cwd), problem))
+        return
     if not below.python:
         # nothing there that git knows: an ignored place, which the user has asked for all the same
         below = walk(folder)
@@ -106,6 +112,14 @@ def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[
         found.failures.append(Failure(display_path(folder, cwd), _nothing_left(skipped)))
 
 
+def _unlistable(folder: Path) -> str | None:
+    try:
+        with os.scandir(folder):
+            return None
+    except OSError as error:
+        return f"cannot be listed: {(error.strerror or str(error)).lower()}"
+
+
 def _nothing_left(skipped: Mapping[Path, str]) -> str:
     reasons = sorted({reason for path, reason in skipped.items() if path.name.endswith(SUFFIXES)})
     count = sum(path.name.endswith(SUFFIXES) for path in skipped)
@@ -114,12 +128,16 @@ def _nothing_left(skipped: Mapping[Path, str]) -> str:
 
 def _problem(path: Path) -> str | None:
     """Why a named path that is no folder cannot be linted, or None."""
-    if not path.exists():
-        try:
-            near = difflib.get_close_matches(path.name, [child.name for child in path.parent.iterdir()], 1)
-        except OSError:
-            near = []
-        return "no such file or directory" + (f"; did you mean {near[0]}?" if near else "")
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return "a symlink that leads nowhere" if path.is_symlink() else _missing(path)
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    except ValueError as error:  # a null byte
+        return str(error)
+    if not is_file:
+        return "not a file: a pipe or a device"
     if path.suffix == NOTEBOOK:
         return "a notebook: only Python files are read (`jupyter nbconvert --to script` makes one)"
     if path.suffix in (".py", ".pyw", ".pyi") or _has_python_shebang(path):
@@ -127,8 +145,16 @@ def _problem(path: Path) -> str | None:
     return "not a Python file"
 
 
+def _missing(path: Path) -> str:
+    try:
+        near = difflib.get_close_matches(path.name, [child.name for child in path.parent.iterdir()], 1)
+    except OSError:
+        near = []
+    return "no such file or directory" + (f"; did you mean {near[0]}?" if near else "")
+
+
 def _has_python_shebang(path: Path) -> bool:
-    if path.suffix or not path.is_file():
+    if path.suffix:
         return False
     try:
         with path.open("rb") as file:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from memlint.project.patterns import Patterns
+from memlint.project.patterns import Patterns, mistake
+from memlint.project.presence import is_dir, is_file
 
 #: folders that hold no code of the project, wherever they are
 DEFAULT_EXCLUDES = frozenset({
@@ -49,7 +50,7 @@ def list_files(folder: Path) -> Listing:
 
 def list_flat(folder: Path) -> Listing:
     """The files in ``folder`` itself."""
-    return _listing((path for path in folder.glob("*.py") if path.is_file()), ())
+    return _listing((path for path in folder.glob("*.py") if is_file(path)), ())
 
 
 def walk(folder: Path) -> Listing:
@@ -68,14 +69,18 @@ def walk(folder: Path) -> Listing:
         try:
             entries = list(os.scandir(current))
         except OSError as error:
-            skipped.append((current, f"cannot be listed: {error.strerror}"))
+            skipped.append((current, f"cannot be listed: {(error.strerror or str(error)).lower()}"))
             continue
         names = {entry.name for entry in entries}
         if ".gitignore" in names:
             ignores = (*ignores, *_gitignore(current))
         for entry in entries:
-            path, is_folder = Path(entry.path), entry.is_dir()
-            if not is_folder and not entry.name.endswith(SUFFIXES):
+            path = Path(entry.path)
+            try:
+                is_folder = entry.is_dir()
+                if not is_folder and not (entry.name.endswith(SUFFIXES) and entry.is_file()):
+                    continue  # a pipe or a device would be waited for
+            except OSError:  # a symlink to itself
                 continue
             reason = _folder_reason(path, names) if is_folder else None
             if reason is None and _ignored(ignores, path, folder=is_folder):
@@ -109,7 +114,7 @@ def _folder_reason(path: Path, siblings: set[str]) -> str | None:
     """Why a folder is left out whole, or None."""
     if path.name in DEFAULT_EXCLUDES:
         return f"folders named {path.name} are not searched"
-    if (path / "pyvenv.cfg").is_file():
+    if is_file(path / "pyvenv.cfg"):
         return "a virtual environment"
     # a folder named build is often code; setuptools' output has these marks
     is_output = path.name == "build" and siblings & {"setup.py", "pyproject.toml"} and any(path.glob("bdist.*"))
@@ -127,7 +132,8 @@ def _gitignore(folder: Path) -> tuple[Patterns, ...]:
         lines = (folder / ".gitignore").read_text("utf-8", "replace").splitlines()
     except OSError:
         return ()
-    patterns = Patterns(folder, tuple(line for line in lines if line.strip() and line.strip() != "!"))
+    # git passes over what is no pattern
+    patterns = Patterns(folder, tuple(line for line in lines if line.strip() and mistake(line) is None))
     return (patterns,) if patterns.lines else ()
 
 
@@ -155,7 +161,7 @@ def _from_git(folder: Path, listed: list[str]) -> Listing:
     for name in listed:
         if not name.endswith(SUFFIXES):
             # another repository inside this one: untracked (a trailing slash) or a submodule (no suffix to go by)
-            if name.endswith("/") or ("." not in name.rpartition("/")[2] and (folder / name).is_dir()):
+            if name.endswith("/") or ("." not in name.rpartition("/")[2] and is_dir(folder / name)):
                 nested.add(folder / name)
             continue
         left_out = _left_out(folder, name.rpartition("/")[0], reasons)
@@ -180,9 +186,11 @@ def _from_git(folder: Path, listed: list[str]) -> Listing:
 def _is_listed_file(path: Path, real_root: str) -> bool:
     try:
         mode = path.lstat().st_mode
-    except OSError:  # git still lists a file that was deleted
+        if stat.S_ISLNK(mode):
+            return stat.S_ISREG(path.stat().st_mode) and not _leads_into(path, real_root)
+    except OSError:  # git still lists a file that was deleted, and a symlink that leads nowhere
         return False
-    return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and path.is_file() and not _leads_into(path, real_root))
+    return stat.S_ISREG(mode)
 
 
 def _left_out(folder: Path, parent: str, reasons: dict[str, str | None]) -> tuple[Path, str] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +37,17 @@ class Patterns(msgspec.Struct, frozen=True):
         return result.include, result.index
 
 
+def mistake(line: str) -> str | None:
+    """Why ``line`` is no pattern, or None where it is one."""
+    try:
+        _spec((line,))
+    except re.error as error:
+        return f"`{line}` is no pattern: {error.msg}"
+    except ValueError:
+        return f"`{line}` is no pattern"
+    return None
+
+
 def first_match(patterns: Iterable[Patterns], path: Path) -> str | None:
     """The first pattern of several lists that means ``path``."""
     return next((found for one in patterns if (found := one.match(path)) is not None), None)
@@ -48,5 +61,8 @@ def _spec(lines: tuple[str, ...]) -> GitIgnoreSpec:
     if spec is None:
         from pathspec import GitIgnoreSpec
 
-        spec = _SPECS[lines] = GitIgnoreSpec.from_lines(lines)
+        with warnings.catch_warnings():
+            # of `[[:space:]]`, which Python's expressions do not know
+            warnings.simplefilter("ignore", FutureWarning)
+            spec = _SPECS[lines] = GitIgnoreSpec.from_lines(lines)
     return spec

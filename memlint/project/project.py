@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memlint.project.pins import newest_allowed
 from memlint.project.roots import display_path, outside_packages
-from memlint.project.source import Source, Sources
+from memlint.project.source import Sources
 
 
 class Project:
@@ -31,13 +31,14 @@ class Project:
     ) -> None:
         """``linted`` and ``context`` are absolute paths of files; ``given`` holds contents that are not on the disk."""
         self.root = root
+        self._made_of = (root, cwd, tuple(linted), tuple(context), tuple(extra_roots))
+        self._given = dict(given or {})
+        _, _, linted, context, extra_roots = self._made_of
         linted = tuple(dict.fromkeys(linted))
         self._keys = {path: display_path(path, cwd) for path in sorted({*linted, *context})}
         self.linted: tuple[str, ...] = tuple(sorted(self._keys[path] for path in linted))
         contents = {self._keys[path]: raw for path, raw in (given or {}).items()}
-        self.sources: Mapping[str, Source] = Sources(
-            {key: path for path, key in self._keys.items()}, frozenset(self.linted), contents
-        )
+        self.sources = Sources({key: path for path, key in self._keys.items()}, frozenset(self.linted), contents)
         self._paths = {key: path for path, key in self._keys.items()}
         self._by_name = {str(path): key for path, key in self._keys.items()}
         folders = sorted({path.parent for path in linted})
@@ -51,6 +52,13 @@ class Project:
     def newest_torch(self) -> tuple[int, int] | None:
         """The release (major, minor) of torch that the project says it needs, or must stay below; None for any."""
         return newest_allowed(self.root, "torch", "pytorch")
+
+    def with_contents(self, contents: Mapping[str, bytes]) -> Project:
+        """The same project, with other contents of some of its files (by display path)."""
+        given = {**self._given, **{self._paths[display]: raw for display, raw in contents.items()}}
+        project = Project(*self._made_of, given)
+        project.sources.keep(self.sources, frozenset(contents))
+        return project
 
     def path(self, display: str) -> Path:
         """The absolute path of a file."""

@@ -7,6 +7,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from memlint.project.presence import exists, is_dir, is_file
+
 MARKERS = ("pyproject.toml", "setup.py", ".git")
 
 
@@ -17,7 +19,7 @@ def find_root(path: Path, cwd: Path) -> Path:
     ``path`` lies below it; else the folder of the outermost package around it. A marker in the home
     directory or in ``/`` (dotfiles under git) makes no project of everything below it.
     """
-    folder = path if path.is_dir() else path.parent
+    folder = path if is_dir(path) else path.parent
     for candidate in (folder, *folder.parents):
         if is_too_wide(candidate) and candidate != path:
             continue
@@ -30,12 +32,12 @@ def find_root(path: Path, cwd: Path) -> Path:
 
 def is_marked(folder: Path) -> bool:
     """Whether a folder says itself that it is a project."""
-    return any((folder / marker).exists() for marker in MARKERS)
+    return any(exists(folder / marker) for marker in MARKERS)
 
 
 def outside_packages(folder: Path) -> Path:
     """The nearest folder at or above ``folder`` that is no package: where an import of it would start."""
-    while (folder / "__init__.py").is_file() and folder.parent != folder:
+    while is_file(folder / "__init__.py") and folder.parent != folder:
         folder = folder.parent
     return folder
 

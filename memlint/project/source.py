@@ -52,11 +52,22 @@ class Sources(Mapping[str, Source]):
     def __len__(self) -> int:
         return len(self._paths)
 
+    def is_given(self, display: str) -> bool:
+        """Whether a file's content does not come from the disk."""
+        return display in self._given
+
+    def raw(self, display: str) -> bytes:
+        """The bytes of a file, read anew. Raises OSError."""
+        return self._given[display] if display in self._given else self._paths[display].read_bytes()
+
+    def keep(self, others: Sources, without: frozenset[str]) -> None:
+        """Take what ``others``, of the same files, have read, but for those files that are others here."""
+        self._read |= {display: source for display, source in others._read.items() if display not in without}
+
     def _load(self, display: str) -> Source:
         path, linted = self._paths[display], display in self._linted
         try:
-            raw = self._given[display] if display in self._given else path.read_bytes()
-            return Source(path, display, decode(raw), linted)
+            return Source(path, display, decode(self.raw(display)), linted)
         except OSError as error:
             reason = error.strerror or str(error)
             return Source(path, display, "", linted, reason[:1].lower() + reason[1:])

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from memlint.finding import Result
+from memlint.finding import Result, is_fixable
 from memlint.report.lines import Lines
-from memlint.report.summary import summary
+from memlint.report.summary import offer, summary
 
 
 def write(result: Result, lines: Lines, out: TextIO) -> None:
-    """``path:line:column: severity CODE[name] message``, and the summary."""
+    """``path:line:column: severity CODE[name] message``, ``[*]`` before messages that --fix can mend, and the
+    summary."""
     for one in result.findings:
         if one.suppressed is None:
-            out.write(f"{one.path}:{one.line}:{one.column}: {one.severity} {one.code}[{one.name}] {one.message}\n")
+            mark = "[*] " if is_fixable(one, result.unsafe_fixes) else ""
+            place = f"{one.path}:{one.line}:{one.column}"
+            out.write(f"{place}: {one.severity} {one.code}[{one.name}] {mark}{one.message}\n")
     for failure in result.failures:
         out.write(f"{failure.path}: failed: {failure.reason}\n")
     out.write(f"{summary(result)}\n")
+    if said := offer(result):
+        out.write(f"{said}\n")

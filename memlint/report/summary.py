@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from memlint.finding import Result
+from memlint.finding import Finding, Result, is_fixable
 
 
 def summary(result: Result) -> str:
@@ -19,8 +19,26 @@ def summary(result: Result) -> str:
     suppressed = sum(finding.suppressed is not None for finding in result.findings)
     extra = [f"{suppressed} suppressed"] * bool(suppressed) + [f"{counts.skipped} skipped"] * bool(counts.skipped)
     found = f"Found {_and(parts)}" if parts else "Found nothing"
+    if result.fixed:
+        remaining = counts.errors + counts.warnings + counts.notes
+        remain = f"{remaining} remaining" + (f": {_and(parts)}" if parts else "")
+        found = f"Found {plural(result.fixed + remaining, 'finding')} ({result.fixed} fixed, {remain})"
     after = f"; {', '.join(extra)}" if extra else ""
     return f"{found} in {plural(counts.files, 'file')} ({counts.seconds:.1f} s{after})."
+
+
+def offer(result: Result) -> str:
+    """What --fix could mend of what was found; empty where that is nothing."""
+    now = sum(is_fixable(one, result.unsafe_fixes) for one in result.findings)
+    more = sum(is_fixable(one, True) for one in result.findings) - now
+    if not now:
+        return f"[*] {more} fixable with --fix --unsafe-fixes." if more else ""
+    option = "--fix --unsafe-fixes" if any(_is_unsafe(one, result) for one in result.findings) else "--fix"
+    return f"[*] {now} fixable with {option}" + (f" ({more} more with --unsafe-fixes)." if more else ".")
+
+
+def _is_unsafe(finding: Finding, result: Result) -> bool:
+    return is_fixable(finding, result.unsafe_fixes) and not is_fixable(finding, False)
 
 
 def statistics(result: Result) -> Iterator[str]:

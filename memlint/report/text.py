@@ -10,9 +10,9 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from memlint.finding import Finding, Result, Severity, TraceStep
+from memlint.finding import Finding, Fix, Result, Severity, TraceStep
 from memlint.report.lines import Lines
-from memlint.report.summary import summary
+from memlint.report.summary import offer, summary
 
 _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 #: piped output is not wrapped; source lines longer than this are cropped around the finding
@@ -51,6 +51,8 @@ def write(result: Result, lines: Lines, out: TextIO) -> None:
         said = Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason)
         target.print(_wrapped(said, wrap, 2), soft_wrap=True)
     target.print(Text(summary(result), "bold"), soft_wrap=True)
+    if offered := offer(result):
+        target.print(offered, soft_wrap=True)
 
 
 def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> Iterator[Text]:
@@ -70,6 +72,19 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> It
         yield _wrapped(
             Text.assemble((" " * gutter + " = ", "blue"), ("help: ", "bold green"), finding.advice), wrap, gutter + 3
         )
+    if finding.fix is not None:
+        said = ((" " * gutter + " = ", "blue"), ("fix: ", "bold green"), _fix(finding.fix))
+        yield _wrapped(Text.assemble(*said), wrap, gutter + 3)
+
+
+def _fix(fix: Fix) -> str:
+    """What a fix does, and how safely."""
+    if fix.safety == "safe":
+        return f"{fix.title} [safe fix]"
+    if fix.safety == "display":
+        return f"{fix.title} [not applied by --fix]"
+    what, found, doubt = fix.title.removesuffix(")").rpartition(" (unsafe: ")
+    return f"{what} [unsafe fix: {doubt}]" if found else f"{fix.title} [unsafe fix]"
 
 
 def _excerpt(finding: Finding, lines: Lines, gutter: int, width: int) -> Iterator[Text]:

@@ -17,11 +17,36 @@ PACKAGE = ROOT / "memlint"
 #: what each stop on the way may not know
 FORBIDDEN = {
     "ir": ("memlint.",),
-    "frontend": ("memlint.flow", "memlint.engine", "memlint.report", "memlint.cli", "memlint.knowledge", "memlint.sdk"),
+    "frontend": (
+        "memlint.flow",
+        "memlint.fix",
+        "memlint.engine",
+        "memlint.report",
+        "memlint.cli",
+        "memlint.knowledge",
+        "memlint.sdk",
+    ),
     "knowledge": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.frontend"),
-    "flow": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
-    "project": ("memlint.flow", "memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.frontend"),
-    "report": ("memlint.flow", "memlint.engine", "memlint.cli", "memlint.sdk", "memlint.project", "memlint.frontend"),
+    "flow": ("memlint.engine", "memlint.fix", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
+    "project": (
+        "memlint.flow",
+        "memlint.fix",
+        "memlint.engine",
+        "memlint.report",
+        "memlint.cli",
+        "memlint.sdk",
+        "memlint.frontend",
+    ),
+    "report": (
+        "memlint.flow",
+        "memlint.fix",
+        "memlint.engine",
+        "memlint.cli",
+        "memlint.sdk",
+        "memlint.project",
+        "memlint.frontend",
+    ),
+    "fix": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
     "engine": ("memlint.report", "memlint.cli", "memlint.frontend"),
 }
 MAY_IMPORT_TORCH = ("measure", "verifier", "estimator")

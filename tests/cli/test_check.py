@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -111,6 +113,52 @@ def test_a_typo_exits_with_2_and_names_the_nearest(
     assert not captured.out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["a.py", "--preview", "b.py"],
+        ["--preview", "a.py", "--statistics", "b.py"],
+        ["a.py", "--select", "MEM9", "--", "b.py"],
+        ["--jobs", "1", "--", "a.py", "b.py"],
+    ],
+)
+def test_options_stand_where_they_like(toy: Toy, capsys: Capture, arguments: list[str]) -> None:
+    toy({"a.py": "leak(1)\n", "b.py": "leak(1)\n"})
+    assert main(arguments) == 1
+    out = capsys.readouterr().out
+    assert "a.py" in out and "b.py" in out
+
+
+def test_a_file_that_looks_like_an_option(toy: Toy, capsys: Capture) -> None:
+    toy({"--preview.py": "leak(1)\n"})
+    assert main(["-q", "--output-format", "concise", "--", "--preview.py"]) == 1
+    assert capsys.readouterr().out.startswith("--preview.py:1:1: warning MEM901")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--preview=yes"], "--preview: takes no value"),
+        (["-z"], "unknown option `-z`\n"),
+        (["--jobs"], "-j/--jobs: expected one argument"),
+        (["rules"], "there is no file or command `rules` (did you mean `rule`?)"),
+        (["chek", "a.py"], "there is no file or command `chek` (did you mean `check`?)"),
+        ([""], "a path is empty; `.` is the working directory"),
+        (["a.py", "--exclude", "[z-a]"], "--exclude: `[z-a]` is no pattern: bad character range z-a"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_in_one_line(toy: Toy, capsys: Capture, arguments: list[str], said: str) -> None:
+    toy({"a.py": "x = 1\n"})
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"memlint: error: {said}")
+
+
+def test_a_file_may_be_called_almost_like_a_command(toy: Toy) -> None:
+    toy({"rules/a.py": "leak(1)\n", "check/b.py": "x = 1\n"})
+    assert main(["rules"]) == 1
+    assert main(["./check"]) == 0
+
+
 def test_selecting_rules(toy: Toy, capsys: Capture) -> None:
     toy({"train.py": "leak(1)\nburst(2)\nwhisper(3)\n"})
     for arguments, expected in (
@@ -183,7 +231,22 @@ def test_output_file_is_written_whole(toy: Toy, capsys: Capture) -> None:
     assert json.loads((root / "report.json").read_text())["version"] == 1
     assert not capsys.readouterr().out
     assert not list(root.glob(".report.json*"))
-    assert main(["train.py", "--output-file", "no/such/folder"]) == 2
+    for wrong in ("no/such/folder", "."):
+        assert main(["train.py", "--output-file", wrong]) == 2
+        assert f"--output-file: {wrong} cannot be written:" in capsys.readouterr().err
+
+
+def test_an_output_file_that_is_a_symlink_or_a_pipe_stays_one(toy: Toy) -> None:
+    root = toy({"train.py": "leak(1)\n"})
+    (root / "link.txt").symlink_to("target.txt")
+    assert main(["train.py", "--output-file", "link.txt"]) == 1
+    assert (root / "link.txt").is_symlink()
+    assert "MEM901" in (root / "target.txt").read_text()
+    os.mkfifo(root / "pipe")
+    done = shell("memlint missing.py -o pipe & cat pipe; wait", root)
+    assert "no such file" in done.stdout
+    assert stat.S_ISFIFO((root / "pipe").lstat().st_mode)
+    assert "no such file" in shell("memlint missing.py -o /dev/stdout | cat", root).stdout
 
 
 def test_statistics_count_by_rule(toy: Toy, capsys: Capture) -> None:
@@ -220,11 +283,12 @@ def test_verbose_says_what_was_skipped_and_cut_short(toy: Toy, capsys: Capture) 
     assert "skipped)" in captured.out
 
 
-def test_a_rule_that_raises_is_an_internal_error_and_the_others_go_on(toy: Toy, capsys: Capture) -> None:
+@pytest.mark.parametrize("error", ["KeyError('oops')", "SystemExit(0)"])
+def test_a_rule_that_raises_is_an_internal_error_and_the_others_go_on(toy: Toy, capsys: Capture, error: str) -> None:
     bad = (
         "from memlint.sdk import Meta\n"
         "META = Meta(code='MEM999', name='toy-bad', summary='Toy.', severity='note')\n"
-        "def check(facts):\n    raise KeyError('oops')\n"
+        f"def check(facts):\n    raise {error}\n"
     )
     toy({"train.py": "leak(1)\n", "lint_rules/mem999_toy_bad/rule.py": bad})
     assert main(["train.py", "--exit-zero", "--output-format", "json"]) == 2
@@ -232,7 +296,8 @@ def test_a_rule_that_raises_is_an_internal_error_and_the_others_go_on(toy: Toy, 
     assert [row["code"] for row in report["findings"]] == ["MEM901"]
     (failure,) = report["failures"]
     assert failure["path"] == "train.py"
-    assert "the rule MEM999: KeyError: 'oops' (rule.py:4)" in failure["reason"]
+    assert f"the rule MEM999: {error.partition('(')[0]}: " in failure["reason"]
+    assert "(rule.py:4)" in failure["reason"]
 
 
 def test_accepted_options(toy: Toy) -> None:
@@ -247,7 +312,9 @@ def test_no_arguments_show_the_help(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
     assert stop.value.code == 0
-    assert "exit codes" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "exit codes" in out
+    assert "cache" not in out, "there is none yet"
 
 
 def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
@@ -255,3 +322,43 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command line in which ``memlint`` is this memlint."""
+    line = command.replace("memlint", f'"{sys.executable}" -m memlint', 1)
+    path = str(Path(__file__).parents[2])
+    return subprocess.run(
+        ["bash", "-c", line], cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("memlint a.py >&-", 0, ""),
+        ("memlint --version >&-", 0, ""),
+        ("memlint a.py 2>&-", 0, ""),
+        ("memlint missing.py >&- 2>&-", 2, ""),
+        ("memlint - <&-", 2, "memlint: error: `-` among the paths, but standard input is closed\n"),
+    ],
+)
+def test_a_closed_stream_is_no_crash(tmp_path: Path, command: str, code: int, said: str) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    done = shell(command, tmp_path)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", ["a.py", "a.py --output-format json", "rule --all", "--version"])
+def test_a_full_disk_is_a_failure(tmp_path: Path, arguments: str) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    done = shell(f"memlint {arguments} > /dev/full", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "memlint: error: the report cannot be written: No space left on device\n"
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    done = shell("cd gone; rmdir ../gone; memlint .", tmp_path)
+    assert (done.returncode, done.stderr) == (2, "memlint: error: the working directory is not there any more\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memlint.cli import main
-from memlint.config import ConfigError, find, load
+from memlint.config import ConfigError, find, load, nearest
 
 Toy = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
@@ -26,13 +26,25 @@ def table(folder: Path, text: str, name: str = "memlint.toml") -> Path:
     [
         ('selct = ["MEM101"]', "unknown key `selct` (did you mean `select`?)"),
         ("preview = 1", "`preview`: expected `bool`, got `int`"),
-        ('min-confidence = "hihg"', "`min-confidence`: invalid enum value 'hihg'"),
-        ("select = [1]", "`select[0]`: expected `str`, got `int`"),
-        ('severity = {MEM101 = "fatal"}', "`severity[...]`: invalid enum value 'fatal'"),
+        (
+            'min-confidence = "hihg"',
+            "`min-confidence`: `hihg` is not one of high, medium, low (did you mean `high`?)",
+        ),
+        ("min-confidence = 1", "`min-confidence`: expected `str`, got `int`"),
+        ('select = ["MEM101", 1]', "`select`: item 2: expected `str`, got `int`"),
+        (
+            'severity = {MEM101 = "note", MEM102 = "eror"}',
+            "`severity.MEM102`: `eror` is not one of error, warning, note (did you mean `error`?)",
+        ),
+        ("severity = 1", "`severity`: expected `object`, got `int`"),
+        ('per-file-ignores = {"a" = [], "b/*.py" = "MEM1"}', "`per-file-ignores.b/*.py`: expected `array`, got `str`"),
+        ("[memlint]", "the keys of [memlint] belong at the top of this file"),
+        ('import-roots = ["scr"]', "`import-roots`:"),
         ('device-memory = "lots"', "`device-memory`: 'lots' is no amount of memory"),
         ('extend = "no.toml"', "`extend`: there is no file"),
         ('rule-paths = ["nowhere"]', "`rule-paths`:"),
-        ('exclude = ["!"]', "`exclude`: Invalid git pattern"),
+        ('exclude = ["!"]', "`exclude`: `!` is no pattern"),
+        ('exclude = ["a", "[z-a]"]', "`exclude`: `[z-a]` is no pattern: bad character range z-a"),
         ("select = [", "not valid TOML"),
     ],
 )
@@ -47,6 +59,22 @@ def test_a_mistake_exits_with_2(toy: Toy, capsys: Capture) -> None:
     toy({"train.py": "leak(1)\n"}, "prevew = true")
     assert main(["train.py"]) == 2
     assert "unknown key `prevew` (did you mean `preview`?)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "end"),
+    [
+        ("MEM1", " (did you mean `MEM101`?)"),
+        ("MEM11", " (did you mean `MEM101`?)"),
+        ("mem20", " (did you mean `MEM201`?)"),
+        ("GROWING_CAT", " (did you mean `growing-cat`?)"),
+        ("MEM999", ""),
+        ("", ""),
+    ],
+)
+def test_the_nearest_word(word: str, end: str) -> None:
+    assert nearest(word, ["MEM001", "MEM101", "MEM102", "MEM201", "MEM302", "MEM401", "growing-cat"]) == end
+    assert nearest(word, []) == ""
 
 
 @pytest.mark.parametrize("key", ["select", "extend-select", "ignore"])
@@ -106,6 +134,17 @@ def test_severity_and_per_file_ignores(toy: Toy, capsys: Capture) -> None:
         ("train.py", "MEM901", "warning"),
         ("train.py", "MEM902", "note"),
     ]
+
+
+@pytest.mark.parametrize(
+    "table",
+    ['{ALL = "error", MEM90 = "note", toy-burst = "warning"}', '{MEM902 = "warning", MEM90 = "note", ALL = "error"}'],
+)
+def test_the_severity_that_names_a_rule_closest_counts(toy: Toy, capsys: Capture, table: str) -> None:
+    toy({"train.py": "leak(1)\nburst(1)\n"}, f"severity = {table}")
+    main(["train.py", "--output-format", "json"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [(row["code"], row["severity"]) for row in found] == [("MEM901", "note"), ("MEM902", "warning")]
 
 
 def test_rules_never_come_from_outside_of_the_project(toy: Toy, capsys: Capture) -> None:

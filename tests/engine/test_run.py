@@ -57,6 +57,19 @@ def test_lint_raises_for_a_wrong_option(toy: Toy) -> None:
     toy({"a.py": "x = 1\n"})
     with pytest.raises(ConfigError, match="unknown rule `MEM9O1`"):
         memlint.lint(["a.py"], select=["MEM9O1"])
+    with pytest.raises(ConfigError, match="`hihg` is not one of high, medium, low"):
+        memlint.lint(["a.py"], min_confidence="hihg")
+    with pytest.raises(ConfigError, match="exclude each other"):
+        memlint.lint(["a.py"], config="pyproject.toml", isolated=True)
+
+
+def test_lint_takes_one_path_and_one_word(toy: Toy) -> None:
+    toy({"a.py": "leak(1)\nburst(1)\n", "b.py": "leak(1)\n"})
+    assert memlint.lint("a.py").findings == memlint.lint(["a.py"]).findings != ()
+    assert memlint.lint(Path("a.py")).findings == memlint.lint(["a.py"]).findings
+    assert [one.code for one in memlint.lint("a.py", select="MEM902").findings] == ["MEM902"]
+    assert [one.code for one in memlint.lint("a.py", ignore="MEM902").findings] == ["MEM901"]
+    assert [one.path for one in memlint.lint(".", exclude="a.py", select="MEM901").findings] == ["b.py"]
 
 
 def test_a_checkout_uses_its_own_rooms() -> None:
@@ -68,6 +81,7 @@ def test_a_checkout_uses_its_own_rooms() -> None:
     ("text", "said"),
     [
         ("raise RuntimeError('no')\n", "RuntimeError: no"),
+        ("import sys\nsys.exit(0)\n", "SystemExit: 0"),
         ("x = 1\n", "must define"),
         (
             "from memlint.sdk import Meta\n"
@@ -87,6 +101,17 @@ def test_a_room_that_cannot_be_loaded_is_an_error(toy: Toy, capsys: Capture, tex
     toy({"a.py": "x = 1\n", "lint_rules/mem998_bad/rule.py": text})
     assert main(["a.py"]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_definition_that_is_too_deep_is_not_called_broken(tmp_path: Path) -> None:
+    """Python compiles it: what is true is that this one was not checked, and the rest of the file was."""
+    deep = "def deep(a):\n    return " + " + ".join(["a"] * 1500) + "\n"
+    leak = "def train(model, data, opt):\n    total = 0\n    for x in data:\n        loss = model(x).sum()\n"
+    leak += "        loss.backward()\n        opt.step()\n        total += loss\n    return total\n"
+    (tmp_path / "train.py").write_text("import torch\n\n\n" + leak + "\n\n" + deep)
+    found = memlint.lint([tmp_path]).findings
+    assert [(one.code, one.line) for one in found] == [("MEM101", 10), ("MEM000", 14)]
+    assert found[1].message == "This was not checked: too deeply nested to analyse"
 
 
 def test_a_file_that_has_nothing_to_do_with_torch_may_be_deep(tmp_path: Path) -> None:

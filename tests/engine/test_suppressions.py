@@ -30,6 +30,7 @@ def lint(toy: Toy, capsys: Capture, text: str, *arguments: str) -> Any:
         "leak(1)  # NOQA:E501,MEM901\n",
         "leak(1)  # type: ignore  # noqa: E501 MEM901 -- why\n",
         "leak(1)  # memlint: ignore[MEM901]\n",
+        "leak(1)  # Memlint: Ignore[mem901]\n",
         "leak(1)  # memlint: ignore[toy-leak] -- why\n",
         "leak(  # noqa: MEM901\n    1,\n)\n",
         "leak(\n    1,\n)  # noqa: MEM901\n",
@@ -91,6 +92,20 @@ def test_useless_suppressions_are_warnings(toy: Toy, capsys: Capture, text: str,
     assert (finding["code"], finding["severity"]) == (code, "warning")
     assert said in finding["message"]
     assert finding["column"] == text.index("#") + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("x = 1  # noqa: MEM901\n", "Delete it."),
+        ("x = 1  # noqa: MEM901, MEM902\n", "Delete it."),
+        ("leak(1)  # noqa: MEM901, MEM902\n", "Take MEM902 out of it."),
+        ("x = 1  # noqa: E501, MEM902\n", "Take MEM902 out of it."),
+    ],
+)
+def test_what_is_needed_of_a_suppression_stays(toy: Toy, capsys: Capture, text: str, advice: str) -> None:
+    (finding,) = [row for row in lint(toy, capsys, text)["findings"] if row["code"] == "MEM001"]
+    assert finding["message"].endswith(advice)
 
 
 @pytest.mark.parametrize(

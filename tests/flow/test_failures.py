@@ -53,3 +53,22 @@ def test_a_function_with_more_operations_than_are_told_apart(tmp_path: Path, mon
     assert [(Path(found.path).name, found.code) for found in result.findings] == [("good.py", "MEM101")]
     assert not result.failures
     assert any("long" in remark and "cut short" in remark for remark in result.remarks)
+
+
+def test_a_finding_has_its_place_where_libcst_does_not_read_the_function(tmp_path: Path) -> None:
+    """An annotated attribute in brackets: Python reads it, libcst does not."""
+    (tmp_path / "train.py").write_text(
+        "import torch\n\n\n"
+        "def train(self, model, loader, optimizer, criterion):\n"
+        "    (self.total): float = 0.0\n"
+        "    losses = []\n"
+        "    for x, y in loader:\n"
+        "        loss = criterion(model(x), y)\n"
+        "        optimizer.zero_grad()\n"
+        "        loss.backward()\n"
+        "        optimizer.step()\n"
+        "        losses.append(loss)  # kept\n"
+        "    return len(losses)\n"
+    )
+    (finding,) = memlint.lint([tmp_path]).findings
+    assert (finding.line, finding.column, finding.end_column) == (12, 9, 28)

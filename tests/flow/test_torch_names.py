@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from importlib import resources
 
 import pytest
-import tomllib
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 #: names of torch releases before 2, which old code still calls
 GONE = frozenset({"torch.nn.NLLLoss2d", "torch.nn.utils.clip_grad_norm"})

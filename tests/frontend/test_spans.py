@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 import sysconfig
 from pathlib import Path
+from typing import get_args
 
 import libcst as cst
 import msgspec
@@ -10,9 +11,11 @@ import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from memlint.finding import Span
+from memlint.frontend.host_places import host_places
 from memlint.frontend.lower import by_libcst, lower
+from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.room import normalised
-from memlint.frontend.spans import _Recorder, placed, spans
+from memlint.frontend.spans import SpanTable, _Recorder, placed, spans
 from memlint.frontend.statements import statements
 from memlint.frontend.units import split
 from memlint.ir import nodes as ir
@@ -149,9 +152,50 @@ def test_a_form_feed_is_a_column(texts, text):
     assert ("Assign", "x = 1", "x = 1") in texts(text)
 
 
-def test_what_libcst_does_not_read_is_at_the_first_line_of_its_definition():
-    """libcst knows no annotation of an attribute in brackets; Python does."""
-    unit = split("x = 1\n\n\ndef f(a):\n    (a.b): int = 1\n    g(a)\n")[1]
+#: libcst knows no annotation of an attribute in brackets; Python does
+UNKNOWN_TO_LIBCST = """\
+x = 1
+
+
+@deco
+def f(a, é="é"):
+    (a.b): int = 1
+    for é in g(é, {1: a}): g(é); h(é)
+    while lambda y: y:  # c: d
+        pass
+"""
+
+
+def test_what_libcst_does_not_read_is_placed_by_the_host():
+    unit = split(UNKNOWN_TO_LIBCST)[1]
+    with pytest.raises(SyntaxProblem):
+        spans(unit)
     lowered = lower(unit)
     table = placed(unit, lowered.count)
-    assert {table[at] for at in range(lowered.count)} == {Span(4, 1, 4, 1)}
+    found = [(kind, table.header(at)) for at, kind in sorted(_records(lowered.body))]
+    assert {(kind, span) for kind, span in found if kind not in ("Name", "Const", "Attr", "Param")} == {
+        ("FunctionDef", Span(5, 1, 5, 17)),
+        ("AnnAssign", Span(6, 5, 6, 19)),
+        ("For", Span(7, 5, 7, 27)),
+        ("Call", Span(7, 14, 7, 26)),
+        ("DictDisplay", Span(7, 19, 7, 25)),
+        ("ExprStmt", Span(7, 28, 7, 32)),
+        ("Call", Span(7, 28, 7, 32)),
+        ("ExprStmt", Span(7, 34, 7, 38)),
+        ("Call", Span(7, 34, 7, 38)),
+        ("While", Span(8, 5, 8, 23)),
+        ("Lambda", Span(8, 11, 8, 22)),
+        ("Jump", Span(9, 9, 9, 13)),
+    }
+
+
+@pytest.mark.parametrize("path", random.Random(7).sample(CORPUS, 4), ids=lambda path: path.name)
+def test_the_host_places_records_where_libcst_does(path):
+    """What findings stand on; the two differ in the brackets of tuples and in the extent of parameters."""
+    for unit in split(path.read_text(encoding="utf-8")):
+        one, places = spans(unit), host_places(unit)
+        assert places is not None and len(places[1]) == len(one)
+        other = SpanTable(unit.start_line, places[0], {}, places[1], places[2])
+        for at, kind in _records(lower(unit).body):
+            if kind in ("Call", "Attr", "Subscript") or getattr(ir, kind) in get_args(ir.Stmt):
+                assert one.header(at) == other.header(at)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,15 +110,29 @@ def test_symlinks(tmp_path: Path, under_git: bool) -> None:
     (root / "pkg/again.py").symlink_to(root / "pkg/a.py")
     (root / "pkg/dangling.py").symlink_to(root / "nowhere.py")
     (root / "c.py").symlink_to(outside / "c.py")
+    for name in ("itself", "itself.py"):
+        (root / name).symlink_to(root / name)
     if under_git:
         git(root, "init", "-q")
     assert find(root, ".").project.linted == ("c.py", "pkg/a.py")
 
 
-def test_a_dangling_symlink_that_is_named_is_a_failure(tmp_path: Path) -> None:
+def test_a_named_symlink_without_a_file_is_a_failure_that_says_so(tmp_path: Path) -> None:
     root = make(tmp_path / "tree", "a.py")
     (root / "b.py").symlink_to(root / "nowhere")
-    assert [row.path for row in find(root, "b.py").failures] == ["b.py"]
+    (root / "c.py").symlink_to(root / "c.py")
+    dangling, circle = find(root, "b.py", "c.py").failures
+    assert (dangling.path, dangling.reason) == ("b.py", "a symlink that leads nowhere")
+    assert (circle.path, circle.reason) == ("c.py", "too many levels of symbolic links")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    root = make(tmp_path / "tree", "a.py")
+    os.mkfifo(root / "pipe.py")
+    assert find(root, ".").project.linted == ("a.py",)
+    (failure,) = find(root, "pipe.py").failures
+    assert failure.reason == "not a file: a pipe or a device"
 
 
 def test_excluded_files(tmp_path: Path) -> None:
@@ -132,6 +148,13 @@ def test_excluded_files(tmp_path: Path) -> None:
     forced = find(root, "gen/b.py", exclude=("gen/",), force=True)
     assert not forced.project.linted
     assert [row.path for row in forced.said] == ["gen/b.py"]
+
+
+def test_a_gitignore_with_lines_that_are_no_patterns(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    root = make(tmp_path / "tree", "a.py", "gen/b.py")
+    (root / ".gitignore").write_text("[z-a]\n!\nx\\\n[[:space:]]*\ngen/\n")
+    assert find(root, ".").project.linted == ("a.py",)
+    assert not recwarn.list
 
 
 def test_a_missing_file_names_its_neighbour(tmp_path: Path) -> None:
@@ -152,6 +175,38 @@ def test_an_unreadable_file_says_so(tmp_path: Path) -> None:
     root = make(tmp_path / "tree", "a.py")
     (root / "a.py").chmod(0)
     assert find(root, ".").project.sources["a.py"].unreadable == "permission denied"
+
+
+def as_nobody(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """memlint as somebody who may not read everything; a test that runs as root gives up that right first."""
+    command = [sys.executable, "-m", "memlint", "check", "--output-format", "concise", *arguments]
+    if os.geteuid() == 0:
+        rights = "-dac_override,-dac_read_search"
+        command = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}", *command]
+    path = str(Path(__file__).parents[2])
+    return subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root reads everything")
+@pytest.mark.parametrize("under_git", [True, False])
+def test_a_folder_that_may_not_be_looked_into_leaves_the_others_alone(tmp_path: Path, under_git: bool) -> None:
+    root = make(tmp_path / "tree", "pyproject.toml", "a.py", "data/b.py", "c.py")
+    (root / "pyproject.toml").write_text("")
+    if under_git:
+        git(root, "init", "-q")
+    (root / "c.py").chmod(0)
+    (root / "data").chmod(0)
+    try:
+        whole, folder, file = as_nobody(root, "."), as_nobody(root, "data"), as_nobody(root, "data/b.py")
+    finally:
+        (root / "data").chmod(0o755)
+    assert (whole.returncode, whole.stdout.splitlines()[0]) == (2, "c.py: failed: permission denied")
+    assert "in 1 file " in whole.stdout, "a.py was checked"
+    assert (folder.returncode, folder.stdout.splitlines()[0]) == (
+        2,
+        "data: failed: cannot be listed: permission denied",
+    )
+    assert (file.returncode, file.stdout.splitlines()[0]) == (2, "data/b.py: failed: permission denied")
 
 
 def test_the_context_of_a_named_file_in_an_ignored_tree_is_that_tree(tmp_path: Path) -> None:

@@ -10,8 +10,11 @@ import msgspec
 from memlint.flow.evaluation import is_evaluation_name
 from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
 from memlint.flow.frame import Frame
+from memlint.flow.inert import last_ordinal
 from memlint.flow.mends.followed import not_followed
+from memlint.flow.spent import used_up
 from memlint.flow.syntax import bodies, expressions, walk_expression, walk_statements
+from memlint.flow.values import Source
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -33,14 +36,14 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
     chain = list(_chain(function.body, event.site.at))
     if not chain:
         return None
-    if _is_evaluation(frame, event):
+    if _is_evaluation(frame, event) and not _is_wanted(frame, function.body):
         assert isinstance(function.node, ir.FunctionDef)
         doubt = _doubt(analyser, frame, function.body, event)
         return GuardPlace(function=frame.site(function.node.at), first=None, last=None, doubt=doubt)
     block, first = chain[-1]
     for outer, position in chain:
         statement = outer[position]
-        if _is_loop_of(statement, event.loop) and not _trains((statement,)):
+        if _is_loop_of(statement, event.loop) and not _trains((statement,)) and not _is_wanted(frame, (statement,)):
             block, first = outer, position
             break
     last = first
@@ -49,9 +52,9 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
         held = [i for i in range(first, len(block)) if any(_holds(block[i], at) for at in runs)]
         last = max([first, *held])
     guarded = block[first : last + 1]
-    if _trains(guarded):
-        last, guarded = first, block[first : first + 1]
-        if _trains(guarded):
+    if _trains(guarded) or _is_wanted(frame, guarded):
+        guarded = block[first : first + 1]
+        if _trains(guarded) or _is_wanted(frame, guarded):
             return None
     return GuardPlace(
         function=None,
@@ -119,6 +122,18 @@ def _is_loop_of(statement: ir.Stmt, loop: Loop | None) -> bool:
     return isinstance(statement, ir.For | ir.While) and loop is not None and loop.site.at == statement.at
 
 
+def _recorded_in(frame: Frame, body: Block) -> frozenset[Source]:
+    """The graphs that statements record."""
+    first, last = body[0].at, last_ordinal(body[-1])
+    return frozenset(key for key, node in frame.graphs.nodes.items() if first <= node.at <= last and not node.leaf)
+
+
+def _is_wanted(frame: Frame, body: Block) -> bool:
+    """Whether a backward reaches what the statements record, whoever records it: under a guard it would be cut."""
+    recorded = _recorded_in(frame, body)
+    return any(recorded & reached for reached, *_ in frame.backwards)
+
+
 def _trains(body: Block) -> bool:
     """Whether statements ask for gradients, in sight."""
     for statement in walk_statements(body):
@@ -135,6 +150,14 @@ def _trains(body: Block) -> bool:
 def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
     if event.consumed == "escapes":
         return f"what `{event.module}` gives leaves `{frame.function.name}`"
+    recorded = _recorded_in(frame, guarded)
+    kept = {source for value in (frame.exit.sym.values() if frame.exit is not None else ()) for source in value.src}
+    if recorded & (frame.graphs.closure(frame.notes.returned | kept) | frame.left):
+        return f"what is computed there leaves `{frame.function.name}` with its graph"
+    for run in frame.runs.values():
+        marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
+        if any(_holds(statement, run.site.at) for statement in guarded) and not used_up(analyser, frame, marks):
+            return f"not every use of what `{run.text}` gives is seen"
     if any(isinstance(part, ir.Yield) for part in _parts(guarded)):
         return "it would hold in whoever takes what is yielded, too"
     return not_followed(analyser, frame, guarded)

@@ -123,14 +123,20 @@ class _Search:
 
     def _layer(self, name: str) -> str:
         last = name.rsplit(".", 1)[-1]
-        if last.startswith(("Transformer", "MultiheadAttention")):
+        if name.startswith("torch.nn.") and last in knowledge.same_without_grad():
+            return ""
+        if name.startswith("torch.nn.") and last == "LSTM":
+            return "`nn.LSTM` may give other last digits without gradients"
+        if name.startswith("torch.nn.") and last.startswith(("Transformer", "MultiheadAttention")):
             return f"`nn.{last}` takes a faster way without gradients, whose numbers differ"
-        return "" if name.startswith("torch.nn.") else f"`{last}` is not followed"
+        return f"`{last}` is not followed"
 
     def _outside(self, name: str, func: ir.Expr) -> str:
         last = name.rsplit(".", 1)[-1]
         if name.startswith("torch.nn.") and last[:1].isupper():
             return self._layer(name)
+        if last in ("scaled_dot_product_attention", "multi_head_attention_forward"):
+            return f"`{last}` may take another way without gradients"
         if name.startswith(("torch.is_grad_enabled", *words.WANTS_OUTSIDE)):
             return f"`{text(func, 40)}` is called"
         known = name.startswith((*words.ENDS_OUTSIDE, *words.PASSES_OUTSIDE, "time.", "random.", "os.", "tqdm"))

@@ -1,0 +1,90 @@
+"""``memlint check`` with --fix, --fix-only or --diff."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, report, say
+from memlint.engine.fixing import Fixed, run_and_fix
+from memlint.engine.options import Options
+from memlint.engine.run import STDIN
+from memlint.finding import is_fixable
+from memlint.fix.diff import diffs
+from memlint.project import display_path
+from memlint.report.summary import plural
+
+
+def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:
+    """Fix, report and return the exit code. Raises ConfigError for a wrong option or configuration."""
+    from memlint.cli.progress import progress_bar
+
+    with progress_bar(sys.stderr, quiet=parsed.quiet) as progress:
+        done = run_and_fix(paths, options, write_files=not parsed.diff, progress=progress)
+    for refusal in done.refused:
+        one = refusal.finding
+        print(f"memlint: fix of {one.code} at {one.path}:{one.line} not applied: {refusal.reason}", file=sys.stderr)
+    if parsed.verbose:
+        for one in done.fixed:
+            title = "" if one.fix is None else f": {one.fix.title}"
+            verb = "would fix" if parsed.diff else "fixed"
+            print(f"memlint: {verb} {one.code} at {one.path}:{one.line}{title}", file=sys.stderr)
+    if parsed.diff:
+        return _diff(done, parsed)
+    return _fixed(done, paths, options, parsed)
+
+
+def _diff(done: Fixed, parsed: argparse.Namespace) -> int:
+    say(done.outcome, parsed, reported=False)
+    changed = False
+    for diff in diffs(done.changes):
+        changed = True
+        _write(diff)
+    if not parsed.quiet:
+        print(f"memlint: {_would(done)}", file=sys.stderr)
+    if done.outcome.result.failures:
+        return FAILED
+    return FINDINGS if changed and not parsed.exit_zero else CLEAN
+
+
+def _fixed(done: Fixed, paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:
+    out = sys.stdout
+    if STDIN in paths:
+        # what came from standard input goes on, mended or as it was; people read the report beside it
+        out, content = sys.stderr, options.stdin or b""
+        name = display_path(options.stdin_path, options.cwd)
+        content = next((change.after for change in done.changes if change.display == name), content)
+        _write(content)
+        options = msgspec.structs.replace(options, stdin=content)
+    say(done.outcome, parsed, reported=not parsed.fix_only)
+    result = done.outcome.result
+    if parsed.fix_only:
+        if not parsed.quiet and result.fixed:
+            print(f"Fixed {plural(result.fixed, 'finding')} in {plural(len(done.changes), 'file')}.", file=out)
+    else:
+        report(result, options, parsed, out)
+    if result.failures:
+        return FAILED
+    if parsed.exit_non_zero_on_fix and done.changes:
+        return FINDINGS
+    return CLEAN if parsed.fix_only else exit_code(result, exit_zero=parsed.exit_zero)
+
+
+def _would(done: Fixed) -> str:
+    """What a run with --fix would fix, and what more it would with --unsafe-fixes."""
+    result = done.outcome.result
+    hidden = sum(is_fixable(one, True) and not is_fixable(one, result.unsafe_fixes) for one in result.findings)
+    more = f" ({hidden} more with --unsafe-fixes)" if hidden else ""
+    if not result.fixed:
+        return f"there is nothing to fix{more}"
+    return f"would fix {plural(result.fixed, 'finding')} in {plural(len(done.changes), 'file')}{more}"
+
+
+def _write(content: bytes) -> None:
+    """Bytes to standard output as they are."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()

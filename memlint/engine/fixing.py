@@ -1,0 +1,176 @@
+"""A run that fixes: lint, make the fixes in memory, write what holds, say what remains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from memlint.engine.analysis import Analyse, analyse_with_flow
+from memlint.engine.options import Options, Progress, no_progress
+from memlint.engine.passes import CONSEQUENCES, Lint, Mended, Refusal, mend
+from memlint.engine.run import Linted, Outcome, Prepared, lint, no_collection, outcome, prepare, takes_unsafe
+from memlint.finding import Failure, Finding
+from memlint.fix.edits import EditError
+from memlint.fix.files import Change, WriteError, encode, obstacle, write
+from memlint.project import Project, decode
+
+
+class Fixed(msgspec.Struct, frozen=True):
+    """What fixing came to. ``outcome``: what remains. ``changes``: the files that were written (or would be), standard
+    input among them. ``fixed``: what was mended, each as it was found. ``refused``: fixes that did not hold, which stay
+    unwritten."""
+
+    outcome: Outcome
+    changes: tuple[Change, ...]
+    fixed: tuple[Finding, ...]
+    refused: tuple[Refusal, ...]
+
+
+def run_and_fix(
+    paths: Sequence[str],
+    options: Options,
+    *,
+    write_files: bool = True,
+    progress: Progress = no_progress,
+    analyse: Analyse = analyse_with_flow,
+) -> Fixed:
+    """As `run`, and make the fixes. Nothing is written before all of them are checked, nor without ``write_files``.
+
+    Files that cannot be written are failures of the result. Raises ConfigError.
+    """
+    started = time.perf_counter()
+    parts: list[tuple[Prepared, Linted]] = []
+    changes: list[Change] = []
+    mended: list[Mended] = []
+    with no_collection():
+        work = [
+            _Work(prepared, options, write_files=write_files, progress=progress, analyse=analyse)
+            for prepared in prepare(paths, options, progress)
+        ]
+        before = [finding for one in work for finding in one.linted.findings]
+        for one in work:
+            one.mend()
+        for one in work:
+            changes += one.write()
+            mended.append(one.mended)
+            parts.append((one.prepared, one.linted))
+    done = outcome(parts, options, started)
+    gone = _count(before) - _count(done.result.findings)
+    told = _consequences(done.result.findings) - _consequences(before)
+    refused = {refusal.finding for one in mended for refusal in one.refused}
+    result = msgspec.structs.replace(
+        done.result,
+        # a fix that was tried and does not hold is none
+        findings=tuple(
+            msgspec.structs.replace(finding, fix=None) if finding in refused else finding
+            for finding in done.result.findings
+        ),
+        fixed=gone + max(told, 0),
+    )
+    return Fixed(
+        msgspec.structs.replace(done, result=result),
+        tuple(sorted(changes, key=lambda change: change.display)),
+        tuple(finding for one in mended for finding in one.fixed),
+        tuple(refusal for one in mended for refusal in one.refused),
+    )
+
+
+class _Work:
+    """The fixing of one project. ``linted`` and ``mended``: how it stands."""
+
+    def __init__(
+        self, prepared: Prepared, options: Options, *, write_files: bool, progress: Progress, analyse: Analyse
+    ) -> None:
+        def again(project: Project) -> Linted:
+            def checking(stage: str, done: int, total: int) -> None:
+                progress("checking the fixes", done, total)
+
+            return lint(prepared, project, options, progress=checking, analyse=analyse)
+
+        self.prepared = prepared
+        self.linted = lint(prepared, prepared.found.project, options, progress=progress, analyse=analyse)
+        self.mended = Mended((), (), {})
+        self._lint: Lint = again
+        self._unsafe = takes_unsafe(prepared, options)
+        self._write_files = write_files
+        #: the bytes of the files that fixes are for, as they were analysed, or why these cannot be replaced
+        self._originals: dict[str, bytes | str] = {}
+
+    @property
+    def _project(self) -> Project:
+        return self.prepared.found.project
+
+    def mend(self) -> None:
+        """Make what holds, in memory."""
+        self.mended = mend(self._project, self.linted, self._lint, unsafe=self._unsafe, blocked=self._is_blocked)
+        self.linted = self.mended.linted or self.linted
+
+    def write(self) -> list[Change]:
+        """Write the files and return what was written (or would be), standard input among it."""
+        written: list[Change] = []
+        lost: dict[str, str] = {
+            display: reason for display, reason in self._originals.items() if isinstance(reason, str)
+        }
+        for group in self._groups():
+            try:
+                if self._write_files:
+                    write([change for change in group if not self._project.sources.is_given(change.display)])
+                written += group
+            except WriteError as error:
+                lost |= {change.display: _said(error, change) for change in group}
+        if len(written) < len(self.mended.changed):
+            done = {change.display for change in written}
+            self.linted = self._lint(self._project.with_contents({one.display: one.after for one in written}))
+            kept = tuple(one for one in self.mended.fixed if done.issuperset(_paths(one)))
+            self.mended = msgspec.structs.replace(self.mended, fixed=kept)
+        failures = tuple(Failure(display, f"not fixed: {reason}") for display, reason in sorted(lost.items()))
+        self.linted = msgspec.structs.replace(self.linted, failures=(*self.linted.failures, *failures))
+        return written
+
+    def _is_blocked(self, display: str) -> bool:
+        if display not in self._originals and display in self._project.sources:
+            self._originals[display] = self._original(display)
+        return isinstance(self._originals.get(display), str)
+
+    def _original(self, display: str) -> bytes | str:
+        source, given = self._project.sources[display], self._project.sources.is_given(display)
+        if self._write_files and not given and (reason := obstacle(source.path)) is not None:
+            return reason
+        try:
+            raw = self._project.sources.raw(display)
+            encode(raw, source.text)
+            same = decode(raw) == source.text
+        except (EditError, OSError, SyntaxError, LookupError, UnicodeError) as error:
+            return str(error)
+        return raw if same else "it has changed since it was read"
+
+    def _groups(self) -> list[list[Change]]:
+        """The changed files, those together that one fix edits."""
+        groups: list[set[str]] = []
+        for paths in [{path} for path in self.mended.changed] + [_paths(one) for one in self.mended.fixed]:
+            apart = [group for group in groups if not group & paths]
+            groups = [*apart, paths.union(*(group for group in groups if group & paths))]
+        return [[self._change(display) for display in sorted(group)] for group in groups]
+
+    def _change(self, display: str) -> Change:
+        before = self._originals[display]
+        assert isinstance(before, bytes)
+        return Change(self._project.path(display), display, before, self.mended.changed[display])
+
+
+def _said(error: WriteError, change: Change) -> str:
+    return error.reason if error.change == change else f"{error.change.display}: {error.reason}"
+
+
+def _paths(finding: Finding) -> set[str]:
+    return set() if finding.fix is None else {edit.path for edit in finding.fix.edits}
+
+
+def _count(findings: Iterable[Finding]) -> int:
+    return sum(finding.suppressed is None for finding in findings)
+
+
+def _consequences(findings: Iterable[Finding]) -> int:
+    return sum(finding.suppressed is None and finding.code in CONSEQUENCES for finding in findings)

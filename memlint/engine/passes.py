@@ -1,0 +1,177 @@
+"""Fixes made pass by pass on the files of one project in memory, each checked by a new run before it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from memlint.engine.run import Linted
+from memlint.finding import Edit, Finding
+from memlint.fix.choice import apart, first, fixable, merged
+from memlint.fix.edits import EditError, Move, place, splice
+from memlint.fix.files import encode
+from memlint.fix.relint import Regression, regressions
+from memlint.fix.text import harm
+from memlint.project import Project
+
+#: a comment that suppressed what a fix mended may go, but the fix is none the worse for it
+CONSEQUENCES = frozenset({"MEM001"})
+
+#: how often a fix may uncover a finding that is then fixed with it
+MAX_FOLLOWING = 8
+
+Lint = Callable[[Project], Linted]
+
+
+class State(msgspec.Struct, frozen=True):
+    """A project as it would be. ``changed``: what its changed files then hold, by display path."""
+
+    project: Project
+    linted: Linted
+    changed: Mapping[str, bytes]
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A fix that was not made, and why, a clause."""
+
+    finding: Finding
+    reason: str
+
+
+class Mended(msgspec.Struct, frozen=True):
+    """``fixed``: what the fixes that hold were for, each as it was found; ``changed``: what the files then hold, by
+    display path; ``linted``: what is then found in them."""
+
+    fixed: tuple[Finding, ...]
+    refused: tuple[Refusal, ...]
+    changed: Mapping[str, bytes]
+    linted: Linted | None = None
+
+
+class _Blame(msgspec.Struct, frozen=True):
+    """Why fixes do not hold together. ``suspects``: those among which the culprits are; ``sure``: all of them are."""
+
+    reason: str
+    suspects: frozenset[Finding]
+    sure: bool = False
+
+
+def mend(project: Project, linted: Linted, lint: Lint, *, unsafe: bool, blocked: Callable[[str], bool]) -> Mended:
+    """Make the fixes of a project, in memory. ``blocked``: whether a file (by display path) cannot be written.
+
+    Fixes that keep each other waiting take a pass each; every pass leaves fewer findings than the one before. A fix
+    that was refused is tried again after others were made, so a second run would change nothing.
+    """
+    passes = _Passes(lint, unsafe, blocked)
+    state = State(project, linted, {})
+    fixed: list[Finding] = []
+    refused: dict[Finding, str] = {}
+    while wanted := [one for one in passes.wanted(state.linted.findings) if one not in refused]:
+        state, made, failed = passes.accept(apart(first(wanted)), state)
+        fixed += made
+        refused = {} if made else refused | failed
+    kept = tuple(Refusal(one, reason) for one, reason in refused.items())
+    return Mended(tuple(fixed), kept, state.changed, state.linted)
+
+
+class _Held(msgspec.Struct, frozen=True):
+    """Fixes that hold, and the state with them."""
+
+    state: State
+    made: tuple[Finding, ...]
+
+
+_Accepted = tuple[State, list[Finding], dict[Finding, str]]
+
+
+class _Passes:
+    """How fixes are tried: what lints, and which fixes may be made at all."""
+
+    def __init__(self, lint: Lint, unsafe: bool, blocked: Callable[[str], bool]) -> None:
+        self._lint, self._unsafe, self._blocked = lint, unsafe, blocked
+
+    def wanted(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Those whose fix is to be made and can be written."""
+        return [
+            one for one in fixable(findings, self._unsafe) if not any(self._blocked(edit.path) for edit in _edits(one))
+        ]
+
+    def accept(self, findings: Sequence[Finding], base: State) -> _Accepted:
+        """The state with as many of the fixes as hold, these, and the reasons why the others do not."""
+        if not findings:
+            return base, [], {}
+        tried = self._try(findings, base, MAX_FOLLOWING)
+        if isinstance(tried, _Held):
+            return tried.state, list(tried.made), {}
+        if len(findings) == 1:
+            return base, [], {findings[0]: tried.reason}
+        suspects = [one for one in findings if one in tried.suspects] or list(findings)
+        others = [one for one in findings if one not in suspects]
+        if tried.sure:
+            state, made, failed = self.accept(others, base)
+            return state, made, {**dict.fromkeys(suspects, tried.reason), **failed}
+        half = len(suspects) // 2
+        parts = (others, suspects) if others else (suspects[:half], suspects[half:])
+        state, made, failed = self.accept(parts[0], base)
+        state, more, failed_too = self.accept(parts[1], state)
+        return state, made + more, {**failed, **failed_too}
+
+    def _try(self, findings: Sequence[Finding], base: State, following: int) -> _Held | _Blame:
+        """The state with all of the fixes, or what speaks against it.
+
+        Fixes that uncover another finding (the next call that wants the same guard) hold where its own fix does on top
+        of them, up to ``following`` times.
+        """
+        edited = _edited(findings, base)
+        if isinstance(edited, _Blame):
+            return edited
+        changed, moves = edited
+        project = base.project.with_contents(changed)
+        linted = self._lint(project)
+        broken = [failure for failure in linted.failures if failure not in base.linted.failures]
+        if broken:
+            return _Blame(f"{broken[0].path} could not be analysed: {broken[0].reason}", frozenset(findings))
+        state = State(project, linted, changed)
+        found = regressions(base.linted.findings, linted.findings, findings, moves, CONSEQUENCES)
+        if not found:
+            return _Held(state, tuple(findings))
+        fresh = [one.finding for one in found if not one.lasting]
+        if following and fresh and apart(self.wanted(fresh)) == fresh:
+            then = self._try(fresh, state, following - 1)
+            if isinstance(then, _Held):
+                return _Held(then.state, (*findings, *then.made))
+        return _blamed(found, findings)
+
+
+def _edited(findings: Sequence[Finding], base: State) -> tuple[dict[str, bytes], dict[str, Move]] | _Blame:
+    """What the changed files hold after the fixes, and where their places went; or what speaks against it."""
+    changed, moves = dict(base.changed), dict[str, Move]()
+    for path, edits in merged(findings).items():
+        suspects = frozenset(one for one in findings if any(edit.path == path for edit in _edits(one)))
+        source = base.project.sources.get(path)
+        if source is None or not source.linted or source.unreadable is not None:
+            return _Blame(f"{path} is not among the linted files", suspects, sure=True)
+        try:
+            placed = place(source.text, edits)
+            after = splice(source.text, placed)
+            changed[path] = encode(base.project.sources.raw(path), after)
+        except (EditError, OSError) as error:
+            return _Blame(str(error), suspects)
+        reason = harm(source.text, after)
+        if reason is not None:
+            return _Blame(reason, suspects)
+        moves[path] = Move(source.text, placed, after)
+    return changed, moves
+
+
+def _blamed(found: Sequence[Regression], findings: Sequence[Finding]) -> _Blame:
+    reason, path = found[0].reason, found[0].finding.path
+    lasting = frozenset(one.finding for one in found if one.lasting)
+    if lasting:
+        return _Blame(reason, lasting, sure=True)
+    return _Blame(reason, frozenset(one for one in findings if any(edit.path == path for edit in _edits(one))))
+
+
+def _edits(finding: Finding) -> tuple[Edit, ...]:
+    return () if finding.fix is None else finding.fix.edits

@@ -1,0 +1,93 @@
+"""Which fixes are made, and which of them at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from memlint.finding import Edit, Finding, Fix, is_fixable
+
+_At = tuple[int, int]
+#: rules of grad mode: where it is mended there are no graphs, and what other rules find of these goes with them
+_CAUSES = "MEM2"
+
+
+def fixable(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
+    """Those whose fix is to be made, in order of place; of suppressed ones none."""
+    found = [one for one in findings if is_fixable(one, unsafe)]
+    return sorted(found, key=lambda one: (one.path, one.line, one.column, one.code))
+
+
+def first(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Those that may be the cause of others; all where there are none."""
+    return [one for one in findings if one.code.startswith(_CAUSES)] or findings
+
+
+def apart(findings: Iterable[Finding]) -> list[Finding]:
+    """The first findings whose fixes keep out of each other's way; the others have to wait until these are made.
+
+    A fix takes all between its first and its last edit in a file, and what touches that: what lies between (a block
+    that is indented) means something else afterwards. Two that are the same fix, and two that add the same import, do
+    not collide.
+    """
+    taken: list[Finding] = []
+    fixes: set[tuple[Edit, ...]] = set()
+    ranges: dict[str, list[tuple[_At, _At]]] = {}
+    imports: set[Edit] = set()
+    for finding in findings:
+        assert finding.fix is not None
+        if finding.fix.edits not in fixes:
+            wanted = _ranges(finding.fix, imports)
+            if any(
+                _touch(one, other) for path, rows in wanted.items() for one in rows for other in ranges.get(path, ())
+            ):
+                continue
+            for path, rows in wanted.items():
+                ranges.setdefault(path, []).extend(rows)
+            fixes.add(finding.fix.edits)
+            imports.update(edit for edit in finding.fix.edits if _adds_import(edit))
+        taken.append(finding)
+    return taken
+
+
+def merged(findings: Iterable[Finding]) -> dict[str, list[Edit]]:
+    """The edits of fixes that are `apart`, by path; what several of them want is made once."""
+    fixes = dict.fromkeys(finding.fix.edits for finding in findings if finding.fix is not None)
+    imports: set[Edit] = set()
+    edits: dict[str, list[Edit]] = {}
+    for fix in fixes:
+        for edit in fix:
+            if edit not in imports:
+                edits.setdefault(edit.path, []).append(edit)
+            if _adds_import(edit):
+                imports.add(edit)
+    return edits
+
+
+def _ranges(fix: Fix, made: set[Edit]) -> dict[str, list[tuple[_At, _At]]]:
+    """What a fix takes, by path. Imports that it adds lie apart from the rest; those ``made`` already take nothing."""
+    ranges: dict[str, list[tuple[_At, _At]]] = {}
+    hulls: dict[str, tuple[_At, _At]] = {}
+    for edit in fix.edits:
+        start, end = (edit.span.line, edit.span.column), (edit.span.end_line, edit.span.end_column)
+        if not _adds_import(edit):
+            low, high = hulls.get(edit.path, (start, end))
+            hulls[edit.path] = min(low, start), max(high, end)
+        elif edit not in made:
+            ranges.setdefault(edit.path, []).append((start, end))
+    for path, hull in hulls.items():
+        ranges.setdefault(path, []).append(hull)
+    return ranges
+
+
+def _touch(one: tuple[_At, _At], other: tuple[_At, _At]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _adds_import(edit: Edit) -> bool:
+    span, line = edit.span, edit.content.strip()
+    return (
+        (span.line, span.column) == (span.end_line, span.end_column)
+        and line != edit.content.strip(" \t")
+        and len(line.splitlines()) == 1
+        and line.startswith(("import ", "from "))
+    )

@@ -1,0 +1,121 @@
+"""Edits on a text: where they are in it, what they make of it, and where its places are then."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from memlint.finding import Edit
+
+_NEWLINE = re.compile(r"\r\n?|\n")
+
+
+class EditError(Exception):
+    """Why an edit cannot be made, a clause for the user."""
+
+
+class Placed(msgspec.Struct, frozen=True, gc=False):
+    """An edit by offsets: ``content`` in place of the characters from ``start`` to before ``end``."""
+
+    start: int
+    end: int
+    content: str
+
+
+class Lines:
+    """A text by lines as Python counts them, which end in \\n, \\r\\n or \\r."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        ends = [(match.start(), match.end()) for match in _NEWLINE.finditer(text)]
+        self._starts = [0, *(end for _, end in ends)]
+        self._ends = [*(start for start, _ in ends), len(text)]
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a place; both count from 1. Raises EditError where the text has no such place."""
+        if 1 <= line <= len(self._starts) and column >= 1:
+            offset = self._starts[line - 1] + column - 1
+            if offset <= self._ends[line - 1]:
+                return offset
+        raise EditError(f"there is no place {line}:{column} in the file")
+
+    def line(self, offset: int) -> int:
+        """The line that an offset is on, from 1."""
+        return bisect_right(self._starts, offset)
+
+    def newline(self, offset: int) -> str:
+        """What ends the line of an offset, or the one before where it is the last and nothing does."""
+        for index in (self.line(offset) - 1, self.line(offset) - 2):
+            if 0 <= index < len(self._starts) - 1:
+                return self._text[self._ends[index] : self._starts[index + 1]]
+        return "\n"
+
+
+def place(text: str, edits: Iterable[Edit]) -> tuple[Placed, ...]:
+    """The edits of one file by offsets and in order; their newlines are those of the lines that they are made on.
+
+    Insertions at one place stay in the order in which they are given. Raises EditError for places that the text does
+    not have, and for edits that overlap.
+    """
+    lines = Lines(text)
+    placed = []
+    for edit in edits:
+        start = lines.offset(edit.span.line, edit.span.column)
+        end = lines.offset(edit.span.end_line, edit.span.end_column)
+        if end < start:
+            raise EditError("an edit ends before it begins")
+        placed.append(Placed(start, end, _with_newlines(edit.content, lines.newline(start))))
+    placed.sort(key=lambda one: (one.start, one.end))
+    for before, after in itertools.pairwise(placed):
+        if after.start < before.end:
+            raise EditError("its edits overlap")
+    return tuple(placed)
+
+
+def _with_newlines(content: str, newline: str) -> str:
+    return _NEWLINE.sub(lambda _: newline, content)
+
+
+def splice(text: str, placed: Sequence[Placed]) -> str:
+    """The text with the edits made, which are in order and do not overlap."""
+    parts, at = [], 0
+    for one in placed:
+        parts += [text[at : one.start], one.content]
+        at = one.end
+    return "".join([*parts, text[at:]])
+
+
+class Move:
+    """From places of a text to those that they are once edits are made."""
+
+    def __init__(self, before: str, placed: Sequence[Placed], after: str) -> None:
+        self._before, self._after = Lines(before), Lines(after)
+        self._placed = placed
+
+    def holds(self, line: int, column: int, new_line: int, new_column: int) -> bool:
+        """Whether a place of the edited text is where the place ``line``, ``column`` went: what replaced a place, or
+        was written beside it, is all that place."""
+        try:
+            old, new = self._before.offset(line, column), self._after.offset(new_line, new_column)
+        except EditError:
+            return False
+        low, high = self._spread(old)
+        return low <= new <= high
+
+    def _spread(self, offset: int) -> tuple[int, int]:
+        low = high = offset
+        shift, touched = 0, False
+        for one in self._placed:
+            if one.start > offset:
+                break
+            grown = len(one.content) - (one.end - one.start)
+            if one.end >= offset:
+                low = low if touched else one.start + shift
+                touched = True
+                high = one.end + shift + grown
+            shift += grown
+        return (low, high) if touched else (offset + shift, offset + shift)

@@ -1,0 +1,163 @@
+"""From text back to the bytes of a file, and onto the disk, so that nothing of it can be lost."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+import tokenize
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from memlint.fix.edits import EditError
+from memlint.project import decode
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A file (absolute path) that is to hold ``after`` in place of ``before``."""
+
+    path: Path
+    display: str
+    before: bytes
+    after: bytes
+
+
+class WriteError(Exception):
+    """Why files were not written, a clause; all of them hold what they held before."""
+
+    def __init__(self, change: Change, reason: str) -> None:
+        super().__init__(f"{change.display}: {reason}")
+        self.change, self.reason = change, reason
+
+
+def encode(before: bytes, text: str) -> bytes:
+    """``text`` as the bytes of the file that held ``before``: its declared encoding, its BOM.
+
+    Raises EditError where that encoding cannot hold the text or would not be read from it.
+    """
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(before).readline)
+    if before.decode(encoding).encode(encoding) != before:
+        raise EditError(f"{encoding} does not write the file back as it is")
+    try:
+        after = text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise EditError(f"{encoding} has no {error.object[error.start]!r}, which it would write") from None
+    try:
+        same = decode(after) == text
+    except (SyntaxError, LookupError, UnicodeError):
+        same = False
+    if not same:
+        raise EditError("the declared encoding would no longer be read")
+    return after
+
+
+def obstacle(path: Path) -> str | None:
+    """Why a file cannot be replaced, a clause, or None. One without any write permission is left alone by root, too."""
+    try:
+        target = path.resolve(strict=True)
+        mode, folder = target.stat().st_mode, target.parent.stat().st_mode
+    except (OSError, RuntimeError) as error:
+        return _said(error)
+    if not stat.S_ISREG(mode):
+        return "it is no regular file"
+    if not mode & 0o222 or not os.access(target, os.W_OK):
+        return "the file is read-only"
+    if not folder & 0o222 or not os.access(target.parent, os.W_OK | os.X_OK):
+        return f"its folder {target.parent} is read-only"
+    return None
+
+
+class _Staged(msgspec.Struct, frozen=True):
+    """``target``: the file itself, links followed. ``backup``: where its old content is, should it have to come
+    back."""
+
+    change: Change
+    target: Path
+    content: Path
+    backup: Path | None
+
+
+def write(changes: Sequence[Change]) -> None:
+    """Write files that belong together: all of them or none. Each is replaced at once, and links to it stay links.
+
+    Raises WriteError; on that, and on any other exception (an interrupt), no file has changed and none is left over.
+    """
+    staged: list[_Staged] = []
+    try:
+        for change in changes:
+            try:
+                _stage(change, staged, with_backup=len(changes) > 1)
+            except (OSError, RuntimeError) as error:
+                raise WriteError(change, _said(error)) from None
+        _replace(staged)
+    finally:
+        for one in staged:
+            for leftover in (one.content, one.backup):
+                if leftover is not None:
+                    with contextlib.suppress(OSError):
+                        leftover.unlink(missing_ok=True)
+
+
+def _stage(change: Change, staged: list[_Staged], *, with_backup: bool) -> None:
+    target = change.path.resolve(strict=True)
+    if target.read_bytes() == change.after:
+        return  # the same file by another name
+    _compare(change, target)
+    token = os.urandom(6).hex()
+    content, backup = target.with_name(f".memlint-{token}.new"), target.with_name(f".memlint-{token}.old")
+    one = _Staged(change, target, content, backup if with_backup else None)
+    staged.append(one)  # first, so that whatever happens they are removed
+    status = target.stat()
+    _write_new(content, change.after, status)
+    if one.backup is not None:
+        _write_new(one.backup, change.before, status)
+
+
+def _compare(change: Change, target: Path) -> None:
+    if target.read_bytes() != change.before:
+        raise WriteError(change, "it has changed since it was read")
+
+
+def _write_new(path: Path, content: bytes, like: os.stat_result) -> None:
+    """A new file with the owner and the mode of another, on the disk when this returns."""
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb"
+    ) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    status = path.stat()
+    if (status.st_uid, status.st_gid) != (like.st_uid, like.st_gid) and hasattr(os, "chown"):
+        with contextlib.suppress(OSError):  # only root may give files away
+            os.chown(path, like.st_uid, like.st_gid)
+    path.chmod(stat.S_IMODE(like.st_mode))
+
+
+def _replace(staged: list[_Staged]) -> None:
+    begun: list[_Staged] = []
+    try:
+        for one in staged:
+            try:
+                _compare(one.change, one.target)
+                begun.append(one)
+                one.content.replace(one.target)
+            except OSError as error:
+                raise WriteError(one.change, _said(error)) from None
+    except BaseException:
+        for one in begun:
+            if one.backup is None or one.content.exists():
+                continue
+            try:
+                one.backup.replace(one.target)
+            except OSError as error:
+                staged.remove(one)  # what it held is not thrown away
+                raise WriteError(one.change, f"{_said(error)}; what it held before is in {one.backup}") from None
+        raise
+
+
+def _said(error: Exception) -> str:
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return text[:1].lower() + text[1:]

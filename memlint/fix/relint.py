@@ -1,0 +1,97 @@
+"""Whether the findings after edits are what they were before, without those that the edits mend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from memlint.finding import Finding, Severity
+from memlint.fix.edits import Move
+
+_Known = Callable[[Finding, Finding], bool]
+
+
+class Regression(msgspec.Struct, frozen=True):
+    """What a new run found that it should not have, a clause. ``finding``: the fixed one that is still there
+    (``lasting``), as it was, or one that is new."""
+
+    reason: str
+    finding: Finding
+    lasting: bool = False
+
+
+def regressions(
+    before: Sequence[Finding],
+    after: Sequence[Finding],
+    fixed: Sequence[Finding],
+    moves: Mapping[str, Move],
+    consequences: frozenset[str],
+) -> list[Regression]:
+    """Findings that are still there (these alone, where there are any), else findings that are new.
+
+    ``consequences``: codes that may come up, since they speak of findings that are gone (of their suppressions). Where
+    a finding went that was not itself fixed, one that it had covered may come to light (a tensor that is kept, once its
+    graph is not), if it is no more severe.
+    """
+    lasting = [
+        Regression("the finding would still be there", one, lasting=True)
+        for one in fixed
+        if any(_same(one, other, moves) for other in after if other.suppressed is None)
+    ]
+    if lasting:
+        return lasting
+    mended = set(fixed)
+    fresh = _new([one for one in before if one not in mended], after, moves)
+    return [
+        Regression(f"it would give {one.code} at {one.path}:{one.line}", one)
+        for one in fresh
+        if one.code not in consequences
+    ]
+
+
+def _new(before: Sequence[Finding], after: Iterable[Finding], moves: Mapping[str, Move]) -> list[Finding]:
+    """The findings ``after`` that are none of those ``before``: neither at the place that one went to, nor by
+    fingerprint; and that none of them covered.
+
+    Place comes first: a fingerprint counts equal statements, and one of these may be gone.
+    """
+    rest: dict[str, list[Finding]] = {}
+    for one in before:
+        rest.setdefault(one.path, []).append(one)
+    for known in (
+        lambda old, new: _kind(old) == _kind(new) and _at_place(old, new, moves),
+        lambda old, new: _kind(old) == _kind(new) and old.fingerprint == new.fingerprint,
+        lambda old, new: _covered(old, new) and _at_place(old, new, moves),
+    ):
+        after = [one for one in after if not _taken(one, rest.get(one.path, []), known)]
+    return list(after)
+
+
+def _kind(finding: Finding) -> tuple[str, bool]:
+    return finding.code, finding.suppressed is None
+
+
+def _covered(old: Finding, new: Finding) -> bool:
+    severities: tuple[Severity, ...] = ("error", "warning", "note")
+    visible = old.suppressed is None or new.suppressed is not None
+    return visible and severities.index(old.severity) <= severities.index(new.severity)
+
+
+def _taken(finding: Finding, rest: list[Finding], known: _Known) -> bool:
+    for old in rest:
+        if known(old, finding):
+            rest.remove(old)
+            return True
+    return False
+
+
+def _same(old: Finding, new: Finding, moves: Mapping[str, Move]) -> bool:
+    return (old.path, old.code) == (new.path, new.code) and _at_place(old, new, moves)
+
+
+def _at_place(old: Finding, new: Finding, moves: Mapping[str, Move]) -> bool:
+    move = moves.get(old.path)
+    if move is None:
+        return (old.line, old.column) == (new.line, new.column)
+    return move.holds(old.line, old.column, new.line, new.column)

@@ -1,0 +1,173 @@
+"""Methods that every module has, and those of a module of unknown class that may run layers."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.flow import call as calls
+from memlint.flow.frame import Frame
+from memlint.flow.heap import make
+from memlint.flow.models import run_module
+from memlint.flow.modes import freeze
+from memlint.flow.owner import marks_of_parameters
+from memlint.flow.placement import moved_module
+from memlint.flow.state import OFF, State
+from memlint.flow.syntax import text
+from memlint.flow.values import (
+    CONTAINER,
+    DATA,
+    DATA_VALUE,
+    EMPTY,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    SAMPLE,
+    TREE,
+    UNKNOWN,
+    Args,
+    V,
+    Words,
+)
+from memlint.ir import nodes as ir
+
+
+def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    if name in ("register_buffer", "register_parameter") and len(args) >= 2 and isinstance(args[0].const, str):
+        from memlint.flow.assignment import write_attribute
+
+        write_attribute(frame, state, receiver, args[0].const, args[1])
+        return NONE_VALUE
+    if name in ("requires_grad_", "freeze", "unfreeze") and isinstance(expr.func, ir.Attr):
+        flag = next(iter([*args, *words.values()]), None)
+        const = name == "unfreeze" if flag is None or name != "requires_grad_" else flag.const
+        frozen = not const if isinstance(const, bool) else None
+        freeze(
+            state,
+            receiver,
+            expr.func.value,
+            name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False),
+        )
+        return receiver
+    if name == "generate" and not any(
+        method.cls is not None for method in frame.analyser.methods_named(name, frame.function)
+    ):
+        # the libraries' generate() is decorated with no_grad
+        return V(TREE, size=SAMPLE)
+    if name in ("to", "cuda", "cpu"):
+        return moved_module(state, expr, receiver, args, words)
+    if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
+        return receiver
+    if name in ("parameters", "named_parameters"):
+        return V(
+            CONTAINER | UNKNOWN,
+            objs=make(
+                frame,
+                state,
+                expr.at,
+                "list",
+                V(
+                    TREE,
+                    frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
+                    if state.grad != OFF
+                    else EMPTY,
+                    size=4,
+                    store=marks_of_parameters(receiver, expr.func.value if isinstance(expr.func, ir.Attr) else None),
+                ),
+            ).objs,
+        )
+    if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
+        return V(MODULE)
+    if name in ("state_dict", "buffers", "named_buffers"):
+        return V(TREE, size=4)
+    if name in knowledge.bookkeeping() or not _computes(frame, name):
+        return calls.unknown_call(frame, state, expr, receiver, args, words)
+    if not receiver.resolved() and _gives_data(frame, name):
+        return DATA_VALUE
+    frame.named.add((name, state.grad))
+    return run_module(frame, state, expr, receiver, args, words, method=name)
+
+
+def _gives_data(frame: Frame, name: str) -> bool:
+    """Whether all of the project's methods of that name are annotated to return numbers or text."""
+    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
+    notes = [
+        frame.analyser.annotated(method.module, method.node.returns)
+        for method in candidates
+        if isinstance(method.node, ir.FunctionDef) and method.node.returns is not None
+    ]
+    return (
+        bool(notes)
+        and len(notes) == len(candidates)
+        and all(note is not None and note.is_only(DATA | NONE) for note in notes)
+    )
+
+
+_BOOKKEEPING = (
+    "create_",
+    "prepare_",
+    "freeze_",
+    "unfreeze_",
+    "get_",
+    "set_",
+    "is_",
+    "has_",
+    "num_",
+    "load_",
+    "save_",
+    "log_",
+    "print_",
+    "update_",
+    "add_",
+    "reset_",
+    "register_",
+    "init_",
+    "make_",
+    "build_",
+    "count_",
+    "latest_",
+    "clear_",
+    "enable_",
+    "disable_",
+    "remove_",
+)
+
+
+_COMPUTED = (
+    "feature",
+    "features",
+    "logits",
+    "loss",
+    "embedding",
+    "embeddings",
+    "score",
+    "scores",
+    "output",
+    "outputs",
+    "prediction",
+    "action",
+    "value",
+)
+
+
+def _computes(frame: Frame, name: str) -> bool:
+    """Whether a method of a module of unknown class may run layers, by the project's methods of that name or by it."""
+    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
+    summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
+    if summaries:
+        # (one that turns grad mode off itself does so around what it runs)
+        return any(summary.runs or (_runs_parts(summary) and not summary.notes.blocks) for summary in summaries)
+    if frame.analyser.facts.many_methods(name):
+        return False  # the project has its own, too many to tell
+    name = name.lstrip("_")
+    return (
+        not name.startswith(_BOOKKEEPING) and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty")
+    ) or name.endswith(_COMPUTED)
+
+
+def _runs_parts(summary: Frame) -> bool:
+    """Whether a method records a graph, or calls an attribute of its object that may be a layer."""
+    own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
+    return any(
+        (node.definite and not node.leaf)
+        or (node.unknown and node.callee is not None and node.callee.root == own and node.callee.steps)
+        for node in summary.graphs.nodes.values()
+    )

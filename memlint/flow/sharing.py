@@ -1,0 +1,85 @@
+"""Equal parts of a finished summary become one object.
+
+A summary is read for as long as the run lasts. Each path that was interpreted made its own copies of sets of graph
+sources and of values; on a large project more than half of what the summaries hold are such copies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.values import EMPTY, Sources, V
+
+if TYPE_CHECKING:
+    from memlint.flow.frame import Frame
+    from memlint.flow.state import State
+
+
+class _Shared:
+    """The sets and values of one summary that were met so far."""
+
+    def __init__(self) -> None:
+        self._sets: dict[Sources, Sources] = {}
+        self._values: dict[tuple[object, ...], V] = {}
+
+    def sources(self, sources: Sources) -> Sources:
+        return self._sets.setdefault(sources, sources) if sources else EMPTY
+
+    def value(self, value: V) -> V:
+        value.src = self.sources(value.src)
+        value.objs = self.sources(value.objs)
+        value.syms = self.sources(value.syms)
+        value.store = self.sources(value.store)
+        # the sets are one object where they are equal; True and 1 are constants of their own
+        key = (
+            value.kinds,
+            id(value.src),
+            value.bare,
+            id(value.objs),
+            id(value.refs),
+            id(value.syms),
+            id(value.store),
+            value.device,
+            value.size,
+            type(value.const),
+            value.const,
+        )
+        return self._values.setdefault(key, value)
+
+    def values(self, values: dict[str, V]) -> None:
+        for name, value in values.items():
+            values[name] = self.value(value)
+
+    def state(self, state: State) -> None:
+        self.values(state.env)
+        for path, value in state.sym.items():
+            state.sym[path] = self.value(value)
+        for obj in state.heap.values():
+            obj.elem = self.value(obj.elem)
+            self.values(obj.fields)
+        state.freed_may = self.sources(state.freed_may)
+        state.freed_must = self.sources(state.freed_must)
+        state.pending = self.sources(state.pending)
+        state.fresh = self.sources(state.fresh)
+
+
+def share(frame: Frame) -> None:
+    """Let equal sets and equal values of a finished frame be one object each."""
+    shared = _Shared()
+    if frame.exit is not None:
+        shared.state(frame.exit)
+    for node in frame.graphs.nodes.values():
+        node.parents = shared.sources(node.parents)
+        node.loose = shared.sources(node.loose)
+    frame.graphs.evidence = {shared.sources(evidence) for evidence in frame.graphs.evidence}
+    frame.backwards = [one._replace(reached=shared.sources(one.reached)) for one in frame.backwards]
+    for record in frame.calls.values():
+        shared.values(record.args)
+        record.result = shared.value(record.result)
+    for store in frame.stores.values():
+        store.value = shared.value(store.value)
+        store.objs = shared.sources(store.objs)
+        if store.incoming is not None:
+            store.incoming = shared.value(store.incoming)
+    for run in frame.runs.values():
+        run.module, run.value = shared.value(run.module), shared.value(run.value)
