@@ -14,7 +14,7 @@ from memlint.flow.graphs import Node
 from memlint.flow.guards import decorated_grad, switches_off
 from memlint.flow.interpret import run
 from memlint.flow.ops import batch_tree
-from memlint.flow.program import Class, Function, Module, Program
+from memlint.flow.program import Class, Function, Module, Program, in_tests
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.summaries import Summaries
 from memlint.flow.uses import uses_of
@@ -96,6 +96,8 @@ class Analyser:
         """The answer to a question that a summary was made from, as things are now."""
         if kind == "parameter":
             return self.facts.parameter(*about)
+        if kind == "usual":
+            return self.facts.usual(*about)
         if kind == "attribute":
             return self.facts.attributes.value(*about)
         return self.evaluate_constant(*about)
@@ -297,6 +299,12 @@ class Analyser:
     def annotated(self, module: Module, annotation: ir.Expr) -> V | None:
         return annotation_value(self, module, annotation)
 
+    def usual(self, function: Function, name: str) -> bool | None:
+        """What a flag is by default, where no known call passes another."""
+        value = self.facts.usual(function, name)
+        self.summaries.note("usual", name, (function, name), value)
+        return value
+
     def attribute(self, cls: Class, name: str) -> V:
         """What an instance's attribute may be, by all that the class and its ancestors assign to it."""
         value = self.facts.attributes.value(cls, name)
@@ -306,8 +314,12 @@ class Analyser:
     def free_variable(self, function: Function, name: str) -> V | None:
         return self.facts.free_variable(function, name)
 
-    def methods_named(self, name: str) -> list[Function]:
-        return self.facts.methods_named(name)
+    def methods_named(self, name: str, asker: Function) -> list[Function]:
+        """The project's methods of that name that code of ``asker`` may mean, if they are few."""
+        found = self.facts.methods_named(name)
+        if not found or in_tests(asker.module.key):
+            return found
+        return [method for method in found if not in_tests(method.module.key)]
 
     def is_buffer(self, cls: Class, name: str) -> bool:
         return name in self.facts.attributes.buffers(cls)

@@ -253,6 +253,7 @@ def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subsc
     if value.src and isinstance(root, ir.Name) and root.id in state.env and isinstance(target.value, ir.Name):
         old = state.env[root.id]
         state.env[root.id] = old.but(src=old.src | value.src, bare=old.bare or not old.src)
+        carry.part_written(frame, state, root.id, value, target)
     if value.src and isinstance(target.value, ir.Name) and target.value.id not in state.env:
         path = Path(f"g:{frame.module.key}:{target.value.id}")
         if path in state.sym:

@@ -16,6 +16,10 @@ _CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", 
 _AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", "running_average"})
 
 
+#: marks the carry of a tensor that is written part by part
+PART = "part"
+
+
 def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
     """The place that a target names: (its identity, its kind); None where it cannot be told."""
     from memlint.flow.evaluate import evaluate
@@ -160,6 +164,16 @@ def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript)
                 frame_at(frame),
                 text(target.value),
             )
+
+
+def part_written(frame: Frame, state: State, name: str, value: V, target: ir.Subscript) -> None:
+    """``scores[:, i] = value`` in a loop: the tensor takes over the graph of every round."""
+    loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
+    if loop is None or name in loop.bound or state.grad == OFF or isinstance(target.index, ir.Const):
+        return
+    filled = state.env[name] = state.env[name].marked(("prev", loop.id, name))
+    shown = text(frame.statement.value if isinstance(frame.statement, ir.Assign) else target)
+    note_carry(frame, state, "update", ("var", name), "local", name, filled, value, frame_at(frame), shown, tag=PART)
 
 
 def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:

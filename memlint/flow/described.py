@@ -60,8 +60,9 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
     if attached == "no" and value.kinds & UNKNOWN:
         fact = "unknown"
     freed: Fact = store.freed or "no"
-    if store.kind == "retain" and freed == "no" and store.loop is None and layer_code(analyser, frame.function):
-        freed = "yes"  # whoever trains the module runs backward through what its forward makes
+    if freed == "no" and store.loop is None and layer_code(analyser, frame.function):
+        # whoever trains the module runs backward through what its forward makes
+        freed = "yes" if store.kind == "retain" or (store.how != "call" and _is_shared(frame, sources)) else "no"
     return Value(
         attached=fact,
         freed=freed,
@@ -130,6 +131,15 @@ def _origin(frame: Frame, sources: frozenset[Source]) -> tuple[Step, ...]:
     steps = [Step(frame.site(best.at), f"`{best.what}` records the graph")]
     steps += [Step(site, f"which runs `{what}`") for site, what in best.via]
     return tuple(steps)
+
+
+def _is_shared(frame: Frame, sources: frozenset[Source]) -> bool:
+    """Whether the result was computed by the same models, or from the same inputs, as these graphs: a backward through
+    the result frees what those saved, and a running average of it saves next to nothing."""
+    reached = frame.graphs.closure(sources)
+    models = {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
+    inputs = models or {item for item in reached if isinstance(item, Path)}
+    return bool(inputs) and inputs <= frame.notes.returned
 
 
 def self_name(function: Function) -> str:

@@ -61,7 +61,8 @@ def call_external(frame: Frame, state: State, name: str, args: list[V], words: d
 def _unknown_library(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     from memlint.flow.call import unknown_call
 
-    return unknown_call(frame, state, expr, NOTHING, args, words)
+    made = unknown_call(frame, state, expr, NOTHING, args, words)
+    return made.but(refs=frozenset((Ref("foreign", "", name),))) if instances.names_class(name) else made
 
 
 # -------------------------------------------------------------------------------------- by the tables

@@ -47,6 +47,7 @@ class Facts:
         self._calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._named: dict[str, list[tuple[Frame, int]]] = {}
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
+        self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
         self._grads: dict[tuple[str, str], int] = {}
         self._methods: dict[str, list[tuple[str, str]]] | None = None
         self._methods_named: dict[str, list[Function]] = {}
@@ -63,6 +64,7 @@ class Facts:
                 calls.setdefault(record.callee, []).append((frame, record))
         self._calls = calls
         self._parameters.clear()
+        self._usual.clear()
         self._grads.clear()
         self._named = {}
         for frame in self.analyser.frames():
@@ -160,6 +162,25 @@ class Facts:
         if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
             return None
         return V(found.kinds, refs=found.refs, device=found.device, size=found.size)
+
+    def usual(self, function: Function, name: str) -> bool | None:
+        """The flag that every known call passes for a parameter whose default it is; None where one may not."""
+        key = (function.key, name)
+        if key not in self._usual:
+            default = next((param.default for param in function.params if param.name == name), None)
+            value = default.value if isinstance(default, ir.Const) else None
+            self._usual[key] = flag = value if isinstance(value, bool) else None
+            if flag is not None and not all(
+                self._passes(frame, record.args.get(name), flag) for frame, record in self._calls.get(function.key, ())
+            ):
+                self._usual[key] = None
+        return self._usual[key]
+
+    def _passes(self, frame: Frame, value: V | None, flag: bool) -> bool:
+        if value is None or value.is_only(DATA):
+            return value is not None and value.const is flag
+        own = [path for path in value.syms if not path.steps and path.root.startswith("p:")]
+        return len(own) == len(value.syms) == 1 and self.usual(frame.function, own[0].root[2:]) is flag
 
     def settled(self, frame: Frame, value: V) -> V | None:
         """A value at a call site, with the caller's own parameters looked up in turn."""

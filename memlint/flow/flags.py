@@ -202,6 +202,19 @@ def truth(frame: Frame, state: State, test: ir.Expr) -> bool | None:
     return decided(test, lambda part: _leaf(frame, state, part))
 
 
+def usual_side(frame: Frame, state: State, test: ir.Expr) -> bool | None:
+    """What a test on parameters gives where they are as their defaults are, and no known call passes another flag."""
+
+    def by_default(part: ir.Expr) -> bool | None:
+        if not isinstance(part, ir.Name) or part.id not in {param.name for param in frame.function.params}:
+            return None
+        value = state.env.get(part.id)
+        untouched = value is not None and any(path == (f"p:{part.id}", ()) for path in value.syms)
+        return frame.analyser.usual(frame.function, part.id) if untouched else None
+
+    return decided(test, by_default)
+
+
 def _leaf(frame: Frame, state: State, test: ir.Expr) -> bool | None:
     match test:
         case ir.Const(value=bool() as known):

@@ -360,7 +360,7 @@ class Frame:
         made = states_made(self.function.body)
         makers: dict[str, list[Function]] = {}
         for method in sorted({method for _, _, method in made}):
-            known = self.analyser.methods_named(method)
+            known = self.analyser.methods_named(method, self.function)
             if known and all(item.cls is not None and self.analyser.program.is_module(item.cls) for item in known):
                 makers[method] = known
         if not makers:

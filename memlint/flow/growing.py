@@ -13,7 +13,7 @@ from memlint.flow.later import wanted_later
 from memlint.flow.mends.gather import gather_of
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
-from memlint.flow.rows import PASSED, is_same, narrow_rows
+from memlint.flow.rows import PASSED, is_same, is_selection, narrow_rows, unmoved
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import carried_by
 from memlint.flow.syntax import expressions, mentions, text, walk_expression, walk_statements
@@ -181,7 +181,8 @@ def _note(
         grad=state.grad,
         incoming=incoming,
         ended=True,
-        narrow=narrow_rows(frame.function.body, place, [part for part in parts if part not in olds]),
+        narrow=narrow_rows(frame.function.body, place, [part for part in parts if part not in olds])
+        or all(is_selection(unmoved(part)) for part in olds),
     )
 
 

@@ -62,9 +62,13 @@ _PREPARES = frozenset(
 )
 
 
+#: releases before this one know volatile
+_LAST_VOLATILE = (0, 4)
+
+
 def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> None:
     """``torch.no_grad()`` or ``torch.no_grad`` as a statement of its own."""
-    if not value.refs or state.grad == OFF:
+    if not value.resolved() or state.grad == OFF:
         return
     expr = statement.value
     if isinstance(expr, ir.Call):
@@ -97,8 +101,10 @@ def entered(frame: Frame, statement: ir.With, before: int, inside: int) -> None:
 def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
     inert = frame.notes.inert if analyser.facts.grad_of(frame.function) != OFF else {}
+    newest = analyser.program.project.newest_torch
+    working = newest is not None and newest < _LAST_VOLATILE
     for at, (kind, shown) in sorted(inert.items()):
-        if kind == "volatile" and not _meant_for_a_model(frame, at):
+        if kind == "volatile" and (working or not _meant_for_a_model(frame, at)):
             continue
         yield Guard(
             site=frame.site(at),
@@ -109,6 +115,8 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
     blocks = frame.notes.blocks
     told: set[int] = set()
     for call in calls:
+        if working and any(kind == "volatile" and at < call.site.at for at, (kind, _) in inert.items()):
+            continue
         if any(at < call.site.at for at in inert):
             yield msgspec.structs.replace(call, guard="a guard that has no effect")
             continue
@@ -129,19 +137,33 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
         return False
     if not frame.backwards:
         return True
-    names: set[str] = set()
-    for statement in walk_statements(frame.function.body):
-        if isinstance(statement, ir.Assign) and any(part.at == at for part in walk_expression(statement.value)):
-            names |= {
-                part.id for target in statement.targets for part in walk_expression(target) if isinstance(part, ir.Name)
-            }
+    names = _assigned_from(frame, {at})
     models = frame.notes.models
+    outputs = _assigned_from(frame, set(models))
     return any(
         part.at == at or (isinstance(part, ir.Name) and part.id in names)
         for call in models.values()
+        if not _compares(call, outputs - names)
         for arg in call.args
         for part in walk_expression(arg)
     )
+
+
+def _assigned_from(frame: Frame, ordinals: set[int]) -> set[str]:
+    """The variables that are assigned from one of some expressions, or from what holds it."""
+    return {
+        part.id
+        for statement in walk_statements(frame.function.body)
+        if isinstance(statement, ir.Assign) and any(part.at in ordinals for part in walk_expression(statement.value))
+        for target in statement.targets
+        for part in walk_expression(target)
+        if isinstance(part, ir.Name)
+    }
+
+
+def _compares(call: ir.Call, outputs: set[str]) -> bool:
+    """``criterion(model(x), y)``: a loss, which is given what a model made and what it should have made."""
+    return len(call.args) > 1 and any(isinstance(arg, ir.Name) and arg.id in outputs for arg in call.args)
 
 
 def _ended_before(frame: Frame, blocks: dict[int, ir.With], at: int) -> ir.With | None:

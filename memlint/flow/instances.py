@@ -7,6 +7,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_of
 from memlint.flow.ops import tensor_op
+from memlint.flow.program import Function, Program
 from memlint.flow.state import State
 from memlint.flow.syntax import text
 from memlint.flow.values import (
@@ -25,6 +26,22 @@ from memlint.ir import nodes as ir
 
 #: modules of a chain that are followed one by one
 MAX_CHAINED = 6
+
+
+def names_class(name: str) -> bool:
+    """Whether a qualified name is spelled as those of classes are: calling it gives an object of that class."""
+    last = name.rsplit(".", 1)[-1].lstrip("_")
+    return last[:1].isupper() and not last.isupper()
+
+
+def may_be_of(program: Program, receiver: V, method: Function) -> bool:
+    """Whether a method found by its name alone may be the receiver's: what a library's class made has none of the
+    project's, unless that class is the project's after all, imported in a way that cannot be followed."""
+    made_by = {ref.name.rsplit(".", 1)[-1] for ref in receiver.refs if ref.kind == "foreign"}
+    if not made_by or method.cls is None:
+        return not made_by
+    order, _ = program.ancestors(method.cls)
+    return any(cls.node.name in made_by for cls in order)
 
 
 def members(name: str, args: list[V]) -> tuple[V, ...]:

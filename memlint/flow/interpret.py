@@ -8,11 +8,11 @@ from typing import Any
 from memlint.flow import carry, inert
 from memlint.flow.assignment import assign, delete
 from memlint.flow.evaluate import evaluate
-from memlint.flow.flags import truth
+from memlint.flow.flags import truth, usual_side
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
-from memlint.flow.narrowing import broken_number, last_case, narrow
+from memlint.flow.narrowing import broken_number, last_case, narrow, narrow_to_number
 from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.state import State, join_states
 from memlint.flow.stores import end_iteration, store_value
@@ -234,6 +234,8 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     other = frame.fork(state)
     narrow(frame, state, statement.test, True)
     narrow(frame, other, statement.test, False)
+    if statement.body and isinstance(statement.body[-1], ir.Return):
+        narrow_to_number(state, statement.test)
     frame.tests.append(statement.test)
     start = frame.graphs.clock
     end = block(frame, state, statement.body) if constant is not False else None
@@ -243,7 +245,12 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     frame.tests.pop()
     if not statement.orelse and last_case(frame.tests, statement.test):
         return end
-    return _join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
+    joined = _join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
+    if joined is not None and end is not None and orelse is not None and end.freed_must != orelse.freed_must:
+        side = usual_side(frame, state, statement.test)
+        if side is not None:  # a flag that nobody sets turns the backward off for nobody
+            joined.freed_must |= (end if side else orelse).freed_must
+    return joined
 
 
 def _join_branches(frame: Frame, ends: list[tuple[State | None, int, int]]) -> State | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, updates
+from memlint.flow.carry import PART
 from memlint.flow.described import of_evaluation, self_name, value_of
 from memlint.flow.doubts import (
     adds_a_graph,
@@ -79,6 +80,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     place = Place(store.place_kind, store.place_text)
     incoming = store.incoming or store.value
+    if store.kind == "carry" and store.key[-1] == PART and not of_evaluation(frame, incoming):
+        return  # it may be what somebody trains by, whoever fills it
     value = value_of(analyser, frame, store, incoming)
     if value.attached == "unknown":
         return

@@ -39,11 +39,27 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
         return False
     if isinstance(store.place, Path):
         return _needed_elsewhere(analyser, frame, store) or _used_in_needed(analyser, frame, store)
-    if marks & frame.escaped:
+    if marks & frame.escaped or _in_a_loss(analyser, frame, marks):
         return True
     if marks & frame.notes.returned:
         return not _dropped_by_callers(analyser, frame)
     return False
+
+
+def _in_a_loss(analyser: Analyser, frame: Frame, marks: set[Source]) -> bool:
+    """Whether it becomes a part of an attribute that is a loss, by a backward elsewhere or by its name:
+    ``strategy.loss += penalty``."""
+    return frame.exit is not None and any(
+        isinstance(path, Path)
+        and path.steps
+        and (path.steps[-1] in analyser.facts.differentiated or path.steps[-1] in _LOSSES)
+        and marks & frame.graphs.closure(value.src)
+        for path, value in frame.exit.sym.items()
+    )
+
+
+#: attributes that hold what somebody trains by; ``running_loss`` and the like are sums for a log
+_LOSSES = frozenset({".loss", ".total_loss", ".reg_loss", ".aux_loss"})
 
 
 def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:

@@ -117,7 +117,7 @@ def _resolved_method(
     """Call the project methods, attributes and external functions that the receiver is known to have."""
     func = expr.func
     assert isinstance(func, ir.Attr)
-    if not receiver.refs and not receiver.objs:
+    if not receiver.resolved() and not receiver.objs:
         return None
     if receiver.kinds & (TENSORS | OPTIMIZER):
         return None
@@ -187,7 +187,7 @@ def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args
         frame.backward(state, inner, expr.at, retain=keep)
         return NONE_VALUE
     frame.backward(state, receiver, expr.at, retain=keep)
-    if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward"):
+    if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward", frame.function):
         _backward_inside(frame, state, expr, receiver)
     return NONE_VALUE
 
@@ -224,7 +224,11 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
     """A call on an unknown receiver may mean any project method of that name."""
     if name.startswith("__") or not any(value.src or value.objs for value in (*args, *words.values())):
         return None
-    candidates = frame.analyser.methods_named(name)
+    candidates = [
+        method
+        for method in frame.analyser.methods_named(name, frame.function)
+        if instances.may_be_of(frame.analyser.program, receiver, method)
+    ]
     if not 0 < len(candidates) <= MAX_CANDIDATES:
         return None
     found, after = NOTHING, None

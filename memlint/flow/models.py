@@ -81,7 +81,7 @@ def run_module(
     parents = EMPTY
     for value in (*args, *words.values()):
         parents |= deep(frame, state, value).src
-    if method == "forward" and not module.refs and (calls.is_loss(expr.func) or names_metric(shown)):
+    if method == "forward" and not module.resolved() and (calls.is_loss(expr.func) or names_metric(shown)):
         # it has few parameters of its own, if any: its result has the graph of what it compares
         return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
     key = (expr.at, "run")

@@ -47,7 +47,9 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
             name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False),
         )
         return receiver
-    if name == "generate" and not any(method.cls is not None for method in frame.analyser.methods_named(name)):
+    if name == "generate" and not any(
+        method.cls is not None for method in frame.analyser.methods_named(name, frame.function)
+    ):
         # the libraries' generate() is decorated with no_grad
         return V(TREE, size=SAMPLE)
     if name in ("to", "cuda", "cpu"):
@@ -78,7 +80,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return V(TREE, size=4)
     if name in knowledge.bookkeeping() or not _computes(frame, name):
         return calls.unknown_call(frame, state, expr, receiver, args, words)
-    if not receiver.refs and _gives_data(frame, name):
+    if not receiver.resolved() and _gives_data(frame, name):
         return DATA_VALUE
     frame.named.add((name, state.grad))
     return run_module(frame, state, expr, receiver, args, words, method=name)
@@ -86,7 +88,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
 
 def _gives_data(frame: Frame, name: str) -> bool:
     """Whether all of the project's methods of that name are annotated to return numbers or text."""
-    candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
+    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
     notes = [
         frame.analyser.annotated(method.module, method.node.returns)
         for method in candidates
@@ -148,7 +150,7 @@ _COMPUTED = (
 
 def _computes(frame: Frame, name: str) -> bool:
     """Whether a method of a module of unknown class may run layers, by the project's methods of that name or by it."""
-    candidates = [method for method in frame.analyser.methods_named(name) if method.cls is not None]
+    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
     if summaries:
         # (one that turns grad mode off itself does so around what it runs)

@@ -86,6 +86,15 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
             pass
 
 
+def narrow_to_number(state: State, test: ir.Expr) -> None:
+    """``if loss == 0.0: return loss``: what is given up so is the number, whatever else the variable may be."""
+    match test:
+        case ir.Compare(left=ir.Name() as left, ops=("==",), rights=(ir.Const(kind="int" | "float"),)):
+            _narrow_to(state, left, DATA, True)
+        case _:
+            pass
+
+
 def _is_loader(frame: Frame, cls: ir.Expr) -> bool:
     kind, what = frame.analyser.program.find_expression(frame.module, cls, frame.function)
     return kind == "ext" and str(what).startswith("torch.utils.data.") and str(what).endswith("DataLoader")

@@ -14,6 +14,11 @@ from memlint.knowledge import MODULE_BASES
 USUAL_NAMES = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim", "np": "numpy"}
 
 
+def in_tests(key: str) -> bool:
+    """Whether a module lies in a folder of tests: what is defined there serves tests alone."""
+    return any(folder in ("test", "tests") for folder in key.split("/")[:-1])
+
+
 class Program:
     """All modules of a project, resolved by name."""
 

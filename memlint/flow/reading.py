@@ -36,11 +36,11 @@ from memlint.ir import nodes as ir
 def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
     """``base.name`` as a value; a method gives a bound reference."""
     found = NOTHING
-    if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.refs:
+    if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.resolved():
         frame.used |= base.src
         return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
     plain = name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda")
-    if plain and base.kinds & UNKNOWN and not base.refs and not base.objs:
+    if plain and base.kinds & UNKNOWN and not base.resolved() and not base.objs:
         return DATA_VALUE
     analyser = frame.analyser
     for key in ordered(base.objs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+from typing import TypeGuard
 
 from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -39,16 +40,21 @@ MAX_WIDTH = 64
 
 def is_same(part: ir.Expr, place: str) -> bool:
     """The place itself, or a selection of its rows by an index tensor."""
-    part = _unmoved(part)
-    if isinstance(part, ir.Subscript) and isinstance(part.index, ir.Name):
+    part = unmoved(part)
+    if is_selection(part):
         part = part.value
     return isinstance(part, ir.Name | ir.Attr) and text(part, 200) == place
+
+
+def is_selection(part: ir.Expr) -> TypeGuard[ir.Subscript]:
+    """``rows[kept]``: new rows in another order, or fewer of them, so that the old ones must be copied anyway."""
+    return isinstance(part, ir.Subscript) and isinstance(part.index, ir.Name)
 
 
 def narrow_rows(body: tuple[ir.Stmt, ...], place: str, parts: list[ir.Expr]) -> bool:
     """Whether what grows in ``place`` by ``parts`` has rows of a few numbers: scores of classes, by their name or
     because a class is picked from each, or a start whose literal shape says so."""
-    shown = [place, *(text(_unmoved(part), 200) for part in parts)]
+    shown = [place, *(text(unmoved(part), 200) for part in parts)]
     names = [name.rsplit(".", 1)[-1].lower() for name in shown]
     if any(_DENSE.search(name) for name in names):
         return False
@@ -57,7 +63,8 @@ def narrow_rows(body: tuple[ir.Stmt, ...], place: str, parts: list[ir.Expr]) -> 
     return any(name in _picked(body) for name in shown) or place in _started_narrow(body)
 
 
-def _unmoved(part: ir.Expr) -> ir.Expr:
+def unmoved(part: ir.Expr) -> ir.Expr:
+    """What is copied to another place or type: ``x`` of ``x.cpu()``."""
     while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in PASSED:
         part = part.func.value
     return part
@@ -76,9 +83,9 @@ def _picked(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                 of_library = isinstance(receiver, ir.Name) and receiver.id == "torch"
                 given = [*part.args, *(word.value for word in part.keywords)]
                 if of_library and len(given) > 1:
-                    found.add(text(_unmoved(given[0]), 200))
+                    found.add(text(unmoved(given[0]), 200))
                 elif not of_library and given:
-                    found.add(text(_unmoved(receiver), 200))
+                    found.add(text(unmoved(receiver), 200))
     return frozenset(found)
 
 
@@ -87,7 +94,7 @@ def _started_narrow(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Places that begin as a tensor of a literal shape of small rows: ``torch.empty(0, 2)``."""
     found: set[str] = set()
     for statement in walk_statements(body):
-        if isinstance(statement, ir.Assign) and _narrow_start(_unmoved(statement.value)):
+        if isinstance(statement, ir.Assign) and _narrow_start(unmoved(statement.value)):
             found.update(text(target, 200) for target in statement.targets)
     return frozenset(found)
 
@@ -102,4 +109,4 @@ def _narrow_start(value: ir.Expr) -> bool:
     return len(sizes) == len(given) > 1 and math.prod(size for size in sizes if size) <= MAX_WIDTH
 
 
-__all__ = ["PASSED", "is_same", "narrow_rows"]
+__all__ = ["PASSED", "is_same", "is_selection", "narrow_rows", "unmoved"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
-from memlint.flow.program import Function
+from memlint.flow.program import Function, in_tests
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import expressions, walk_expression, walk_statements
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
@@ -27,7 +27,7 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether the graph of a run is used up: here, or in every caller that gets it returned."""
     if run.origin is not None or frame.function.node is None or frame.hook is not None:
         return False
-    if not run.resolved and run.method != "forward" and not _records_inside(analyser, run.method):
+    if not run.resolved and run.method != "forward" and not _records_inside(analyser, run.method, frame.function):
         return False
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
     if not marks or (frame.backwards and not _trains_otherwise(frame, run)):
@@ -35,9 +35,9 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return used_up(analyser, frame, marks)
 
 
-def _records_inside(analyser: Analyser, method: str) -> bool:
+def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
     """Whether the project's methods of that name leave it to their callers to turn grad mode off."""
-    summaries = [analyser.summary(function) for function in analyser.methods_named(method)]
+    summaries = [analyser.summary(function) for function in analyser.methods_named(method, asker)]
     return bool(summaries) and all(
         summary is not None and any(run.grad & (AMBIENT | ON) for run in summary.runs.values()) for summary in summaries
     )
@@ -78,11 +78,11 @@ def _named_test(function: Function) -> bool:
 
 def is_test(function: Function) -> bool:
     """Code of a test, or that helps tests."""
-    *folders, name = function.module.key.split("/")
+    name = function.module.key.rsplit("/", 1)[-1]
     return (
         _named_test(function)
         or name.endswith("_test.py")
-        or "tests" in folders
+        or in_tests(function.module.key)
         or (function.around is not None and is_test(function.around))
     )
 

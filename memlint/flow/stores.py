@@ -9,6 +9,7 @@ from memlint.flow.heap import deep
 from memlint.flow.periods import FEW, first_rounds, resets_soon, switched
 from memlint.flow.state import State
 from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join, ordered
+from memlint.flow.windows import windows
 
 
 def store_value(
@@ -115,7 +116,7 @@ def note_store(
     )
     if survives:
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
-    if kind == "retain" and first_rounds(frame):
+    if kind == "retain" and (first_rounds(frame) or place_text in windows(frame.function.body)):
         store.cleared = FEW
     store.evaluates = of_eval_mode(frame.function, store.tests)
     store.inner = local and any(item.id in made and item.loop.over == "loader" for item in frame.loops)

@@ -37,6 +37,10 @@ _INTEGERS = frozenset(
 )
 
 
+#: methods that give the members of a batch or an output as they are
+_MEMBERS = frozenset({"get", "items", "keys", "pop", "setdefault", "to_tuple", "values", "copy", "__getitem__"})
+
+
 def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
     """``tensor.name(…)``"""
     table = knowledge.methods()
@@ -75,8 +79,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         certain = receiver.may_be(TENSORS)
         return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
     if receiver.kinds & TREE:
-        # a batch or a model's output: a method gives more of the same
-        return V(receiver.kinds & TENSORS, receiver.src, bare=receiver.bare, size=receiver.size, device=receiver.device)
+        # a batch or a model's output: a method gives more of the same, and one of its own where it likes
+        device = receiver.device if name in _MEMBERS else ANYWHERE
+        return V(receiver.kinds & TENSORS, receiver.src, bare=receiver.bare, size=receiver.size, device=device)
     from memlint.flow.call import unknown_call
 
     return unknown_call(frame, state, expr, receiver, args, words)

@@ -50,7 +50,8 @@ class Ref(NamedTuple):
     """What a callable value refers to.
 
     ``kind``: ext (``name`` is the qualified name outside the project), func, class, module (``key`` and ``name``
-    locate it in the project), bound (``self_`` is the receiver), partial (``args`` and ``keywords`` are fixed).
+    locate it in the project), bound (``self_`` is the receiver), partial (``args`` and ``keywords`` are fixed),
+    foreign (an object that the class ``name`` made, of which nothing is known but that it is not the project's).
     """
 
     kind: str
@@ -140,6 +141,10 @@ class V:
     def marked(self, source: Source) -> V:
         """The value with one more source."""
         return self if source in self.src else self.but(src=self.src | {source})
+
+    def resolved(self) -> bool:
+        """Whether something in sight is known to be what the value refers to."""
+        return any(ref.kind != "foreign" for ref in self.refs)
 
     def is_only(self, kinds: int) -> bool:
         return bool(self.kinds) and not self.kinds & ~kinds

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from memlint.project.pins import newest_allowed
 from memlint.project.roots import display_path, outside_packages
 from memlint.project.source import Sources
 
@@ -45,6 +47,11 @@ class Project:
         self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((root, root / "src", *extra_roots, *own)))
         self._resolved: dict[tuple[str, Path, int], str | None] = {}
         self._asked: dict[tuple[str, str, int], str | None] = {}
+
+    @functools.cached_property
+    def newest_torch(self) -> tuple[int, int] | None:
+        """The release (major, minor) of torch that the project says it needs, or must stay below; None for any."""
+        return newest_allowed(self.root, "torch", "pytorch")
 
     def with_contents(self, contents: Mapping[str, bytes]) -> Project:
         """The same project, with other contents of some of its files (by display path)."""

@@ -149,7 +149,11 @@ class _Search:
             return True
         if isinstance(func.value, ir.Call) and dotted(func.value.func) == "super":
             return name == "__init__"
-        if self.analyser.methods_named(name) or self.analyser.facts.many_methods(name) or name in words.WANT_GRAPH:
+        if (
+            self.analyser.facts.methods_named(name)
+            or self.analyser.facts.many_methods(name)
+            or name in words.WANT_GRAPH
+        ):
             return False
         containers = words.PUTS | words.CONTAINER_ENDS | words.CONTAINER_READS
         return (

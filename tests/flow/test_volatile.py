@@ -1,0 +1,81 @@
+"""``volatile=True``: of no effect since torch 0.4, and only what goes into a model can have been meant to have one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+EVALUATION = """
+from torch.autograd import Variable
+
+
+def validate(model, loader):
+    model.eval()
+    right = 0
+    for x, y in loader:
+        x = Variable(x, volatile=True)
+        right += model(x).data.max(1)[1].eq(y).sum()
+    return right
+"""
+
+
+def codes(tmp_path: Path, text: str) -> list[str]:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "run.py").write_text(text)
+    return [found.code for found in memlint.lint([tmp_path]).findings]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        ("requirements.txt", "numpy==1.14\ntorch==0.3.1.post2\n", []),
+        ("requirements.txt", "torch<0.4\n", ["MEM203"]),
+        ("requirements.txt", "torch==0.4.1\n", ["MEM203"]),
+        ("requirements.txt", "torch>=0.3\n", ["MEM203"]),
+        ("requirements.txt", "# torch==0.3.1\nsometorch==0.3\n", ["MEM203"]),
+        ("environment.yml", "dependencies:\n  - pytorch=0.3.0\n", []),
+        ("setup.py", 'setup(install_requires=["torch==0.3.1"])\n', []),
+        ("requirements.txt", "torch==0.3.1\ntorch==1.0; python_version > '3'\n", ["MEM203"]),
+    ],
+)
+def test_a_release_that_knows_it(tmp_path: Path, file: str, text: str, expected: list[str]) -> None:
+    (tmp_path / file).write_text(text)
+    assert codes(tmp_path, EVALUATION) == expected
+
+
+STEP = """
+from torch import nn
+from torch.autograd import Variable
+
+
+class Distance(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Linear(2, 2)
+
+    def forward(self, a, b):
+        return (self.scale(a) - b).pow(2).mean()
+
+
+def train(model, loader, optimizer):
+    distance = Distance()
+    model.train()
+    for x, y in loader:
+        x = Variable(x{0})
+        y = Variable(y{1})
+        made = model(x)
+        loss = distance(made, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"), [("", ", volatile=True", []), (", volatile=True", ", volatile=True", ["MEM203"])]
+)
+def test_the_targets_of_a_training_step_go_into_no_model(tmp_path: Path, x: str, y: str, expected: list[str]) -> None:
+    assert codes(tmp_path, STEP.format(x, y)) == expected

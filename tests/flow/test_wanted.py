@@ -1,0 +1,103 @@
+"""Graphs that somebody else wants, numbers that only look like tensors, and copies that no list can save."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+PENALTY = """
+import torch
+
+
+class Anchor:
+    def __init__(self, weight):
+        self.weight = weight
+        self.old = {{}}
+
+    def before_backward(self, trainer):
+        penalty = torch.tensor(0.0).to(trainer.device)
+        for task in range(trainer.tasks):
+            for name, param in trainer.model.named_parameters():
+                penalty += (param - self.old[task][name]).pow(2).sum()
+        {use}
+{more}
+"""
+
+STEP = """
+class Trainer:
+    def forward(self, x):
+        self.objective = self.model(x).mean()
+        self.anchor.before_backward(self)
+
+    def backward(self):
+        self.objective.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "more", "codes"),
+    [
+        ("trainer.loss += self.weight * penalty", "", []),
+        ("trainer.objective = trainer.objective + penalty", STEP, []),
+        ("trainer.shown = self.weight * penalty", "", ["MEM101"]),
+    ],
+)
+def test_a_sum_that_becomes_a_part_of_a_loss(tmp_path: Path, use: str, more: str, codes: list[str]) -> None:
+    (tmp_path / "anchor.py").write_text(PENALTY.format(use=use, more=more))
+    assert [found.code for found in memlint.lint([tmp_path]).findings] == codes
+
+
+GIVEN_UP = """
+import torch
+from torch import nn
+
+
+def step(model, optimizer, x, y):
+    loss = nn.functional.cross_entropy(model(x), y)
+    if {test}:
+        return loss
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def fit(loader, optimizer):
+    model = nn.Linear(8, 8)
+    total = 0
+    for x, y in loader:
+        total += step(model, optimizer, x, y)
+    return total
+"""
+
+
+@pytest.mark.parametrize(("test", "codes"), [("loss == 0.0", []), ("loss < 0.1", ["MEM101"])])
+def test_what_equals_a_number_and_is_returned_is_that_number(tmp_path: Path, test: str, codes: list[str]) -> None:
+    (tmp_path / "fit.py").write_text(GIVEN_UP.format(test=test))
+    assert [found.code for found in memlint.lint([tmp_path]).findings] == codes
+
+
+SEARCH = """
+import torch
+
+
+@torch.no_grad()
+def search(model, x):
+    model.eval()
+    found = torch.ones(4, 1, 64, 64).cuda()
+    while True:
+        maps = model(x.cuda())
+        order = maps.sum(dim=(1, 2)).sort()[1]
+        found = torch.cat([{old}, maps[order].unsqueeze(1)], dim=1)
+        if order[0] == 0:
+            return found
+"""
+
+
+@pytest.mark.parametrize(("old", "severity"), [("found[order]", "note"), ("found", "warning")])
+def test_rows_that_are_brought_into_another_order_are_copied_anyway(tmp_path: Path, old: str, severity: str) -> None:
+    (tmp_path / "search.py").write_text(SEARCH.format(old=old))
+    assert [found.severity for found in memlint.lint([tmp_path], select=["MEM302"]).findings] == [severity]
