@@ -17,12 +17,13 @@ from memlint.config import Config, ConfigError
 from memlint.engine.analysis import Analyse, Problem, analyse_with_flow
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted, internal_error, meta_finding
 from memlint.engine.options import Options, Progress, no_progress
+from memlint.engine.prefilter import nothing_to_say
 from memlint.engine.rooms import Room, load_rooms
 from memlint.engine.selection import ALWAYS, Selection, choose
 from memlint.engine.silence import silence
 from memlint.engine.suppressions import may_suppress
 from memlint.finding import Failure, Finding, Result, Skipped, Summary
-from memlint.project import Discovery, Named, Project, discover, find_root
+from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
 
 STDIN = "-"
 
@@ -88,10 +89,15 @@ def no_collection() -> Iterator[None]:
 def prepare(paths: Sequence[str], options: Options, progress: Progress) -> Iterator[Prepared]:
     """The projects of ``paths``, in order. Raises ConfigError."""
     groups: dict[Path, list[Named]] = {}
+    roots: dict[Path, Path] = {}
     for named in _named(paths, options):
-        groups.setdefault(find_root(named.path, options.cwd), []).append(named)
+        # files beside each other are of one project
+        place = named.path if named.path.is_dir() else named.path.parent / "*"
+        if place not in roots:
+            roots[place] = find_root(named.path, options.cwd)
+        groups.setdefault(roots[place], []).append(named)
     for root, files in sorted(groups.items()):
-        yield _project(root, files, options, progress)
+        yield from _project(root, files, options, progress)
 
 
 def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started: float) -> Outcome:
@@ -132,10 +138,10 @@ def _named(paths: Sequence[str], options: Options) -> Iterable[Named]:
             content = options.stdin if options.stdin is not None else sys.stdin.buffer.read()
             yield Named(options.stdin_path, content)
         else:
-            yield Named(_absolute(path, options.cwd))
+            yield Named(absolute(path, options.cwd))
 
 
-def _absolute(path: str, cwd: Path) -> Path:
+def absolute(path: str, cwd: Path) -> Path:
     """An absolute path without ``.`` and ``..``; symlinks stay, so that messages name what the user named."""
     return Path(os.path.normpath(cwd / path))
 
@@ -150,20 +156,28 @@ def settings(root: Path, options: Options) -> Config:
     return msgspec.structs.replace(config, exclude=exclude)
 
 
-def _project(root: Path, named: Sequence[Named], options: Options, progress: Progress) -> Prepared:
+def configured(root: Path, options: Options) -> tuple[Config, dict[str, Room], Selection]:
+    """The configuration of the project at ``root``, all rules, and those that run. Raises ConfigError."""
     config = settings(root, options)
     rooms = load_rooms(config.rule_paths)
-    selection = choose(rooms, config, options.overrides)
+    return config, rooms, choose(rooms, config, options.overrides)
+
+
+def _project(root: Path, named: Sequence[Named], options: Options, progress: Progress) -> Iterator[Prepared]:
+    config, rooms, selection = configured(root, options)
     progress("finding files", 0, 0)
-    found = discover(
-        root,
-        named,
-        cwd=options.cwd,
-        excludes=config.exclude,
-        force_exclude=options.force_exclude,
-        import_roots=config.import_roots,
-    )
-    return Prepared(config, rooms, selection, found)
+    listing = list_context(root, named, options.cwd)
+    for group in apart(named, listing, options.cwd) if options.each else [named]:
+        found = discover(
+            root,
+            group,
+            cwd=options.cwd,
+            excludes=config.exclude,
+            force_exclude=options.force_exclude,
+            import_roots=config.import_roots,
+            listing=listing,
+        )
+        yield Prepared(config, rooms, selection, found)
 
 
 def _readable(found: Discovery) -> int:
@@ -179,7 +193,7 @@ def lint(prepared: Prepared, project: Project, options: Options, *, progress: Pr
         for display in project.linted
         if (source := project.sources[display]).unreadable is not None
     ]
-    if len(failures) == len(project.linted):
+    if len(failures) == len(project.linted) or (options.parsed and options.screen and nothing_to_say(project)):
         return Linted((), tuple(failures), ())
     progress("analysing", 0, 0)
     try:

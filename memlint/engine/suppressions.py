@@ -61,13 +61,18 @@ def may_suppress(text: str) -> bool:
     return "noqa" in lower or "memlint" in lower
 
 
+def may_be_ours(text: str) -> bool:
+    """Whether the text can hold a comment that speaks of memlint or its rules."""
+    return may_suppress(text) and _MAY_BE_OURS.search(text) is not None
+
+
 def read(text: str, *, ours_only: bool = False) -> Comments:
     """The suppressions of a file. Where the tokenizer gives up, those before that place.
 
     ``ours_only``: nothing was found in the file, so other tools' comments do not matter. The tokenizer takes a second
     for 50,000 lines: two cheap tests come first.
     """
-    if not may_suppress(text) or (ours_only and _MAY_BE_OURS.search(text) is None):
+    if not (may_be_ours(text) if ours_only else may_suppress(text)):
         return Comments()
     suppressions: list[Suppression] = []
     malformed: list[Malformed] = []

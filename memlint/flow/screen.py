@@ -6,72 +6,7 @@ import functools
 
 from memlint.flow.program import Program
 from memlint.frontend.index import ModuleIndex
-
-#: top-level packages whose values are tensors, modules, optimizers or loaders
-TORCH_FAMILY = frozenset(
-    {
-        "torch",
-        "torchvision",
-        "torchaudio",
-        "torchtext",
-        "torchmetrics",
-        "pytorch_lightning",
-        "lightning",
-        "lightning_fabric",
-        "ignite",
-        "accelerate",
-        "transformers",
-        "diffusers",
-        "timm",
-        "fairseq",
-        "apex",
-        "deepspeed",
-        "monai",
-        "kornia",
-        "fastai",
-        "dgl",
-        "torch_geometric",
-        "pytorch_transformers",
-        "pytorch_pretrained_bert",
-        "peft",
-        "trl",
-        "detectron2",
-        "mmcv",
-        "mmengine",
-        "mmdet",
-        "colossalai",
-        "catalyst",
-        "pyro",
-        "botorch",
-        "gpytorch",
-        "stable_baselines3",
-        "segmentation_models_pytorch",
-        "efficientnet_pytorch",
-        "einops",
-        "sentence_transformers",
-        "flair",
-        "allennlp",
-        "poutyne",
-        "skorch",
-        "avalanche",
-        "pytorch3d",
-        "open_clip",
-        "clip",
-        "torchdata",
-        "torchrl",
-        "tianshou",
-        "habana_frameworks",
-        "xformers",
-        "bitsandbytes",
-        "schedulefree",
-        "composer",
-        "pytorch_forecasting",
-        "torch_scatter",
-        "torch_sparse",
-        "torchtune",
-        "intel_extension_for_pytorch",
-    }
-)
+from memlint.knowledge.family import TORCH_FAMILY
 
 
 def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) -> frozenset[str]:

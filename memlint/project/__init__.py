@@ -1,6 +1,6 @@
 """From paths to sources: which files a run looks at, what they say, and how modules are found among them."""
 
-from memlint.project.discovery import Discovery, Named, discover
+from memlint.project.discovery import Discovery, Named, apart, discover, list_context
 from memlint.project.patterns import Patterns, mistake
 from memlint.project.project import Project
 from memlint.project.roots import display_path, find_root
@@ -13,9 +13,11 @@ __all__ = [
     "Project",
     "Source",
     "Sources",
+    "apart",
     "decode",
     "discover",
     "display_path",
     "find_root",
+    "list_context",
     "mistake",
 ]

@@ -50,16 +50,15 @@ def discover(
     excludes: Iterable[Patterns] = (),
     force_exclude: bool = False,
     import_roots: Iterable[Path] = (),
+    listing: Listing | None = None,
 ) -> Discovery:
-    """The project at ``root`` with the files that ``named`` mean.
+    """The project at ``root`` with the files that ``named`` mean. ``listing``: its `list_context`, where it is known.
 
     Named folders are searched; named files are taken as they are, ``excludes`` or not, unless
     ``force_exclude``. A path that is not there, or is no Python file, is a failure.
     """
     excludes = tuple(excludes)
-    # where nothing marks a project (a package in site-packages, a script in /tmp), what lies beside is no context
-    guessed = root not in (cwd, *(one.path for one in named)) and not is_marked(root)
-    listing = Listing((), (), ()) if guessed or (root == cwd and is_too_wide(root)) else list_files(root)
+    listing = list_context(root, named, cwd) if listing is None else listing
     found = _Found([], [path for path in listing.python if first_match(excludes, path) is None], [], {}, {})
     given: dict[Path, bytes] = {}
     for one in named:
@@ -76,6 +75,25 @@ def discover(
     found.context += _context_of_strangers(found, listing, cwd)
     project = Project(root, cwd, found.linted, found.context, import_roots, given)
     return Discovery(project, tuple(found.failures), _rows(found.skipped, cwd), _rows(found.said, cwd))
+
+
+def list_context(root: Path, named: Sequence[Named], cwd: Path) -> Listing:
+    """The files of the project at ``root`` that are the context of what ``named`` mean."""
+    # where nothing marks a project (a package in site-packages, a script in /tmp), what lies beside is no context
+    guessed = root not in (cwd, *(one.path for one in named)) and not is_marked(root)
+    return Listing((), (), ()) if guessed or (root == cwd and is_too_wide(root)) else list_files(root)
+
+
+def apart(named: Sequence[Named], listing: Listing, cwd: Path) -> list[list[Named]]:
+    """The files ``named`` of one project in groups: linted together, those of a group have the context that each has
+    alone. What the project lists is a group; other files (gitignored ones) are one for each folder around them."""
+    known, listed = set(listing.python), _parents(listing)
+    groups: dict[Path | None, list[Named]] = {}
+    for one in named:
+        folder = one.path.parent
+        context = None if one.path in known else folder if folder in listed else _base(folder, listed, cwd)
+        groups.setdefault(context, []).append(one)
+    return list(groups.values())
 
 
 def _take_file(path: Path, found: _Found, excludes: tuple[Patterns, ...], force_exclude: bool) -> None:
@@ -170,9 +188,14 @@ def _context_of_strangers(found: _Found, listing: Listing, cwd: Path) -> list[Pa
     strangers = sorted({path.parent for path in found.linted if path not in known})
     if not strangers:
         return []
-    listed = {parent for path in listing.python for parent in path.parents}
+    listed = _parents(listing)
     bases = {_base(folder, listed, cwd) for folder in strangers if folder not in listed}
     return [path for base in bases for path in (list_flat(base) if is_too_wide(base) else walk(base)).python]
+
+
+def _parents(listing: Listing) -> set[Path]:
+    """All folders that a listed file is below."""
+    return {parent for path in listing.python for parent in path.parents}
 
 
 def _base(folder: Path, listed: set[Path], cwd: Path) -> Path:

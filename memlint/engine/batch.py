@@ -1,0 +1,44 @@
+"""What a tool asks for that has its own list of files: what is said of each, as if it were linted alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from memlint.engine.options import Options
+from memlint.engine.run import absolute, configured, run
+from memlint.finding import Failure, Finding
+from memlint.project import display_path, find_root
+
+
+class Said(msgspec.Struct):
+    """What there is to say of one file, suppressed findings included, and why it was not checked to its end."""
+
+    findings: list[Finding]
+    failures: list[str]
+
+
+def lint_each(paths: Iterable[str], options: Options) -> tuple[dict[str, Said], list[Failure]]:
+    """What is said of each file, by its absolute path; and the failures that are of no single file.
+
+    A file that the configuration excludes is passed over, with ``options.force_exclude``. Raises ConfigError.
+    """
+    files = list(dict.fromkeys(absolute(path, options.cwd) for path in paths))
+    said = {str(file): Said([], []) for file in files}
+    shown = {display_path(file, options.cwd): said[str(file)] for file in files}
+    others: list[Failure] = []
+    result = run(list(said), msgspec.structs.replace(options, each=True)).result
+    for finding in result.findings:
+        shown[finding.path].findings.append(finding)
+    for failure in result.failures:
+        if failure.path in shown:
+            shown[failure.path].failures.append(failure.reason)
+        else:
+            others.append(failure)
+    return said, others
+
+
+def check_configuration(path: str, options: Options) -> None:
+    """Raise ConfigError where a run on this file would: for a wrong configuration or option."""
+    configured(find_root(absolute(path, options.cwd), options.cwd), options)

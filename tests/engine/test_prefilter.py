@@ -1,0 +1,77 @@
+"""A project in which nothing imports torch is recognised by its text, and no other is taken for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memlint.engine.prefilter import may_import_torch
+from memlint.frontend.index import index
+from memlint.knowledge.family import TORCH_FAMILY
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch\n",
+        "import torch.nn as nn\n",
+        "import os, torch\n",
+        "import os, \\\n    torch\n",
+        "import \\\r\n torch\r\n",
+        "from torchvision.models import resnet18\n",
+        "from \\\n  torch import nn\n",
+        "x = 1; import torch\n",
+        "if x: import torch\n",
+        "def f():\n\timport\ttorch\n",
+        "import os  # (\rimport torch\r",
+        '"""It is imported from (a list\n"""\nimport torch\n',
+        "import ｔｏｒｃｈ\n",
+        "from lightning import Trainer\n",
+    ],
+)
+def test_what_imports_torch_may(text: str) -> None:
+    assert may_import_torch(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "import numpy as np\n",
+        "torch = 1\n",
+        "# torch is not used here\nimport os\n",
+        "from . import models\n",
+        "import torchlike\n",
+        "from a import (\n    b,\n)\ntorch = b\n",
+        "print('clip')\n",
+    ],
+)
+def test_what_does_not(text: str) -> None:
+    assert not may_import_torch(text)
+
+
+def test_never_says_no_where_the_index_says_yes() -> None:
+    """On all of our own files: programs to be linted, and code that holds programs in strings."""
+    files = [file for folder in ("fixtures", "memlint", "tests", "rules") for file in (ROOT / folder).rglob("*.py")]
+    wrong, knowing = [], 0
+    for file in files:
+        text = file.read_text("utf-8")
+        if any(one.level == 0 and one.module.split(".")[0] in TORCH_FAMILY for one in index(text).imports):
+            knowing += 1
+            if not may_import_torch(text):
+                wrong.append(file)
+    assert wrong == [] and knowing > 10
+
+
+def test_comments_of_ours_are_read_without_torch(toy: Callable[..., Path]) -> None:
+    from memlint.engine.batch import lint_each
+    from memlint.engine.options import Options
+
+    root = toy({"a.py": "x = 1  # noqa: MEM901\n", "b.py": "x = 1  # noqa\n"})
+    said, others = lint_each(["a.py", "b.py"], Options(cwd=root, parsed=True))
+    codes = {Path(path).name: [finding.code for finding in each.findings] for path, each in said.items()}
+    assert (codes, others) == ({"a.py": ["MEM001"], "b.py": []}, [])
