@@ -47,7 +47,18 @@ FORBIDDEN = {
         "memlint.frontend",
     ),
     "fix": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
-    "engine": ("memlint.report", "memlint.cli", "memlint.frontend"),
+    "engine": ("memlint.report", "memlint.cli", "memlint.frontend", "memlint.plugins"),
+    "plugins": (
+        "memlint.flow",
+        "memlint.frontend",
+        "memlint.ir",
+        "memlint.knowledge",
+        "memlint.project",
+        "memlint.report",
+        "memlint.cli",
+        "memlint.sdk",
+        "memlint.fix",
+    ),
 }
 MAY_IMPORT_TORCH = ("measure", "verifier", "estimator")
 
@@ -118,6 +129,13 @@ def test_a_run_that_finds_nothing_does_not_wait_for_libcst(tmp_path: Path) -> No
     command, environment = [sys.executable, "-c", script], {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "False"]
+
+
+def test_a_plugin_is_light_until_it_is_asked() -> None:
+    heavy = ("libcst", "rich", "msgspec", "memlint.engine")
+    script = f"import sys, memlint.plugins.flake8; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_slow_parts_of_libcst_are_left_alone() -> None:

@@ -1,0 +1,1 @@
+"""memlint inside other tools."""

@@ -1,0 +1,256 @@
+"""The flake8 plugin: on each file that flake8 checks, it says what ``memlint FILE`` says.
+
+A finding needs the whole project, while flake8 asks for one file at a time, in several processes. So the files that
+flake8 is going to check are linted together, once, before it starts its workers; a file that was not among them
+(standard input, one that has changed since) is linted by itself when its turn comes.
+
+flake8 selects, ignores and applies ``# noqa`` to these codes as to any other; memlint's own configuration and
+suppressions hold as well. A file that does not parse never comes here: flake8 says E999.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import tokenize
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memlint import __version__
+
+if TYPE_CHECKING:
+    import argparse
+    import ast
+
+    from memlint.engine.batch import Said
+    from memlint.engine.options import Options
+
+#: line (from 1), column (from 0) and text of what is said of a file
+Row = tuple[int, int, str]
+#: when a file was last written, and its size
+Stamp = tuple[int, int] | None
+#: tells workers that share no memory with their parent its process id, and the file where it left what it found
+VARIABLE = "MEMLINT_FLAKE8"
+#: the names of files that memlint takes for Python; flake8 also checks others, if they are named
+_SUFFIXES = (".py", ".pyw", ".pyi")
+_CONFIDENCES = ("high", "medium", "low")
+
+
+class Plugin:
+    """What flake8 makes for each file that parses."""
+
+    name = "memlint"
+    version = __version__
+    _session: Session | None = None
+
+    def __init__(self, tree: ast.AST, filename: str, lines: list[str]) -> None:
+        # here and not in run(): where this raises, flake8 says whose failure it is
+        assert self._session is not None, "flake8 has not called parse_options"
+        self._rows = self._session.rows(filename, lines)
+
+    def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
+        for line, column, text in self._rows:
+            yield line, column, text, type(self)
+
+    @staticmethod
+    def add_options(manager: Any) -> None:
+        manager.add_option(
+            "--memlint-notes",
+            action="store_true",
+            default=False,
+            parse_from_config=True,
+            help="report memlint's notes, too, which never fail a run of memlint itself",
+        )
+        manager.add_option(
+            "--memlint-config",
+            metavar="FILE",
+            parse_from_config=True,
+            normalize_paths=True,
+            help="use this configuration of memlint in place of the closest one",
+        )
+        manager.add_option(
+            "--memlint-min-confidence",
+            metavar="LEVEL",
+            parse_from_config=True,
+            help="report findings of this confidence or more: high, medium (memlint's default) or low",
+        )
+
+    @classmethod
+    def parse_options(cls, manager: Any, options: argparse.Namespace, filenames: list[str]) -> None:
+        """Called once by the flake8 that the user started, and again by each worker that was not forked from it."""
+        cls._session = Session(options)
+        if not options.bug_report and not cls._session.is_worker:
+            cls._session.prepare()
+
+
+class Session:
+    """One run of flake8, as far as this process knows of it."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._known: dict[str, tuple[Stamp, list[Row]]] | None = None
+        parent = multiprocessing.parent_process()
+        pid, _, file = os.environ.get(VARIABLE, "").partition(":")
+        self.is_worker = parent is not None and pid == str(parent.pid)
+        if self.is_worker:
+            self._known = {path: (stamp and tuple(stamp), rows) for path, (stamp, rows) in _read(file).items()}
+
+    def prepare(self) -> None:
+        """Lint what flake8 is going to check. Raises flake8's ExecutionError for what is wrong with the options or
+        with memlint's configuration."""
+        with _Failures():
+            self._check()
+            # the API gives its files later, and no names at all mean the working directory only on the command line
+            if self._options.filenames or "flake8.api.legacy" not in sys.modules:
+                self._known = self._lint_all()
+        os.environ[VARIABLE] = f"{os.getpid()}:"
+        method = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+        if self._known and method != "fork":
+            os.environ[VARIABLE] += _write(self._known)
+
+    def rows(self, filename: str, lines: list[str]) -> list[Row]:
+        """What is said of one file with these lines."""
+        if filename == self._options.stdin_display_name and "-" in self._options.filenames:
+            return self._lint_text(None if filename == "stdin" else filename, lines)
+        if self._known is None:
+            with _Failures():
+                self._known = self._lint_all()
+        stamp, rows = self._known.get(_absolute(filename), (None, []))
+        return rows if stamp is not None and stamp == _stamp(filename) else self._lint_text(filename, lines)
+
+    def _check(self) -> None:
+        from memlint.config import ConfigError, nearest
+        from memlint.engine.batch import check_configuration
+
+        config, level = self._options.memlint_config, self._options.memlint_min_confidence
+        if level is not None and level not in _CONFIDENCES:
+            known = f"{', '.join(_CONFIDENCES)}{nearest(level, _CONFIDENCES)}"
+            raise ConfigError(f"--memlint-min-confidence: `{level}` is not one of {known}")
+        if config is not None and not Path(config).is_file():
+            raise ConfigError(f"--memlint-config: there is no file {config}")
+        if "-" in self._options.filenames:
+            check_configuration(self._options.stdin_display_name, self._engine_options())
+
+    def _lint_all(self) -> dict[str, tuple[Stamp, list[Row]]]:
+        """What is said of each file that flake8 is going to check, by absolute path."""
+        from memlint.config import ConfigError
+        from memlint.engine.batch import lint_each
+
+        files = [name for name in _files(self._options) if name != "-" and name.endswith(_SUFFIXES)]
+        stamps = {_absolute(name): _stamp(name) for name in files}
+        said, others = lint_each(files, self._engine_options())
+        if others:
+            raise ConfigError("; ".join(f"{failure.path}: {failure.reason}" for failure in others))
+        return {path: (stamps[path], self._rows(each)) for path, each in said.items()}
+
+    def _lint_text(self, filename: str | None, lines: list[str]) -> list[Row]:
+        """What is said of a file that holds these lines, whatever is on the disk."""
+        from memlint.engine.batch import Said
+        from memlint.engine.run import STDIN, run
+
+        with _Failures():
+            result = run([STDIN], self._engine_options(stdin=_encoded(lines), stdin_filename=filename)).result
+        return self._rows(Said(list(result.findings), [failure.reason for failure in result.failures]))
+
+    def _engine_options(self, **more: Any) -> Options:
+        from memlint.engine.options import Options
+        from memlint.engine.selection import Overrides
+
+        cwd, config = Path.cwd(), self._options.memlint_config
+        return Options(
+            cwd=cwd,
+            overrides=Overrides(min_confidence=self._options.memlint_min_confidence),
+            config=None if config is None else cwd / config,
+            # as flake8's own excludes hold for files that are named
+            force_exclude=True,
+            parsed=True,
+            **more,
+        )
+
+    def _rows(self, said: Said) -> list[Row]:
+        # what flake8 would not hear of, it could not show under --disable-noqa
+        shown = {"noqa"} if self._options.disable_noqa else set()
+        rows = [
+            (finding.line, finding.column - 1, f"{finding.code} {finding.message}")
+            for finding in said.findings
+            if (finding.suppressed is None or finding.suppressed.by in shown)
+            and (finding.severity != "note" or self._options.memlint_notes)
+        ]
+        return rows + [(1, 0, f"MEM000 memlint could not check all of this file: {reason}") for reason in said.failures]
+
+
+class _Failures:
+    """Turns what goes wrong as a whole into flake8's way to say so."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception):
+            return
+        from flake8.exceptions import ExecutionError
+
+        from memlint.config import ConfigError
+        from memlint.engine.findings import internal_error
+
+        reason = str(error) if isinstance(error, ConfigError) else internal_error("memlint's plugin", error)
+        raise ExecutionError(f"memlint: {reason}") from error
+
+
+def _files(options: argparse.Namespace) -> Iterable[str]:
+    """The files that flake8 is going to check."""
+    from flake8.discover_files import expand_paths
+
+    found: Iterable[str] = expand_paths(
+        paths=options.filenames,
+        stdin_display_name=options.stdin_display_name,
+        filename_patterns=options.filename,
+        exclude=(*options.exclude, *options.extend_exclude),
+    )
+    return found
+
+
+def _absolute(name: str) -> str:
+    return os.path.normpath(Path.cwd() / name)
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _encoded(lines: list[str]) -> bytes:
+    """The lines in the encoding that they declare."""
+    text = "".join(lines)
+    raw = text.encode("utf-8", "surrogatepass")
+    try:
+        encoding, _ = tokenize.detect_encoding(iter(raw.splitlines(keepends=True)).__next__)
+        return text.encode(encoding)
+    except (SyntaxError, LookupError, UnicodeError):  # the linter says what is wrong with it
+        return raw
+
+
+def _write(known: dict[str, tuple[Stamp, list[Row]]]) -> str:
+    """Leave what was found in a file, until this process ends."""
+    handle, file = tempfile.mkstemp(prefix="memlint-flake8-", suffix=".json")
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        json.dump(known, out)
+    atexit.register(Path(file).unlink, missing_ok=True)
+    return file
+
+
+def _read(file: str) -> dict[str, Any]:
+    """What `_write` left; nothing where that is gone (an error here would make flake8 start workers for ever)."""
+    try:
+        found: dict[str, Any] = json.loads(Path(file).read_text("utf-8")) if file else {}
+    except OSError:
+        return {}
+    return found
