@@ -23,8 +23,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """``cwd``: what paths are relative to. ``config``: a file that is used in place of the closest one.
     ``unsafe_fixes``: whether these are among the fixes that can be made, where it is not the configuration that says
     so. ``exclude`` replaces what the configuration excludes, ``extend_exclude`` adds to it. ``jobs``: worker processes,
-    0 for one a core. ``stdin``: what ``-`` means, ``stdin_filename`` the path that it stands for. ``parsed``: the caller
-    knows that the linted files parse, so that they need not be read any further where nothing imports torch. ``each``:
+    0 for one a core. ``stdin``: what ``-`` means, ``stdin_filename`` the path that it stands for. ``parsed``: the
+    caller knows that the linted files parse, so that they are read no further where nothing imports torch. ``each``:
     the paths are files, and each gets what it would get alone, also where others in the run are gitignored."""
 
     cwd: Path
