@@ -87,13 +87,16 @@ def list_context(root: Path, named: Sequence[Named], cwd: Path) -> Listing:
 def apart(named: Sequence[Named], listing: Listing, cwd: Path) -> list[list[Named]]:
     """The files ``named`` of one project in groups: linted together, those of a group have the context that each has
     alone. What the project lists is a group; other files (gitignored ones) are one for each folder around them."""
-    known, listed = set(listing.python), _parents(listing)
-    groups: dict[Path | None, list[Named]] = {}
-    for one in named:
+    known = set(listing.python)
+    strangers = [one for one in named if one.path not in known]
+    if not strangers:
+        return [list(named)]
+    listed = _parents(listing)
+    groups: dict[Path | None, list[Named]] = {None: [one for one in named if one.path in known]}
+    for one in strangers:
         folder = one.path.parent
-        context = None if one.path in known else folder if folder in listed else _base(folder, listed, cwd)
-        groups.setdefault(context, []).append(one)
-    return list(groups.values())
+        groups.setdefault(folder if folder in listed else _base(folder, listed, cwd), []).append(one)
+    return [group for group in groups.values() if group]
 
 
 def _take_file(path: Path, found: _Found, excludes: tuple[Patterns, ...], force_exclude: bool) -> None:
