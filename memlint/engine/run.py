@@ -24,6 +24,7 @@ from memlint.engine.silence import silence
 from memlint.engine.suppressions import may_suppress
 from memlint.finding import Failure, Finding, Result, Skipped, Summary
 from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
+from memlint.project.presence import is_dir
 
 STDIN = "-"
 
@@ -92,7 +93,7 @@ def prepare(paths: Sequence[str], options: Options, progress: Progress) -> Itera
     roots: dict[Path, Path] = {}
     for named in _named(paths, options):
         # files beside each other are of one project
-        place = named.path if named.path.is_dir() else named.path.parent / "*"
+        place = named.path if is_dir(named.path) else named.path.parent / "*"
         if place not in roots:
             roots[place] = find_root(named.path, options.cwd)
         groups.setdefault(roots[place], []).append(named)
