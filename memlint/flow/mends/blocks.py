@@ -10,7 +10,8 @@ import msgspec
 from memlint.flow.evaluation import is_evaluation_name
 from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
 from memlint.flow.frame import Frame
-from memlint.flow.mends.followed import not_followed
+from memlint.flow.mends.followed import Followed
+from memlint.flow.mends.survivors import noticed
 from memlint.flow.syntax import bodies, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
@@ -35,7 +36,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
         return None
     if _is_evaluation(frame, event):
         assert isinstance(function.node, ir.FunctionDef)
-        doubt = _doubt(analyser, frame, function.body, event)
+        doubt = _doubt(analyser, frame, function.body)
         return GuardPlace(function=frame.site(function.node.at), first=None, last=None, doubt=doubt)
     block, first = chain[-1]
     for outer, position in chain:
@@ -57,7 +58,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
         function=None,
         first=frame.site(guarded[0].at),
         last=frame.site(guarded[-1].at),
-        doubt=_doubt(analyser, frame, guarded, event),
+        doubt=_doubt(analyser, frame, guarded),
     )
 
 
@@ -132,12 +133,11 @@ def _trains(body: Block) -> bool:
     return False
 
 
-def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
-    if event.consumed == "escapes":
-        return f"what `{event.module}` gives leaves `{frame.function.name}`"
+def _doubt(analyser: Analyser, frame: Frame, guarded: Block) -> str:
     if any(isinstance(part, ir.Yield) for part in _parts(guarded)):
         return "it would hold in whoever takes what is yielded, too"
-    return not_followed(analyser, frame, guarded)
+    followed = Followed(analyser, frame.function, guarded)
+    return followed.doubt or noticed(analyser, frame.function, guarded, followed.entered.values())
 
 
 def _parts(block: Block) -> Iterator[ir.Expr]:

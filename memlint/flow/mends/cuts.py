@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Cut, Site
 from memlint.flow.frame import Frame, Store
+from memlint.flow.mends.reflection import is_used, reached
+from memlint.flow.mends.vocabulary import PLAIN_BASES
 from memlint.flow.mends.watch import Watch
 from memlint.flow.program import Function
 from memlint.flow.syntax import expressions, mentions, text, walk_expression, walk_statements
-from memlint.flow.values import CONTAINER, DATA, INSTANCE, NONE, TENSOR, TREE, UNKNOWN, Path, V
+from memlint.flow.values import CONTAINER, DATA, INSTANCE, NONE, SCALAR, TENSOR, TREE, UNKNOWN, Path, V
 from memlint.ir import nodes as ir
+from memlint.knowledge import MODULE_BASES
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -131,7 +134,12 @@ def _no_tensor(value: V, shown: str) -> str | None:
 
 def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> str:
     """What keeps us from the proof that nobody needs the graph of what is stored."""
-    watch = Watch(analyser, frozenset({(frame.module.key, frame.function.unit, statement.at)}))
+    watch = Watch(
+        analyser,
+        frozenset({(frame.module.key, frame.function.unit, statement.at)}),
+        stored=frozenset((store.text,)),
+        number=store.kind == "carry" and store.how == "add" and store.value.size == SCALAR,
+    )
     place = store.place
     root = store.place_text.split("[")[0].split(".")[0]
     if not isinstance(place, Path):
@@ -145,8 +153,21 @@ def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt)
             return f"`{store.place_text}` is a buffer of the module"
         for name in names[-1:]:
             watch.attribute(name)
+            watch.doubtful(_reached(analyser, frame, name))
         return watch.run()
     if place.root.startswith(("g:", "c:")) and root.isidentifier():
         watch.name(frame.function, root)
         return watch.run()
     return f"`{store.place_text}` belongs to the caller"
+
+
+def _reached(analyser: Analyser, frame: Frame, name: str) -> str:
+    """Who may see an attribute without naming it in the project."""
+    cls = frame.function.cls
+    if cls is not None:
+        _, outside = analyser.program.ancestors(cls)
+        if not all(MODULE_BASES.fullmatch(base) or base in PLAIN_BASES for base in outside):
+            return f"a base of `{cls.node.name}` is not followed"
+        if not is_used(analyser, cls):
+            return f"nobody is seen to use `{cls.node.name}`, whose `{name}` it is"
+    return reached(analyser, name, frame.module)
