@@ -46,7 +46,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
             break
     last = first
     if event.loop is None or event.loop.kind == "calls":
-        runs = [run.site.at for run in frame.runs.values() if run.site.path == event.site.path]
+        runs = _own_runs(frame)
         held = [i for i in range(first, len(block)) if any(_holds(block[i], at) for at in runs)]
         last = max([first, *held])
     guarded = block[first : last + 1]
@@ -74,13 +74,19 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
         yield event if place is None else msgspec.structs.replace(event, place=place)
 
 
+def _own_runs(frame: Frame) -> list[int]:
+    """The ordinals of the model calls in the function itself."""
+    own = (frame.module.key, frame.function.unit)
+    return [run.site.at for run in frame.runs.values() if (run.site.path, run.site.unit) == own]
+
+
 def _rest_of_block(frame: Frame, at: int) -> tuple[Site, Site] | None:
     """(first, last) of the statements that follow one in its block, as far as they run models; None for none."""
     chain = list(_chain(frame.function.body, at))
     if not chain:
         return None
     block, position = chain[-1]
-    runs = [run.site.at for run in frame.runs.values() if run.site.unit == frame.function.unit]
+    runs = _own_runs(frame)
     held = [i for i in range(position + 1, len(block)) if any(_holds(block[i], run) for run in runs)]
     if not held or _trains(block[position + 1 : held[-1] + 1]):
         return None

@@ -101,7 +101,7 @@ def _compare(watch: Watch, function: Function, expr: ir.Compare) -> int:
 
 def _comprehension(watch: Watch, function: Function, expr: ir.Comprehension) -> int:
     for one in expr.fors:
-        watch.assign(function, one.target, ITSELF if share_of(watch, function, one.iter) else CLEAN, None)
+        watch.spread(function, one.target, one.iter)
         for test in one.ifs:
             share_of(watch, function, test)
     keyed = share_of(watch, function, expr.key) if expr.key is not None else CLEAN

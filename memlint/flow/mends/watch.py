@@ -23,7 +23,7 @@ from memlint.flow.mends.mentions import (
 from memlint.flow.mends.shares import share_of
 from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.flow.program import Function
-from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Watch:
             case ir.AugAssign():
                 self._augmented(function, statement)
             case ir.For():
-                self.assign(function, statement.target, ITSELF if self.share(function, statement.iter) else CLEAN, None)
+                self.spread(function, statement.target, statement.iter)
             case ir.With():
                 for item in statement.items:
                     level = self.share(function, item.context)
@@ -203,6 +203,16 @@ class Watch:
             case _:
                 for expr in expressions(statement):
                     self.share(function, expr)
+
+    def spread(self, function: Function, target: ir.Expr, iterated: ir.Expr) -> None:
+        """The members of what is iterated go to the target; of pairs with a key or a number, only the second does."""
+        level = ITSELF if self.share(function, iterated) else CLEAN
+        name = dotted(iterated.func).rsplit(".", 1)[-1] if isinstance(iterated, ir.Call) else ""
+        if name == "" and isinstance(iterated, ir.Call) and isinstance(iterated.func, ir.Attr):
+            name = iterated.func.name
+        if name in ("items", "enumerate") and isinstance(target, ir.Display) and len(target.elements) == 2:
+            target = target.elements[1]
+        self.assign(function, target, level, None)
 
     def assign(self, function: Function, target: ir.Expr, level: int, statement: ir.Stmt | None) -> None:
         match target:
@@ -258,6 +268,7 @@ class Watch:
 
     def _return(self, function: Function, shown: str) -> None:
         """The value goes to whoever calls the function."""
+        said = f"`{shown}` is returned" if shown != "…" else "what is made of it is returned"
         if function.key in self._entered:
             self.returned = True
             return
@@ -272,18 +283,18 @@ class Watch:
             or set(function.decorator_names) - words.PLAIN_DECORATORS
             or self.analyser.hook(function) is not None
         ):
-            self.doubtful(f"`{shown}` is returned, and the callers of `{function.name}` are not known")
+            self.doubtful(f"{said}, and the callers of `{function.name}` are not known")
             return
         try:
             found = list(calls_of_function(self.analyser, function))
         except TooManyError:
-            self.doubtful(f"`{shown}` is returned by `{function.name}`, which too many functions call to follow it")
+            self.doubtful(f"{said} by `{function.name}`, which too many functions call to follow it")
             return
         if not found:
-            self.doubtful(f"`{shown}` is returned, and nobody is seen to call `{function.name}`")
+            self.doubtful(f"{said}, and nobody is seen to call `{function.name}`")
         for caller, call in found:
             if call is None:
-                self.doubtful(f"`{shown}` is returned by `{function.name}`, which is passed on without a call")
+                self.doubtful(f"{said} by `{function.name}`, which is passed on without a call")
                 return
             self.results.setdefault(caller.key, set()).add(call.at)
             self._queue(caller)
