@@ -38,17 +38,24 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Allocate | OversizedBat
         if one.moved:
             loop = _hot(analyser, frame, one)
             if loop is not None and not 0 <= one.count <= FEW_TO_MOVE:
+                if _is_constant(analyser, frame, one):
+                    one.move = None  # on the device it would still be made again and again
                 yield _event(frame, one, loop, constant=False, mutated=False, kept=False)
-        elif (
-            one.loop is not None
-            and one.factory in CONSTANT
-            and not 0 <= one.count <= FEW_TO_MAKE
-            and _is_hot(one.loop.loop)
-            and not layer_code(analyser, frame.function)
-            and _invariant(frame, one)
-        ):
+        elif one.loop is not None and _is_constant(analyser, frame, one):
             mutated, kept = _used(frame, one)
             yield _event(frame, one, one.loop.loop, constant=True, mutated=mutated, kept=kept)
+
+
+def _is_constant(analyser: Analyser, frame: Frame, one: Made) -> bool:
+    """Whether every round of a hot loop makes it the same."""
+    return (
+        one.loop is not None
+        and one.factory in CONSTANT
+        and not 0 <= one.count <= FEW_TO_MAKE
+        and _is_hot(one.loop.loop)
+        and not layer_code(analyser, frame.function)
+        and _invariant(frame, one)
+    )
 
 
 def _event(frame: Frame, one: Made, loop: Loop, *, constant: bool, mutated: bool, kept: bool) -> Allocate:
@@ -64,12 +71,15 @@ def _event(frame: Frame, one: Made, loop: Loop, *, constant: bool, mutated: bool
         loop=loop,
         move=None if one.move is None else frame.site(one.move),
         device=one.device,
-        doubt=_rounding(one.factory),
+        doubt=_rounding(one),
     )
 
 
-def _rounding(factory: str) -> str:
-    """Why a factory may give other numbers on another device."""
+def _rounding(one: Made) -> str:
+    """Why a factory may give something else on another device."""
+    factory = one.factory
+    if any(word.name == "requires_grad" for word in one.expr.keywords):
+        return "its gradient then comes in on the device"
     if factory in ("zeros", "ones", "full", "empty", "eye"):
         return ""
     if factory.startswith(("rand", "normal", "bernoulli", "multinomial", "poisson")):

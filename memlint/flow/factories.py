@@ -89,6 +89,8 @@ def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], wo
     count = _count(state, factory, args, words)
     dtype = next((dotted(word.value).rsplit(".", 1)[-1] for word in expr.keywords if word.name == "dtype"), "")
     floating = factory in _FLOATING | _LIKE and (not dtype or dtype.startswith(("float", "half", "double", "bfloat")))
+    if any(word.name == "requires_grad" and getattr(word.value, "value", None) is not False for word in expr.keywords):
+        floating = False  # a leaf: what is computed from it is recorded, and it is never updated in place
     integers = factory in (
         "arange",
         "randint",

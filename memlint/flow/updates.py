@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.events import SIZES, Fact, Loop, Rebind, Size
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.hotloops import Candidate, is_place
+from memlint.flow.mends.inplace import doubt
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF
@@ -105,32 +106,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
             recorded=recorded,
             size=_size(frame, one),
             loop=loop,
-            doubt=_doubt(frame, one),
+            doubt=doubt(frame, one),
         )
-
-
-def _doubt(frame: Frame, one: Candidate) -> str:
-    """Why the form in place may not give the same: only a floating tensor that was made here takes every number."""
-    if "…" in one.spine:
-        return "it is too long to be shown whole"
-    made = frame.notes.made
-    starts = one.old.store - {one.statement.value.at}
-    target = text(one.target)
-    if not isinstance(one.target, ir.Name) or not starts or not all(at in made and made[at][1] for at in starts):
-        return f"`{target}` may hold integers, or share its memory"
-    operands = (
-        part
-        for part in walk_expression(one.statement.value)
-        if not mentions(part, target) and not _is_callee(one, part)
-    )
-    if not all(isinstance(part, ir.Const) and part.kind in ("int", "float") for part in operands):
-        return f"what is added to `{target}` may be larger than it"
-    return ""
-
-
-def _is_callee(one: Candidate, part: ir.Expr) -> bool:
-    calls = (call for call in walk_expression(one.statement.value) if isinstance(call, ir.Call))
-    return any(part is inner for call in calls for inner in walk_expression(call.func))
 
 
 def _hot(analyser: Analyser, frame: Frame, one: Candidate) -> Loop | None:

@@ -31,7 +31,7 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, "per-epoch" if event.loop.every == "epoch" else "per-iteration"),
             trace=(*value.origin, *event.trace),
-            fix=_fix(event),
+            fix=_fix(event, facts.scalar_fix),
         )
 
 
@@ -66,10 +66,14 @@ def _advice(event: Retain) -> str:
     return f"store `{name}.detach()` if only the values are needed later"
 
 
-def _fix(event: Retain) -> Plan | None:
+def _fix(event: Retain, scalar_fix: str) -> Plan | None:
     cut = event.cut
     if cut is None:
         return None
+    if scalar_fix == "item" and event.value.size == "scalar":
+        changes = tuple(After(site, ".item()") for site in cut.sites)
+        doubt = cut.doubt or "a number takes the tensor's place: another type, which rounds otherwise"
+        return Plan(title=f"take the number of `{cut.text}`", changes=changes, doubt=doubt)
     changes = tuple(After(site, ".detach()") for site in cut.sites)
     return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
 

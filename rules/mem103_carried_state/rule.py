@@ -78,7 +78,7 @@ def _fix(event: Carry) -> Plan | None:
     if cut.sites:
         changes: tuple[Change, ...] = tuple(After(site, ".detach()") for site in cut.sites)
         return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
-    start = Top(event.loop.site, f"{cut.text} = {cut.text}.detach()")
+    start = Top(event.loop.site, cut.start)
     return Plan(title=f"detach `{cut.text}` when an iteration begins", changes=(start,), doubt=cut.doubt)
 
 

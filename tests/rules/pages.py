@@ -2,7 +2,8 @@
 one file of that program.
 
 A block's info string is ``python``, with ``title="pkg/file.py"`` where a program has several files (a block without
-a title is ``train.py``), or ``python fixed`` for what ``--fix`` makes of the block before it.
+a title is ``train.py``), or ``python fixed`` for what ``--fix --unsafe-fixes`` makes of the program before it (of files
+that it leaves as they are there is no such block), and ``python fixed safe`` for what ``--fix`` alone makes of it.
 
 Markers are comments at the end of a line: ``# error: [MEM101]`` (a finding of any severity starts on this line),
 ``# todo-error: [MEM101]`` (a known miss) and ``# todo-ok: [MEM101]`` (a known false alarm).
@@ -11,7 +12,7 @@ Markers are comments at the end of a line: ``# error: [MEM101]`` (a finding of a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,8 @@ class Example:
     title: str
     files: dict[str, str]
     fixed: dict[str, str]
+    #: the files among those fixed that safe fixes alone give
+    safe: set[str] = field(default_factory=set)
 
     @property
     def id(self) -> str:
@@ -116,7 +119,10 @@ def _add(programs: list[Example], info: str, code: str) -> None:
     example = programs[-1]
     title = _TITLE.search(info)
     path = title.group(1) if title else "train.py"
-    files = example.fixed if "fixed" in _TITLE.sub("", info).split() else example.files
+    words = _TITLE.sub("", info).split()
+    files = example.fixed if "fixed" in words else example.files
+    if "safe" in words:
+        example.safe.add(path)
     if path in files:
         raise ValueError(f"{example.id}: two blocks are called {path}")
     files[path] = code
@@ -132,6 +138,11 @@ def marks(files: dict[str, str]) -> Marks:
             for kind, codes in _MARKER.findall(line):
                 found[kind].update((path, number, code.strip()) for code in codes.split(","))
     return Marks(frozenset(found["error"]), frozenset(found["todo-error"]), frozenset(found["todo-ok"]))
+
+
+def unmarked(text: str) -> str:
+    """A file without its markers."""
+    return "".join(re.sub(rf"\s*{_MARKER.pattern}", "", line) + "\n" for line in text.splitlines())
 
 
 def all_examples() -> list[Example]:

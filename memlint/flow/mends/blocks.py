@@ -11,7 +11,8 @@ from memlint.flow.evaluation import is_evaluation_name
 from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
 from memlint.flow.frame import Frame
 from memlint.flow.inert import last_ordinal
-from memlint.flow.mends.followed import not_followed
+from memlint.flow.mends.followed import Followed
+from memlint.flow.mends.survivors import noticed
 from memlint.flow.spent import used_up
 from memlint.flow.syntax import bodies, expressions, walk_expression, walk_statements
 from memlint.flow.values import Source
@@ -38,7 +39,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
         return None
     if _is_evaluation(frame, event) and not _is_wanted(frame, function.body):
         assert isinstance(function.node, ir.FunctionDef)
-        doubt = _doubt(analyser, frame, function.body, event)
+        doubt = _doubt(analyser, frame, function.body)
         return GuardPlace(function=frame.site(function.node.at), first=None, last=None, doubt=doubt)
     block, first = chain[-1]
     for outer, position in chain:
@@ -48,19 +49,19 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
             break
     last = first
     if event.loop is None or event.loop.kind == "calls":
-        runs = [run.site.at for run in frame.runs.values() if run.site.path == event.site.path]
+        runs = _own_runs(frame)
         held = [i for i in range(first, len(block)) if any(_holds(block[i], at) for at in runs)]
         last = max([first, *held])
     guarded = block[first : last + 1]
-    if _trains(guarded) or _is_wanted(frame, guarded):
+    if _trains(guarded) or _is_wanted(frame, guarded, frozen=event.owner == "no"):
         guarded = block[first : first + 1]
-        if _trains(guarded) or _is_wanted(frame, guarded):
+        if _trains(guarded) or _is_wanted(frame, guarded, frozen=event.owner == "no"):
             return None
     return GuardPlace(
         function=None,
         first=frame.site(guarded[0].at),
         last=frame.site(guarded[-1].at),
-        doubt=_doubt(analyser, frame, guarded, event),
+        doubt=_doubt(analyser, frame, guarded),
     )
 
 
@@ -76,13 +77,19 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
         yield event if place is None else msgspec.structs.replace(event, place=place)
 
 
+def _own_runs(frame: Frame) -> list[int]:
+    """The ordinals of the model calls in the function itself."""
+    own = (frame.module.key, frame.function.unit)
+    return [run.site.at for run in frame.runs.values() if (run.site.path, run.site.unit) == own]
+
+
 def _rest_of_block(frame: Frame, at: int) -> tuple[Site, Site] | None:
     """(first, last) of the statements that follow one in its block, as far as they run models; None for none."""
     chain = list(_chain(frame.function.body, at))
     if not chain:
         return None
     block, position = chain[-1]
-    runs = [run.site.at for run in frame.runs.values() if run.site.unit == frame.function.unit]
+    runs = _own_runs(frame)
     held = [i for i in range(position + 1, len(block)) if any(_holds(block[i], run) for run in runs)]
     if not held or _trains(block[position + 1 : held[-1] + 1]):
         return None
@@ -128,10 +135,17 @@ def _recorded_in(frame: Frame, body: Block) -> frozenset[Source]:
     return frozenset(key for key, node in frame.graphs.nodes.items() if first <= node.at <= last and not node.leaf)
 
 
-def _is_wanted(frame: Frame, body: Block) -> bool:
-    """Whether a backward reaches what the statements record, whoever records it: under a guard it would be cut."""
+def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
+    """Whether a backward reaches what the statements record, whoever records it: under a guard it would be cut.
+
+    ``frozen``: nobody trains what runs there, so that only a graph that comes in from elsewhere can be wanted.
+    """
     recorded = _recorded_in(frame, body)
-    return any(recorded & reached for reached, *_ in frame.backwards)
+    wanted = {item for reached, *_ in frame.backwards for item in recorded & reached}
+    if not frozen:
+        return bool(wanted)
+    nodes = frame.graphs.nodes
+    return any(item in nodes and not nodes[item].leaf for item in frame.graphs.closure(wanted) - recorded)
 
 
 def _trains(body: Block) -> bool:
@@ -147,9 +161,7 @@ def _trains(body: Block) -> bool:
     return False
 
 
-def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
-    if event.consumed == "escapes":
-        return f"what `{event.module}` gives leaves `{frame.function.name}`"
+def _doubt(analyser: Analyser, frame: Frame, guarded: Block) -> str:
     recorded = _recorded_in(frame, guarded)
     kept = {source for value in (frame.exit.sym.values() if frame.exit is not None else ()) for source in value.src}
     if recorded & (frame.graphs.closure(frame.notes.returned | kept) | frame.left):
@@ -160,7 +172,8 @@ def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -
             return f"not every use of what `{run.text}` gives is seen"
     if any(isinstance(part, ir.Yield) for part in _parts(guarded)):
         return "it would hold in whoever takes what is yielded, too"
-    return not_followed(analyser, frame, guarded)
+    followed = Followed(analyser, frame.function, guarded)
+    return followed.doubt or noticed(analyser, frame.function, guarded, followed.entered.values())
 
 
 def _parts(block: Block) -> Iterator[ir.Expr]:

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Cut, Site
 from memlint.flow.frame import Frame, Store
+from memlint.flow.mends.reflection import is_used, reached
+from memlint.flow.mends.states import detached_state
+from memlint.flow.mends.vocabulary import PLAIN_BASES
 from memlint.flow.mends.watch import Watch
 from memlint.flow.program import Function
 from memlint.flow.syntax import expressions, mentions, text, walk_expression, walk_statements
-from memlint.flow.values import CONTAINER, DATA, INSTANCE, NONE, TENSOR, TREE, UNKNOWN, Path, V
+from memlint.flow.values import CONTAINER, DATA, INSTANCE, NONE, SCALAR, TENSOR, TREE, UNKNOWN, Path, V
 from memlint.ir import nodes as ir
+from memlint.knowledge import MODULE_BASES
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -19,23 +23,31 @@ if TYPE_CHECKING:
 
 def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
     """The expressions of the store's statement whose graph it keeps; None where they cannot be told."""
-    statement = statement_at(frame.function, store.site.at)
-    if statement is None or store.site.path != frame.module.key:
-        return None
-    found = list(_kept(statement, store))
+    function, place = frame.function, store.place_text
+    here = (store.site.path, store.site.unit) == (frame.module.key, function.unit)
+    statement = statement_at(function, store.site.at) if here else None
+    if statement is None:
+        method = _method_at(analyser, store.site)
+        if method is None:
+            return None
+        function, statement, place = method
+    found = list(_kept(statement, store, place))
     if not found:
-        return _whole(analyser, frame, store, statement)
+        return _whole(analyser, frame, store, statement) if function is frame.function else None
     doubts = [_no_tensor(value, shown) for expr, value in found for shown in (text(expr, 40),)]
     if None in doubts:
         return None
-    doubt = next((doubt for doubt in doubts if doubt), "") or _noticed(analyser, frame, store, statement)
+    doubt = next((doubt for doubt in doubts if doubt), "") or (
+        _noticed(analyser, frame, store, statement)
+        if function is frame.function
+        else _noticed_on_self(analyser, function, store, statement, place.partition(".")[2])
+    )
     sites = tuple(Site(store.site.path, store.site.unit, expr.at) for expr, _ in found)
     return Cut(sites, ", ".join(dict.fromkeys(text(expr) for expr, _ in found)), doubt)
 
 
 def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> Cut | None:
     """A state that a call makes of the old one is cut as a whole, when a round begins."""
-    value = store.value
     if (
         store.kind != "carry"
         or store.how != "call"
@@ -44,12 +56,35 @@ def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -
     ):
         return None
     named = store.place[0] == "var" and store.loop is not None and store.loop.loop.kind != "calls"
-    if not named or value.kinds & (NONE | DATA) or _no_tensor(value, store.place_text):
+    start = detached_state(frame.function, store.place_text, store.value) if named else ""
+    if not start:
         return None
     doubt = ""
     if frame.backwards or frame.notes.gradients:
         doubt = "gradients then end at each round"
-    return Cut((), store.place_text, doubt or _noticed(analyser, frame, store, statement))
+    return Cut((), store.place_text, doubt or _noticed(analyser, frame, store, statement), start)
+
+
+def _method_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str] | None:
+    """(method, statement, place) of a site in a method that stores on its own object, where a caller's frame tells of
+    it."""
+    module = analyser.program.module(site.path)
+    for (unit, _), function in list(module.by_place.items()):
+        if unit != site.unit or not function.takes_self or not function.params:
+            continue
+        statement = statement_at(function, site.at)
+        target: ir.Expr | None = None
+        match statement:
+            case ir.AugAssign() | ir.AnnAssign():
+                target = statement.target
+            case ir.Assign() if len(statement.targets) == 1:
+                target = statement.targets[0]
+            case ir.ExprStmt() if isinstance(statement.value, ir.Call) and isinstance(statement.value.func, ir.Attr):
+                target = statement.value.func.value
+        own = isinstance(target, ir.Attr) and text(target.value) == function.params[0].name
+        if statement is not None and target is not None and own:
+            return function, statement, text(target)
+    return None
 
 
 def statement_at(function: Function, at: int) -> ir.Stmt | None:
@@ -65,25 +100,25 @@ def statement_at(function: Function, at: int) -> ir.Stmt | None:
     return best if held else None
 
 
-def _kept(statement: ir.Stmt, store: Store) -> Iterator[tuple[ir.Expr, V]]:
+def _kept(statement: ir.Stmt, store: Store, place: str) -> Iterator[tuple[ir.Expr, V]]:
     """The expressions that bring the graph in, each with its value."""
     value = store.incoming or store.value
-    for expr in _entering(statement, store):
+    for expr in _entering(statement, store, place):
         if isinstance(expr, ir.Display | ir.DictDisplay):
             yield from _members(expr, store)
         else:
             yield expr, value
 
 
-def _entering(statement: ir.Stmt, store: Store) -> Iterator[ir.Expr]:
+def _entering(statement: ir.Stmt, store: Store, place: str) -> Iterator[ir.Expr]:
     match statement:
         case ir.AugAssign():
             yield statement.value
         case ir.Assign() | ir.AnnAssign() if statement.value is not None:
             if store.kind == "retain":
                 yield statement.value
-            elif isinstance(statement.value, ir.Binary):
-                yield from _terms(statement.value, store.place_text)
+            elif isinstance(statement.value, ir.Binary | ir.IfExp):
+                yield from _terms(statement.value, place)
         case ir.ExprStmt() if isinstance(statement.value, ir.Call):
             call = statement.value
             given = (*call.args, *(word.value for word in call.keywords))
@@ -98,6 +133,9 @@ def _terms(expr: ir.Expr, place: str) -> Iterator[ir.Expr]:
     if isinstance(expr, ir.Binary) and expr.op in ("+", "-"):
         yield from _terms(expr.left, place)
         yield from _terms(expr.right, place)
+    elif isinstance(expr, ir.IfExp):
+        yield from _terms(expr.body, place)
+        yield from _terms(expr.orelse, place)
     elif not mentions(expr, place) and not isinstance(expr, ir.Const):
         yield expr
 
@@ -131,7 +169,7 @@ def _no_tensor(value: V, shown: str) -> str | None:
 
 def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> str:
     """What keeps us from the proof that nobody needs the graph of what is stored."""
-    watch = Watch(analyser, frozenset({(frame.module.key, frame.function.unit, statement.at)}))
+    watch = _watch(analyser, frame.function, store, statement)
     place = store.place
     root = store.place_text.split("[")[0].split(".")[0]
     if not isinstance(place, Path):
@@ -140,13 +178,46 @@ def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt)
         watch.name(frame.function, root)
         return watch.run()
     names = [step[1:] for step in place.steps if step.startswith(".")]
+    params = frame.function.params
+    own = frame.function.takes_self and bool(params) and place.root == f"p:{params[0].name}"
+    if place.root.startswith("p:") and not own:
+        return f"`{store.place_text}` belongs to the caller"
     if names and store.place_kind in ("attribute", "buffer"):
         if store.place_kind == "buffer":
             return f"`{store.place_text}` is a buffer of the module"
         for name in names[-1:]:
             watch.attribute(name)
+            watch.doubtful(_reached(analyser, frame.function, name))
         return watch.run()
     if place.root.startswith(("g:", "c:")) and root.isidentifier():
         watch.name(frame.function, root)
         return watch.run()
     return f"`{store.place_text}` belongs to the caller"
+
+
+def _noticed_on_self(analyser: Analyser, method: Function, store: Store, statement: ir.Stmt, name: str) -> str:
+    watch = _watch(analyser, method, store, statement)
+    watch.attribute(name)
+    watch.doubtful(_reached(analyser, method, name))
+    return watch.run()
+
+
+def _watch(analyser: Analyser, function: Function, store: Store, statement: ir.Stmt) -> Watch:
+    return Watch(
+        analyser,
+        frozenset({(function.module.key, function.unit, statement.at)}),
+        stored=frozenset((store.text,)),
+        number=store.kind == "carry" and store.how == "add" and store.value.size == SCALAR,
+    )
+
+
+def _reached(analyser: Analyser, function: Function, name: str) -> str:
+    """Who may see an attribute without naming it in the project."""
+    cls = function.cls
+    if cls is not None:
+        _, outside = analyser.program.ancestors(cls)
+        if not all(MODULE_BASES.fullmatch(base) or base in PLAIN_BASES for base in outside):
+            return f"a base of `{cls.node.name}` is not followed"
+        if not is_used(analyser, cls):
+            return f"nobody is seen to use `{cls.node.name}`, whose `{name}` it is"
+    return reached(analyser, name, function.module)

@@ -7,14 +7,15 @@ positions), and code may ask whether gradients are on. What is not followed may 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
-from memlint.flow.frame import Frame
 from memlint.flow.mends import vocabulary as words
+from memlint.flow.mends.origins import Origin, Origins, UnknownOriginError, is_layer, resolve
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
-from memlint.flow.values import ordered
+from memlint.frontend.index import UnitIndex
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -23,103 +24,168 @@ if TYPE_CHECKING:
 #: functions and classes that are entered
 MAX_ENTERED = 40
 
-
-def not_followed(analyser: Analyser, frame: Frame, body: tuple[ir.Stmt, ...]) -> str:
-    """The first thing that is not known of what the statements run, as a clause; "" where all of it is."""
-    return _Search(analyser).statements(frame.function, body, frame)
+Body = tuple[ir.Stmt, ...]
 
 
-class _Search:
-    def __init__(self, analyser: Analyser) -> None:
+class Followed:
+    """What statements of a function run. ``doubt``: the first thing that is not known of it, as a clause, "" where
+    all of it is; ``entered``: the functions of the project that they call."""
+
+    def __init__(self, analyser: Analyser, function: Function, body: Body) -> None:
         self.analyser = analyser
-        self._entered: set[tuple[str, str]] = set()
+        self.entered: dict[tuple[str, str], Function] = {}
+        self._origins = Origins(analyser)
+        self.doubt = self._statements(function, body) or self._changed_from_outside()
 
-    def statements(self, function: Function, body: tuple[ir.Stmt, ...], frame: Frame | None) -> str:
+    def _statements(self, function: Function, body: Body) -> str:
         for statement in walk_statements(body):
             for expr in expressions(statement):
                 for part in walk_expression(expr):
                     why = ""
                     if isinstance(part, ir.Call):
-                        why = self._call(function, part, frame)
-                    elif isinstance(part, ir.Attr) and part.name in words.GRAPH_ATTRIBUTES:
-                        why = f"`{text(part, 40)}` is read in `{function.name}`"
+                        why = self._call(function, part)
+                    elif isinstance(part, ir.Attr):
+                        why = self._read(function, part)
                     if why:
                         return why
         return ""
 
-    def function(self, function: Function) -> str:
-        if function.key in self._entered:
+    def _function(self, function: Function) -> str:
+        if function.key in self.entered:
             return ""
-        if len(self._entered) >= MAX_ENTERED:
+        if len(self.entered) >= MAX_ENTERED:
             return "too much is called to follow it"
-        self._entered.add(function.key)
-        return self.statements(function, function.body, self.analyser.summary(function))
+        plain = words.PLAIN_DECORATORS | {"property", "cached_property"}
+        if set(function.decorator_names) - plain:
+            return f"`{function.name}` is decorated with what is not followed"
+        if function.cls is not None and self._is_stored(function.name):
+            return f"something is assigned to `{function.name}`"
+        self.entered[function.key] = function
+        return self._statements(function, function.body)
+
+    def _read(self, function: Function, part: ir.Attr) -> str:
+        if part.name in words.GRAPH_ATTRIBUTES:
+            return f"`{text(part, 40)}` is read in `{function.name}`"
+        for method in self.analyser.facts.methods_named(part.name):
+            if method.decorator_names & {"property", "cached_property"}:
+                return self._function(method)
+        return ""
 
     # ------------------------------------------------------------------------------------ calls
 
-    def _call(self, function: Function, call: ir.Call, frame: Frame | None) -> str:
+    def _call(self, function: Function, call: ir.Call) -> str:
         func = call.func
-        run = frame.runs.get(call.at) if frame is not None else None
-        if run is not None:
-            refs = [ref for ref in ordered(run.module.refs) if ref.kind in ("instance", "extinstance")]
-            if not refs or len(refs) != len(run.module.refs):
-                return f"what `{run.text}` computes is not followed"
-            return next(filter(None, (self._module(ref.kind, ref.key, ref.name) for ref in refs)), "")
-        program = self.analyser.program
-        root = dotted(func).partition(".")[0]
-        if (
-            isinstance(func, ir.Name)
-            and hasattr(builtins, func.id)
-            and program.find(function.module, func.id)[0] == "none"
-        ):
-            return ""
+        kind, what = resolve(self.analyser, function, func)
+        if kind == "function" and isinstance(what, Function):
+            return self._function(what)
+        if kind == "class" and isinstance(what, Class):
+            return self._made(what)
+        if kind == "ext" and isinstance(what, str):
+            return self._outside(what, func)
+        if isinstance(func, ir.Name) and func.id not in function.locals and hasattr(builtins, func.id):
+            passed = any(word.name == "key" for word in call.keywords)
+            known = func.id not in words.BUILTINS_THAT_RUN and not passed
+            return "" if known else f"`{text(call, 40)}` is not followed"
+        if isinstance(func, ir.Attr):
+            return self._method(function, func)
+        return self._object(function, func)
+
+    def _method(self, function: Function, func: ir.Attr) -> str:
+        """``x.name(…)``"""
+        program, name = self.analyser.program, func.name
         own = function.params[0].name if function.takes_self and function.params else None
-        if isinstance(func, ir.Attr) and function.cls is not None and own is not None and dotted(func.value) == own:
-            return self._own(function, function.cls, func)
-        if root not in function.locals:
-            kind, what = program.find_expression(function.module, func, function)
-            if kind == "function" and isinstance(what, Function):
-                return self.function(what)
-            if kind == "class" and isinstance(what, Class):
-                return self.cls(what)
-            if kind == "ext":
-                return self._outside(what, func)
-        if isinstance(func, ir.Attr) and self._plain_method(func):
+        if isinstance(func.value, ir.Call) and dotted(func.value.func) == "super" and function.cls is not None:
+            method = program.method(function.cls, name, after=function.cls)
+            if method is not None:
+                return self._function(method)
+            return "" if name == "__init__" else f"`{text(func, 40)}` is not followed"
+        if function.cls is not None and own is not None and dotted(func.value) == own:
+            method = program.method(function.cls, name)
+            if method is None:
+                return self._object(function, func)
+            if any(name in cls.methods for cls in program.subclasses(function.cls)):
+                return f"`{text(func, 40)}` is overridden"
+            return self._function(method)
+        if isinstance(func.value, ir.Const | ir.FormattedString):
             return ""
-        return f"`{text(func, 40)}` is not followed"
-
-    def _own(self, function: Function, cls: Class, func: ir.Attr) -> str:
-        """``self.x(…)``: a method, or a layer that ``__init__`` made."""
-        method = self.analyser.program.method(cls, func.name)
-        if method is not None:
-            return self.function(method)
-        if not self.analyser.program.is_module(cls):
+        if self._is_plain(name):
+            return ""
+        try:
+            receivers = self._origins.of(function, func.value)
+        except UnknownOriginError as unknown:
+            return str(unknown)
+        if not receivers:
             return f"`{text(func, 40)}` is not followed"
+        for origin in receivers:
+            why = self._method_of(function, origin, func)
+            if why:
+                return why
+        return ""
+
+    def _method_of(self, function: Function, origin: Origin, func: ir.Attr) -> str:
+        if isinstance(origin, str):
+            if func.name in ("forward", "__call__"):
+                return self._layer(origin)
+            known = func.name in ("eval", "train", "parameters", "named_parameters", "state_dict", "to", "zero_grad")
+            return "" if known else f"`{text(func, 40)}` is not followed"
+        method = self.analyser.program.method(origin, func.name)
+        if method is not None:
+            return self._bases(origin) or self._function(method)
+        if self.analyser.program.is_module(origin) and func.name in ("eval", "train", "to", "parameters"):
+            return self._bases(origin)
+        return self._object(function, func)
+
+    def _is_plain(self, name: str) -> bool:
+        """A method that only tensors, containers, strings and modules' bookkeeping have."""
+        if (
+            self.analyser.facts.methods_named(name)
+            or self.analyser.facts.many_methods(name)
+            or name in words.WANT_GRAPH
+        ):
+            return False
+        containers = words.PUTS | words.CONTAINER_ENDS | words.CONTAINER_READS
+        return (
+            knowledge.methods().knows(name)
+            or name in containers
+            or name in ("eval", "train", "to", "format", "join", "startswith", "endswith", "split", "strip")
+        )
+
+    # ------------------------------------------------------------------------------------ objects
+
+    def _object(self, function: Function, func: ir.Expr) -> str:
+        """An object that is called: a module."""
+        try:
+            found = self._origins.of(function, func)
+        except UnknownOriginError as unknown:
+            return str(unknown)
+        if not found:
+            return f"what `{text(func, 40)}` computes is not followed"
+        for origin in sorted(found, key=lambda origin: origin if isinstance(origin, str) else origin.qual):
+            why = self._layer(origin) if isinstance(origin, str) else self._run(origin)
+            if why:
+                return why
+        return ""
+
+    def _made(self, cls: Class) -> str:
         init = self.analyser.program.method(cls, "__init__")
-        given = {param.name for param in init.params} if init is not None else set()
-        for statement in walk_statements(init.body) if init is not None else ():
-            if isinstance(statement, ir.Assign) and any(
-                isinstance(target, ir.Attr) and target.name == func.name for target in statement.targets
-            ):
-                if any(isinstance(part, ir.Name) and part.id in given for part in _called_names(statement.value)):
-                    return f"`{text(func, 40)}` is given from outside"
-                return ""  # `cls` looks at what it is made of
-        return f"`{text(func, 40)}` is not followed"
+        return self._bases(cls) or ("" if init is None else self._function(init))
 
-    def _module(self, kind: str, key: str, name: str) -> str:
-        if kind == "extinstance":
-            return self._layer(name)
-        cls = self.analyser.program.module(key).cls(name)
-        return self.cls(cls) if cls is not None else f"`{name}` is not followed"
+    def _run(self, cls: Class) -> str:
+        """What calling an instance runs."""
+        methods = [self.analyser.program.method(cls, name) for name in ("__call__", "forward")]
+        if not any(methods):
+            return f"what `{cls.node.name}` computes is not followed"
+        return self._bases(cls) or next(
+            filter(None, (self._function(method) for method in methods if method is not None)), ""
+        )
 
-    def cls(self, cls: Class) -> str:
-        """A module of the project: what it makes, and what its forward runs."""
-        program = self.analyser.program
-        _, outside = program.ancestors(cls)
-        if outside - {"torch.nn.Module", "torch.nn.modules.Module", "?.nn.Module", "?.object", "object"}:
+    def _bases(self, cls: Class) -> str:
+        order, outside = self.analyser.program.ancestors(cls)
+        if outside - words.PLAIN_BASES:
             return f"a base of `{cls.node.name}` is not followed"
-        methods = [program.method(cls, name) for name in ("__init__", "forward", "__call__")]
-        return next(filter(None, (self.function(method) for method in methods if method is not None)), "")
+        if any(name in inner.methods for inner in order for name in ("__getattr__", "__getattribute__")):
+            return f"`{cls.node.name}` answers for attributes that it has not"
+        return ""
 
     def _layer(self, name: str) -> str:
         last = name.rsplit(".", 1)[-1]
@@ -129,42 +195,37 @@ class _Search:
             return "`nn.LSTM` may give other last digits without gradients"
         if name.startswith("torch.nn.") and last.startswith(("Transformer", "MultiheadAttention")):
             return f"`nn.{last}` takes a faster way without gradients, whose numbers differ"
+        if last == "LSTM":  # oneDNN's, which differs by up to 4e-7; on a GPU none of torch's recurrent layers differs
+            return "`nn.LSTM` rounds otherwise on the CPU without gradients"
         return f"`{last}` is not followed"
 
     def _outside(self, name: str, func: ir.Expr) -> str:
         last = name.rsplit(".", 1)[-1]
-        if name.startswith("torch.nn.") and last[:1].isupper():
+        if is_layer(name):
             return self._layer(name)
-        if last in ("scaled_dot_product_attention", "multi_head_attention_forward"):
-            return f"`{last}` may take another way without gradients"
-        if name.startswith(("torch.is_grad_enabled", *words.WANTS_OUTSIDE)):
+        if name.startswith(("torch.is_grad_enabled", *words.SETS_GRAD_MODE, *words.WANTS_OUTSIDE)):
             return f"`{text(func, 40)}` is called"
-        known = name.startswith((*words.ENDS_OUTSIDE, *words.PASSES_OUTSIDE, "time.", "random.", "os.", "tqdm"))
+        if last in words.FASTER_WITHOUT_GRADIENTS:
+            return f"`{text(func, 40)}` may take another way without gradients"
+        known = name.startswith(
+            (*words.ENDS_OUTSIDE, *words.PASSES_OUTSIDE, "numpy.", "time.", "random.", "os.", "tqdm")
+        )
         return "" if known else f"`{text(func, 40)}` is not followed"
 
-    def _plain_method(self, func: ir.Attr) -> bool:
-        """A method that only tensors, containers, strings and modules' bookkeeping have."""
-        name = func.name
-        if isinstance(func.value, ir.Const | ir.FormattedString):
-            return True
-        if isinstance(func.value, ir.Call) and dotted(func.value.func) == "super":
-            return name == "__init__"
-        if (
-            self.analyser.facts.methods_named(name)
-            or self.analyser.facts.many_methods(name)
-            or name in words.WANT_GRAPH
-        ):
-            return False
-        containers = words.PUTS | words.CONTAINER_ENDS | words.CONTAINER_READS
-        return (
-            knowledge.methods().knows(name) or name in containers or name in ("eval", "train", "to", "format", "join")
-        )
+    # ------------------------------------------------------------------------------------ from outside
 
+    def _changed_from_outside(self) -> str:
+        """What may make a module run something else than its code says: hooks, and layers that are put in later."""
+        for unit in self._units():
+            found = unit.names & words.CHANGES_MODULES
+            if found:
+                return f"`{min(found)}` is called in the project, which may change what a module runs"
+        return ""
 
-def _called_names(expr: ir.Expr) -> list[ir.Expr]:
-    """What an expression is, or calls: not the arguments, which may be sizes."""
-    if isinstance(expr, ir.Call):
-        return _called_names(expr.func)
-    if isinstance(expr, ir.IfExp):
-        return [*_called_names(expr.body), *_called_names(expr.orelse)]
-    return [expr]
+    def _is_stored(self, name: str) -> bool:
+        return any(name in unit.stores for unit in self._units())
+
+    def _units(self) -> Iterator[UnitIndex]:
+        program = self.analyser.program
+        for key in program.project.sources:
+            yield from program.module(key).index.units

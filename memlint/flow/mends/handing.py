@@ -28,14 +28,21 @@ def call(watch: Watch, function: Function, expr: ir.Call) -> int:
     elif watch.share(function, func):
         watch.doubtful(f"`{text(func, 40)}` is called")
     if not held:
+        _look(watch, function, expr)
         return CLEAN
     if isinstance(func, ir.Name) and func.id not in function.locals and _is_builtin(watch, function, func.id):
+        if func.id in words.BUILTINS_THAT_LOOK:
+            watch.doubtful(f"`{text(expr, 40)}` sees it")
         if func.id in words.BUILTINS_THAT_END:
             return CLEAN
+        if func.id in words.BUILTINS_THAT_TELL:
+            return COMPUTED
+        if any(word.name == "key" for word in expr.keywords):
+            watch.doubtful(f"`{text(expr, 40)}` hands it to its key")
         if func.id in words.BUILTINS_THAT_PASS:
             return ITSELF
     if isinstance(func, ir.Attr) and isinstance(func.value, ir.Const | ir.FormattedString):
-        return CLEAN  # the methods of a string
+        return COMPUTED  # the methods of a string
     resolved = _resolved(watch, function, func)
     if isinstance(resolved, Function):
         return _follow(watch, function, resolved, expr)
@@ -50,6 +57,16 @@ def call(watch: Watch, function: Function, expr: ir.Call) -> int:
     return ITSELF
 
 
+def _look(watch: Watch, function: Function, expr: ir.Call) -> None:
+    """A builtin that sees all variables, or runs code that may."""
+    func = expr.func
+    if not isinstance(func, ir.Name) or func.id not in words.BUILTINS_THAT_LOOK or func.id in function.locals:
+        return
+    code = func.id in ("eval", "exec") and expr.args
+    if (code or not expr.args) and watch.names.get(function.key):
+        watch.doubtful(f"`{text(expr, 40)}` may see it")
+
+
 def _own_method(watch: Watch, function: Function, func: ir.Attr, receiver: int) -> int:
     """A method of the value itself, or of a container of it."""
     name, methods = func.name, knowledge.methods()
@@ -59,6 +76,8 @@ def _own_method(watch: Watch, function: Function, func: ir.Attr, receiver: int) 
     if _has_method(watch, name):
         watch.doubtful(f"`{text(func, 40)}` is called, a method of the project's own")
         return ITSELF
+    if name == "numpy":
+        watch.doubtful(f"`{text(func, 40)}()` raises while it has a graph")
     if name in methods.cut or name in words.CONTAINER_ENDS or name in words.PUTS:
         return CLEAN
     if name in words.CONTAINER_READS:

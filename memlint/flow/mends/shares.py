@@ -48,9 +48,7 @@ def share_of(watch: Watch, function: Function, expr: ir.Expr) -> int:
         case ir.Comprehension():
             return _comprehension(watch, function, expr)
         case ir.FormattedString():
-            for part in expr.parts:
-                share_of(watch, function, part)
-            return CLEAN
+            return _formatted(watch, function, expr)
         case ir.Lambda():
             if any(share_of(watch, function, part) for part in _names_in(expr.body)):
                 watch.doubtful("a lambda uses it")
@@ -73,6 +71,13 @@ def share_of(watch: Watch, function: Function, expr: ir.Expr) -> int:
             return CLEAN
 
 
+def _formatted(watch: Watch, function: Function, expr: ir.FormattedString) -> int:
+    """A text: the one of a number says the same with and without a graph, any other names it."""
+    shares = [share_of(watch, function, part) for part in expr.parts]
+    numbers = watch.number and all(isinstance(part, ir.Name | ir.Attr | ir.Binary) for part in expr.parts)
+    return COMPUTED if any(shares) and not numbers else CLEAN
+
+
 def _attr(watch: Watch, function: Function, expr: ir.Attr) -> int:
     held = share_of(watch, function, expr.value)
     if expr.name in watch.attributes:
@@ -87,15 +92,16 @@ def _attr(watch: Watch, function: Function, expr: ir.Attr) -> int:
 def _compare(watch: Watch, function: Function, expr: ir.Compare) -> int:
     sides = (expr.left, *expr.rights)
     held = [share_of(watch, function, side) for side in sides]
-    named = any(op in ("is", "is not") for op in expr.ops)
-    if any(held) and named and not any(isinstance(side, ir.Const) for side in sides):
+    named = any(op in ("is", "is not") for op in expr.ops) and not any(isinstance(side, ir.Const) for side in sides)
+    searched = any(op in ("in", "not in") for op in expr.ops) and (held[0] or text(expr.left) in watch.stored)
+    if any(held) and (named or searched):
         watch.doubtful(f"`{text(expr, 40)}` asks whether it is the same object")
     return CLEAN
 
 
 def _comprehension(watch: Watch, function: Function, expr: ir.Comprehension) -> int:
     for one in expr.fors:
-        watch.assign(function, one.target, ITSELF if share_of(watch, function, one.iter) else CLEAN, None)
+        watch.spread(function, one.target, one.iter)
         for test in one.ifs:
             share_of(watch, function, test)
     keyed = share_of(watch, function, expr.key) if expr.key is not None else CLEAN

@@ -37,9 +37,6 @@ BUILTINS_THAT_END = frozenset(
         "int",
         "bool",
         "len",
-        "str",
-        "repr",
-        "format",
         "print",
         "isinstance",
         "type",
@@ -77,6 +74,13 @@ BUILTINS_THAT_PASS = frozenset(
     ]
 )
 
+#: builtins that give the text of their argument, in which a tensor names its graph
+BUILTINS_THAT_TELL = frozenset(["str", "repr", "format", "ascii"])
+#: builtins that run what they are given
+BUILTINS_THAT_RUN = frozenset(["map", "filter", "eval", "exec", "compile", "getattr", "__import__", "super"])
+#: builtins by which code sees variables that it does not name
+BUILTINS_THAT_LOOK = frozenset(["locals", "vars", "globals", "eval", "exec", "dir"])
+
 #: methods of containers that put something in, take it out or count
 PUTS = frozenset(
     [
@@ -108,7 +112,7 @@ LOGS = frozenset(["debug", "info", "warning", "warn", "error", "critical", "exce
 #: outside of the project: what only looks at its arguments
 ENDS_OUTSIDE = ("math.", "statistics.", "logging.", "json.", "pprint.", "sys.stdout.write", "sys.stderr.write", "tqdm.")
 #: what passes its arguments on, changing nothing
-PASSES_OUTSIDE = ("torch.", "numpy.", "itertools.", "copy.", "collections.", "operator.")
+PASSES_OUTSIDE = ("torch.", "itertools.", "copy.", "collections.", "operator.")
 #: and what may want the graph, or hands its arguments to somebody else
 WANTS_OUTSIDE = (
     "torch.autograd.",
@@ -124,7 +128,36 @@ WANTS_OUTSIDE = (
     "torch.nn.utils.",
     "torch.vmap",
     "torch.compile",
-    "numpy.save",
+    "torch.hub.",
+    "copy.deepcopy",
+)
+
+#: bases that add nothing that runs in a forward
+PLAIN_BASES = frozenset(
+    ["torch.nn.Module", "torch.nn.modules.Module", "?.nn.Module", "?.object", "object", "abc.ABC", "typing.Generic"]
+)
+#: what switches gradients on and off
+SETS_GRAD_MODE = ("torch.set_grad_enabled", "torch.enable_grad", "torch.inference_mode", "torch.hub.")
+#: functions that choose another implementation where no gradients are wanted
+FASTER_WITHOUT_GRADIENTS = frozenset(["scaled_dot_product_attention", "multi_head_attention_forward"])
+#: names of what makes a module run more, or something else, than its code says
+CHANGES_MODULES = frozenset(
+    [
+        "register_forward_hook",
+        "register_forward_pre_hook",
+        "register_full_backward_hook",
+        "register_full_backward_pre_hook",
+        "register_backward_hook",
+        "register_module_forward_hook",
+        "register_module_forward_pre_hook",
+        "register_parametrization",
+        "set_submodule",
+        "add_module",
+        "register_module",
+        "weight_norm",
+        "spectral_norm",
+        "functional_call",
+    ]
 )
 
 #: decorators that change neither what a function is given nor what it returns

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.bindings import is_container, is_sum
-from memlint.flow.mends.mentions import TooManyError, functions_in, functions_naming, inside, own_expressions, reads
+from memlint.flow.mends.mentions import (
+    TooManyError,
+    calls_of_function,
+    functions_in,
+    functions_naming,
+    inside,
+    own_expressions,
+    reads,
+)
 from memlint.flow.mends.shares import share_of
 from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.flow.program import Function
-from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -28,15 +36,24 @@ MAX_FUNCTIONS, MAX_DEPTH = 24, 4
 class Watch:
     """Follows names and attributes. ``doubt`` says what could not be proven, "" while nothing could not.
 
-    ``ignored``: the statement that is to be mended, whose own update of the place is no use of it.
+    ``ignored``: the statement that is to be mended, whose own update of the place is no use of it. ``stored``: the
+    sources of what it stores; ``number``: whether that is a single number, summed.
     """
 
     def __init__(
-        self, analyser: Analyser, ignored: frozenset[tuple[str, int, int]] = frozenset(), depth: int = 0
+        self,
+        analyser: Analyser,
+        ignored: frozenset[tuple[str, int, int]] = frozenset(),
+        depth: int = 0,
+        *,
+        stored: frozenset[str] = frozenset(),
+        number: bool = False,
     ) -> None:
         self.analyser = analyser
         self.ignored = ignored
         self.depth = depth
+        self.stored = stored
+        self.number = number
         self.doubt = ""
         #: whether a function that was entered with its parameters gives the value back
         self.returned = False
@@ -77,6 +94,10 @@ class Watch:
         except TooManyError:
             self.doubtful(f"too many functions use `.{name}` to follow it")
 
+    def gives(self, function: Function, value: ir.Expr) -> None:
+        """Watch what a function returns, in those that call it."""
+        self._return(function, text(value, 40))
+
     def enter(self, function: Function, names: set[str]) -> None:
         """Watch parameters of a function that a call gives the value to; its result goes back to that call."""
         self._entered.add(function.key)
@@ -111,6 +132,7 @@ class Watch:
                     if other.node is not None and name not in other.locals and reads(other, name):
                         self.names.setdefault(other.key, {})[name] = ITSELF
                         self._queue(other)
+        self.attribute(name)  # of the module, where it is imported whole
         for key in self.analyser.program.project.sources:
             other_index = self.analyser.program.module(key).index
             if key != module.key and any(name in (row.name, "*") for row in other_index.imports):
@@ -133,7 +155,7 @@ class Watch:
 
     def deeper(self) -> Watch:
         """A watch for a function that a call enters."""
-        return Watch(self.analyser, self.ignored, self.depth + 1)
+        return Watch(self.analyser, self.ignored, self.depth + 1, stored=self.stored)
 
     @property
     def is_deep(self) -> bool:
@@ -164,7 +186,7 @@ class Watch:
             case ir.AugAssign():
                 self._augmented(function, statement)
             case ir.For():
-                self.assign(function, statement.target, ITSELF if self.share(function, statement.iter) else CLEAN, None)
+                self.spread(function, statement.target, statement.iter)
             case ir.With():
                 for item in statement.items:
                     level = self.share(function, item.context)
@@ -181,6 +203,16 @@ class Watch:
             case _:
                 for expr in expressions(statement):
                     self.share(function, expr)
+
+    def spread(self, function: Function, target: ir.Expr, iterated: ir.Expr) -> None:
+        """The members of what is iterated go to the target; of pairs with a key or a number, only the second does."""
+        level = ITSELF if self.share(function, iterated) else CLEAN
+        name = dotted(iterated.func).rsplit(".", 1)[-1] if isinstance(iterated, ir.Call) else ""
+        if name == "" and isinstance(iterated, ir.Call) and isinstance(iterated.func, ir.Attr):
+            name = iterated.func.name
+        if name in ("items", "enumerate") and isinstance(target, ir.Display) and len(target.elements) == 2:
+            target = target.elements[1]
+        self.assign(function, target, level, None)
 
     def assign(self, function: Function, target: ir.Expr, level: int, statement: ir.Stmt | None) -> None:
         match target:
@@ -236,6 +268,7 @@ class Watch:
 
     def _return(self, function: Function, shown: str) -> None:
         """The value goes to whoever calls the function."""
+        said = f"`{shown}` is returned" if shown != "…" else "what is made of it is returned"
         if function.key in self._entered:
             self.returned = True
             return
@@ -250,44 +283,18 @@ class Watch:
             or set(function.decorator_names) - words.PLAIN_DECORATORS
             or self.analyser.hook(function) is not None
         ):
-            self.doubtful(f"`{shown}` is returned, and the callers of `{function.name}` are not known")
+            self.doubtful(f"{said}, and the callers of `{function.name}` are not known")
             return
         try:
-            found = list(self._callers(function))
+            found = list(calls_of_function(self.analyser, function))
         except TooManyError:
-            self.doubtful(f"`{shown}` is returned by `{function.name}`, which too many functions call to follow it")
+            self.doubtful(f"{said} by `{function.name}`, which too many functions call to follow it")
             return
         if not found:
-            self.doubtful(f"`{shown}` is returned, and nobody is seen to call `{function.name}`")
+            self.doubtful(f"{said}, and nobody is seen to call `{function.name}`")
         for caller, call in found:
             if call is None:
-                self.doubtful(f"`{shown}` is returned by `{function.name}`, which is passed on without a call")
+                self.doubtful(f"{said} by `{function.name}`, which is passed on without a call")
                 return
             self.results.setdefault(caller.key, set()).add(call.at)
             self._queue(caller)
-
-    def _callers(self, function: Function) -> list[tuple[Function, ir.Call | None]]:
-        """Every call that may be of the function; with None, a mention of it that is no call."""
-        found: list[tuple[Function, ir.Call | None]] = []
-        for other in functions_naming(self.analyser, function.name):
-            for _, expr in own_expressions(other):
-                called = {id(part.func): part for part in walk_expression(expr) if isinstance(part, ir.Call)}
-                found += [
-                    (other, called.get(id(part)))
-                    for part in walk_expression(expr)
-                    if self._may_be(other, part, function)
-                ]
-        for key in self.analyser.program.project.sources:
-            for row in self.analyser.program.module(key).index.imports:
-                if row.name == function.name and row.asname not in (None, function.name):
-                    raise TooManyError(function.name)  # it goes by another name there
-        return found
-
-    def _may_be(self, other: Function, part: ir.Expr, function: Function) -> bool:
-        if isinstance(part, ir.Attr) and part.name == function.name and function.cls is not None:
-            return True
-        named = isinstance(part, ir.Name) and part.id == function.name
-        if not named and not (isinstance(part, ir.Attr) and part.name == function.name):
-            return False
-        kind, what = self.analyser.program.find_expression(other.module, part, other)
-        return kind == "function" and what is function
