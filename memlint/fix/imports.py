@@ -7,10 +7,11 @@ import ast
 from memlint.fix.spans import Text
 
 
-def torch_name(text: Text, line: int) -> tuple[str, int | None] | None:
+def torch_name(text: Text, line: int, *, at_import: bool = False) -> tuple[str, int | None] | None:
     """(the name that the file has for torch at a line, None), or ("torch", the line before which to import it).
 
-    None where the file cannot be read, or calls something else by that name.
+    None where the file cannot be read, or calls something else by that name. ``at_import``: the line runs when the file
+    is imported (a decorator's), so that the name must be bound before it, whatever happens.
     """
     try:
         tree = ast.parse("".join(text.lines))
@@ -21,6 +22,8 @@ def torch_name(text: Text, line: int) -> tuple[str, int | None] | None:
         for alias in node.names if isinstance(node, ast.Import) else ():
             name = alias.asname or alias.name.partition(".")[0]
             if alias.name == "torch" or (alias.asname is None and alias.name.startswith("torch.")):
+                if at_import and (node not in tree.body or node.lineno > line):
+                    return None
                 return None if name in local else (name, None)
     if "torch" in local or _binds(tree.body, "torch"):
         return None

@@ -72,7 +72,7 @@ def _named(path: str, text: Text, span: Span, content: str) -> list[Edit]:
     """An edit whose text names torch as the file does, with the import that this needs."""
     if "{torch}" not in content:
         return [Edit(path, span, content)]
-    found = torch_name(text, span.line)
+    found = torch_name(text, span.line, at_import=content.lstrip().startswith("@"))
     if found is None:
         raise NoFixError
     name, line = found

@@ -9,6 +9,7 @@ fix writes ``.done()`` behind it. An ``x.mend(…)`` is none of these, nor is wh
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from memlint.finding import Span
 from memlint.flow.events import Event, Site
 from memlint.frontend.problem import SyntaxProblem
 from memlint.project import Project
+
+sys.path.insert(0, str(Path(__file__).parent))  # fixed_programs.py, under any import mode of pytest
 
 _RULE = """
 from memlint.sdk import After, Event, Growth, Meta, Plan, Replace, Report

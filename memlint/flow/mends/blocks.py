@@ -171,6 +171,8 @@ def _doubt(analyser: Analyser, frame: Frame, guarded: Block) -> str:
         if any(_holds(statement, run.site.at) for statement in guarded) and not used_up(analyser, frame, marks):
             return f"not every use of what `{run.text}` gives is seen"
     if any(isinstance(part, ir.Yield) for part in _parts(guarded)):
+        if guarded is frame.function.body:
+            return "what is yielded has no graph then"
         return "it would hold in whoever takes what is yielded, too"
     followed = Followed(analyser, frame.function, guarded)
     return followed.doubt or noticed(analyser, frame.function, guarded, followed.entered.values())

@@ -215,7 +215,8 @@ def _reached(analyser: Analyser, function: Function, name: str) -> str:
     """Who may see an attribute without naming it in the project."""
     cls = function.cls
     if cls is not None:
-        _, outside = analyser.program.ancestors(cls)
+        program = analyser.program
+        outside = {base for one in (cls, *program.subclasses(cls)) for base in program.ancestors(one)[1]}
         if not all(MODULE_BASES.fullmatch(base) or base in PLAIN_BASES for base in outside):
             return f"a base of `{cls.node.name}` is not followed"
         if not is_used(analyser, cls):

@@ -1,0 +1,335 @@
+"""Where a graph is cut, and who might notice: each way is unsafe, and what nobody notices is safe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fixed_programs import safety
+
+LOOP = """
+import torch
+from torch import nn
+{pre}
+
+def train(model, loader, optimizer):
+    losses = []
+    for x, y in loader:
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+    {post}
+
+{rest}
+"""
+
+#: name, safety, what is put into the program
+LISTS = [
+    ("printed", "safe", {"post": "print(losses)"}),
+    ("fstring", "safe", {"post": "print(f'{losses[-1]:.3f}')"}),
+    ("fstring2", "safe", {"post": "print(f'{losses[-1]}')"}),
+    (
+        "logger",
+        "safe",
+        {"pre": "import logging\nlog = logging.getLogger(__name__)", "post": "log.info('%s', losses[-1].item())"},
+    ),
+    ("unresolved", "unsafe", {"pre": "import wandb", "post": "wandb.log({'l': losses})"}),
+    ("returned unknown", "unsafe", {"post": "return losses"}),
+    (
+        "caller known",
+        "safe",
+        {
+            "post": "return losses",
+            "rest": "def main(m, l, o):\n    got = train(m, l, o)\n    print(sum(float(v) for v in got))\n",
+        },
+    ),
+    (
+        "caller backward",
+        "unsafe",
+        {
+            "post": "return losses",
+            "rest": "def main(m, l, o):\n    got = train(m, l, o)\n    torch.stack(got).sum().backward()\n",
+        },
+    ),
+    (
+        "caller reads grad_fn",
+        "unsafe",
+        {"post": "return losses", "rest": "def main(m, l, o):\n    got = train(m, l, o)\n    print(got[0].grad_fn)\n"},
+    ),
+    ("caller reads requires_grad", "unsafe", {"post": "print(losses[0].requires_grad)"}),
+    ("numpy", "unsafe", {"post": "print([v.numpy() for v in losses])"}),
+    ("detach numpy", "safe", {"post": "print([v.detach().numpy() for v in losses])"}),
+    ("inplace alias", "unsafe", {"post": "losses[0].mul_(2)"}),
+    ("inplace alias2", "unsafe", {"post": "first = losses[0]\n    first += 1"}),
+    ("inplace view", "unsafe", {"post": "first = losses[0].view(1)\n    first[0] = 1"}),
+    ("is", "unsafe", {"post": "print(losses[0] is loss)"}),
+    ("in list", "unsafe", {"post": "print(loss in losses)"}),
+    ("id()", "unsafe", {"post": "print(id(losses[0]) == id(loss))"}),
+    ("yielded", "unsafe", {"post": "yield losses"}),
+    ("closure harmless", "safe", {"post": "def show():\n        return len(losses)\n    print(show())"}),
+    ("closure backward", "unsafe", {"post": "def go():\n        losses[0].backward()\n    go()"}),
+    ("lambda", "unsafe", {"post": "f = lambda: losses[0].backward()\n    f()"}),
+    ("star args", "unsafe", {"pre": "def h(*a):\n    a[0][0].backward()\n", "post": "h(losses)"}),
+    ("kwargs", "unsafe", {"pre": "def h(**a):\n    a['q'][0].backward()\n", "post": "h(q=losses)"}),
+    ("star call", "unsafe", {"pre": "def h(a, b):\n    a.backward()\n", "post": "h(*losses)"}),
+    (
+        "stored self",
+        "unsafe",
+        {
+            "pre": "class T:\n    pass\nt = T()\n",
+            "post": "t.kept = losses",
+            "rest": "def later():\n    t.kept[0].backward()\n",
+        },
+    ),
+    (
+        "global",
+        "unsafe",
+        {"pre": "KEPT = []\n", "post": "KEPT.extend(losses)", "rest": "def later():\n    KEPT[0].backward()\n"},
+    ),
+    (
+        "global harmless",
+        "safe",
+        {"pre": "KEPT = []\n", "post": "KEPT.extend(losses)", "rest": "def later():\n    print(len(KEPT))\n"},
+    ),
+    ("torch.save", "unsafe", {"post": "torch.save(losses, 'x.pt')"}),
+    ("pickle", "unsafe", {"pre": "import pickle", "post": "pickle.dumps(losses)"}),
+    ("deepcopy", "unsafe", {"pre": "import copy", "post": "q = copy.deepcopy(losses)"}),
+    ("setattr", "unsafe", {"pre": "class T: pass\nt=T()", "post": "setattr(t, 'x', losses)"}),
+    ("getattr", "unsafe", {"post": "print(getattr(losses[0], 'requires_grad'))"}),
+    ("autograd.grad", "unsafe", {"pre": "from torch.autograd import grad", "post": "print(grad(losses[0], [x]))"}),
+    ("np.array", "unsafe", {"pre": "import numpy as np", "post": "print(np.array(losses))"}),
+    ("np.mean", "unsafe", {"pre": "import numpy as np", "post": "print(np.mean(losses))"}),
+    ("torch.tensor", "safe", {"post": "print(float(torch.tensor(losses).mean()))"}),
+    ("stack mean item", "safe", {"post": "print(torch.stack(losses).mean().item())"}),
+    ("requires_grad_ ", "unsafe", {"post": "losses[0].requires_grad_()"}),
+    ("is_leaf", "unsafe", {"post": "print(losses[0].is_leaf)"}),
+    ("retain_grad", "unsafe", {"post": "losses[0].retain_grad()"}),
+    ("locals()", "unsafe", {"post": "print(locals())"}),
+    ("vars", "unsafe", {"post": "print(vars()['losses'])"}),
+    ("str", "safe", {"post": "s = str(losses)\n    print(s)"}),
+    ("repr", "safe", {"post": "s = repr(losses[0])\n    print(s)"}),
+    ("percent", "safe", {"post": "print('%s' % losses[0])"}),
+    ("percent2", "safe", {"post": "print('%.3f' % losses[0])"}),
+    ("format", "safe", {"post": "print('{}'.format(losses[0]))"}),
+    ("match", "unsafe", {"post": "match losses:\n        case [first, *_]:\n            first.backward()"}),
+    ("exec", "unsafe", {"post": "exec('losses[0].backward()')"}),
+    ("eval", "unsafe", {"post": "eval('losses')[0].backward()"}),
+    ("dict item", "unsafe", {"post": "d = {'a': losses}\n    d['a'][0].backward()"}),
+    ("walrus", "unsafe", {"post": "if (q := losses):\n        q[0].backward()"}),
+    ("for", "unsafe", {"post": "for q in losses:\n        q.backward()"}),
+    (
+        "with",
+        "unsafe",
+        {"post": "import contextlib\n    with contextlib.nullcontext(losses) as q:\n        q[0].backward()"},
+    ),
+    ("map", "unsafe", {"post": "list(map(torch.Tensor.backward, losses))"}),
+    ("methodcaller", "unsafe", {"post": "import operator\n    operator.methodcaller('backward')(losses[0])"}),
+    ("except", "unsafe", {"post": "raise RuntimeError(losses)"}),
+    ("assert", "safe", {"post": "assert losses"}),
+    (
+        "global stmt",
+        "unsafe",
+        {"post": "global KEPT\n    KEPT = losses", "rest": "def later():\n    KEPT[0].backward()\n"},
+    ),
+    ("sorted key", "unsafe", {"post": "print(sorted(losses, key=lambda v: v.backward()))"}),
+    ("del", "safe", {"post": "del losses[0]"}),
+    ("torch.no_grad inplace", "unsafe", {"post": "with torch.no_grad():\n        losses[0].add_(1)\n    print(loss)"}),
+    ("loss inplace later", "safe", {"post": "loss.add_(1)\n    print(losses)"}),
+]
+
+TRAINER = """
+import torch
+from torch import nn
+{pre}
+
+class T:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+        self.total = 0.0
+        self.history = []
+
+    def train(self, loader):
+        for x, y in loader:
+            loss = nn.functional.mse_loss(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            {store}
+        {post}
+
+{rest}
+
+def main(model, optimizer, loader):
+    T(model, optimizer).train(loader)
+"""
+
+ATTRIBUTES = [
+    ("sum", "safe", {"post": "print(self.total.item())"}),
+    ("sum attr nobody", "safe", {}),
+    ("sum attr other file style", "unsafe", {"rest": "def other(t):\n    t.total.backward()\n"}),
+    ("sum attr getattr", "unsafe", {"rest": "def other(t):\n    getattr(t, 'total').backward()\n"}),
+    ("sum attr getattr dyn", "unsafe", {"rest": "def other(t, name):\n    getattr(t, name).backward()\n"}),
+    ("hist", "safe", {"store": "self.history.append(loss)"}),
+    (
+        "hist other",
+        "unsafe",
+        {"store": "self.history.append(loss)", "rest": "def other(t):\n    torch.stack(t.history).mean().backward()\n"},
+    ),
+    (
+        "hist __dict__",
+        "unsafe",
+        {"store": "self.history.append(loss)", "rest": "def other(t):\n    t.__dict__['history'][0].backward()\n"},
+    ),
+    (
+        "hist vars",
+        "unsafe",
+        {"store": "self.history.append(loss)", "rest": "def other(t):\n    vars(t)['history'][0].backward()\n"},
+    ),
+    (
+        "hist property",
+        "unsafe",
+        {
+            "store": "self.history.append(loss)",
+            "post": "pass\n\n    @property\n    def last(self):\n        return self.history[-1]",
+            "rest": "def other(t):\n    t.last.backward()\n",
+        },
+    ),
+    (
+        "hist getter",
+        "unsafe",
+        {
+            "store": "self.history.append(loss)",
+            "post": "pass\n\n    def last(self):\n        return self.history[-1]",
+            "rest": "def other(t):\n    t.last().backward()\n",
+        },
+    ),
+    (
+        "hist getter ok",
+        "safe",
+        {
+            "store": "self.history.append(loss)",
+            "post": "pass\n\n    def last(self):\n        return self.history[-1]",
+            "rest": "def other(t):\n    print(t.last().item())\n",
+        },
+    ),
+    (
+        "hist getter unknown",
+        "unsafe",
+        {"store": "self.history.append(loss)", "post": "pass\n\n    def last(self):\n        return self.history[-1]"},
+    ),
+    (
+        "subclass lib",
+        "unsafe",
+        {"store": "self.history.append(loss)", "pre": "from lib import Base", "rest": "class U(T, Base):\n    pass\n"},
+    ),
+    (
+        "record helper",
+        "safe",
+        {"pre": "def keep(store, v):\n    store.append(v)\n", "store": "keep(self.history, loss)"},
+    ),
+    (
+        "record helper bw",
+        "unsafe",
+        {
+            "pre": "def keep(store, v):\n    store.append(v)\n    store[0].backward()\n",
+            "store": "keep(self.history, loss)",
+        },
+    ),
+    (
+        "tuple",
+        "unsafe",
+        {
+            "store": "self.history.append((loss, x))",
+            "rest": "def other(t):\n    for l, x in t.history:\n        l.backward()\n",
+        },
+    ),
+    (
+        "dict",
+        "safe",
+        {
+            "store": "self.history.append({'loss': loss, 'n': len(x)})",
+            "rest": "def other(t):\n    for d in t.history:\n        print(d['loss'].item())\n",
+        },
+    ),
+    (
+        "kw to unresolved via star",
+        "unsafe",
+        {"store": "self.history.append(loss)", "pre": "from lib import show", "post": "show(*self.history)"},
+    ),
+    (
+        "kw **",
+        "unsafe",
+        {
+            "store": "self.stats = dict(loss=loss); self.history.append(loss)",
+            "pre": "from lib import show",
+            "post": "show(**{'a': self.history})",
+        },
+    ),
+    ("format attr", "safe", {"store": "self.history.append(loss)", "post": "print(f'{self.history[-1]:.4f}')"}),
+    (
+        "callback list",
+        "unsafe",
+        {"store": "self.history.append(loss)", "post": "[cb(self.history) for cb in self.callbacks]"},
+    ),
+    (
+        "async caller",
+        "unsafe",
+        {"store": "self.history.append(loss)", "rest": "async def other(t):\n    t.history[0].backward()\n"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "expected", "parts"), LISTS, ids=[row[0] for row in LISTS])
+def test_a_list_of_losses(name: str, expected: str, parts: dict[str, str], tmp_path: Path) -> None:
+    filled = {"pre": "", "post": "print(len(losses))", "rest": ""} | parts
+    assert safety(tmp_path, LOOP.format(**filled), "MEM102") == expected
+
+
+@pytest.mark.parametrize(("name", "expected", "parts"), ATTRIBUTES, ids=[row[0] for row in ATTRIBUTES])
+def test_an_attribute(name: str, expected: str, parts: dict[str, str], tmp_path: Path) -> None:
+    filled = {"pre": "", "post": "pass", "rest": "", "store": "self.total += loss"} | parts
+    code = "MEM102" if "history" in filled["store"] else "MEM101"
+    assert safety(tmp_path, TRAINER.format(**filled), code) == expected
+
+
+def test_a_class_that_nobody_uses_may_be_used_by_anybody(tmp_path: Path) -> None:
+    filled = {"pre": "", "post": "pass", "rest": "", "store": "self.history.append(loss)"}
+    text = TRAINER.format(**filled).split("def main")[0]
+    assert safety(tmp_path, text, "MEM102") == "unsafe"
+
+
+def test_an_object_of_the_callers_is_seen_by_them(tmp_path: Path) -> None:
+    text = LOOP.format(pre="", post="pass", rest="").replace("optimizer):", "optimizer, state):")
+    assert safety(tmp_path, text.replace("losses.append", "state.losses.append"), "MEM102") == "unsafe"
+
+
+def test_a_caller_in_another_file(tmp_path: Path) -> None:
+    text = LOOP.format(pre="", post="return losses", rest="")
+    reads = "from train import train\n\ndef main(m, l, o):\n    print(sum(v.item() for v in train(m, l, o)))\n"
+    wants = reads.replace("v.item()", "v.backward()")
+    assert safety(tmp_path, {"train.py": text, "main.py": reads}, "MEM102") == "safe"
+    assert safety(tmp_path, {"train.py": text, "main.py": wants}, "MEM102") == "unsafe"
+
+
+def test_a_global_that_another_file_reads(tmp_path: Path) -> None:
+    text = LOOP.format(pre="KEPT = []", post="KEPT.extend(losses)", rest="")
+    assert safety(tmp_path, text, "MEM102") == "safe"
+    other = "import train\n\ndef last():\n    train.KEPT[-1].backward()\n"
+    assert safety(tmp_path, {"train.py": text, "other.py": other}, "MEM102") == "unsafe"
+
+
+@pytest.mark.parametrize("code", ["MEM101", "MEM102"])
+def test_item_is_unsafe(code: str, tmp_path: Path) -> None:
+    store = "self.total += loss" if code == "MEM101" else "self.history.append(loss)"
+    text = TRAINER.format(pre="", post="pass", rest="", store=store)
+    (tmp_path / "train.py").write_text(text)
+    (tmp_path / "pyproject.toml").write_text('[tool.memlint]\nscalar-fix = "item"\n')
+    import memlint
+
+    (found,) = (one for one in memlint.lint([tmp_path]).findings if one.code == code)
+    assert found.fix is not None and found.fix.safety == "unsafe"
+    assert [edit.content for edit in found.fix.edits] == [".item()"]
+    assert ".item()" in found.advice

@@ -1,0 +1,250 @@
+# ruff: noqa: E501 (rows of programs)
+"""Where a guard against autograd is put, and whether it may change anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fixed_programs import findings, safety
+
+EVALUATION = """
+import torch
+from torch import nn
+{pre}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+        {init}
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        {fwd}
+        return self.head(self.body(x))
+
+{deco}
+{asy}def evaluate(model: Net, loader{args}):
+    model.eval()
+    right = 0
+    {before}
+    for x, y in loader:
+        out = model(x)
+        right += (out.argmax(1) == y).sum().item()
+        {inloop}
+    {after}
+    return right{ret}
+
+def main(loader):
+    model = {model}
+    {main}
+    print(evaluate(model, loader))
+
+{rest}
+main([])
+"""
+PLAIN = dict.fromkeys(("pre", "ret", "rest", "args", "deco", "asy"), "")
+PLAIN |= dict.fromkeys(("init", "fwd", "before", "inloop", "after", "main"), "pass")
+PLAIN |= {"model": "Net()"}
+
+#: name, safety, what is put into the program
+GUARDS = [
+    ("plain", "safe", {}),
+    ("mha", "unsafe", {"init": "self.att = nn.MultiheadAttention(8, 2)", "fwd": "x = self.att(x, x, x)[0]"}),
+    ("tel", "unsafe", {"init": "self.att = nn.TransformerEncoderLayer(8, 2)", "fwd": "x = self.att(x)"}),
+    (
+        "tel in list",
+        "unsafe",
+        {
+            "init": "self.att = nn.ModuleList([nn.TransformerEncoderLayer(8, 2) for _ in range(2)])",
+            "fwd": "x = self.att[0](x)",
+        },
+    ),
+    (
+        "tel in seq",
+        "unsafe",
+        {"init": "self.att = nn.Sequential(nn.TransformerEncoderLayer(8, 2))", "fwd": "x = self.att(x)"},
+    ),
+    ("seq of arg", "unsafe", {"model": "nn.Sequential(nn.TransformerEncoderLayer(8, 2), Net())"}),
+    ("seq of var", "unsafe", {"main": "layer = nn.TransformerEncoderLayer(8, 2); model = nn.Sequential(layer, Net())"}),
+    ("seq plain", "safe", {"model": "nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))"}),
+    ("seq attr later", "unsafe", {"main": "model.body = nn.TransformerEncoderLayer(8, 2)"}),
+    ("add_module", "unsafe", {"main": "model.body.append(nn.TransformerEncoderLayer(8, 2))"}),
+    ("add_module2", "unsafe", {"main": "model.add_module('body', nn.TransformerEncoderLayer(8, 2))"}),
+    ("setattr", "unsafe", {"main": "setattr(model, 'body', nn.TransformerEncoderLayer(8, 2))"}),
+    ("hub", "unsafe", {"model": "torch.hub.load('a', 'b')"}),
+    ("load", "unsafe", {"model": "torch.load('a')"}),
+    ("hub inside", "unsafe", {"init": "self.x = torch.hub.load('a', 'b')", "fwd": "x = self.x(x)"}),
+    ("load inside", "unsafe", {"init": "self.x = torch.load('a')", "fwd": "x = self.x(x)"}),
+    ("compile", "unsafe", {"model": "torch.compile(Net())"}),
+    ("sdpa", "unsafe", {"fwd": "x = nn.functional.scaled_dot_product_attention(x, x, x)"}),
+    ("mha functional", "unsafe", {"fwd": "x = nn.functional.multi_head_attention_forward(x)"}),
+    ("is_grad_enabled", "unsafe", {"fwd": "x = x * 2 if torch.is_grad_enabled() else x"}),
+    (
+        "is_grad_enabled2",
+        "unsafe",
+        {"pre": "from torch import is_grad_enabled", "fwd": "x = x * 2 if is_grad_enabled() else x"},
+    ),
+    ("requires_grad in fwd", "unsafe", {"fwd": "x = x * 2 if self.head(x).requires_grad else x"}),
+    ("enable_grad in fwd", "unsafe", {"fwd": "with torch.enable_grad():\n            x = x * 2"}),
+    ("hook", "unsafe", {"main": "model.body.register_forward_hook(lambda m, i, o: print(o.requires_grad))"}),
+    ("backward hook", "unsafe", {"main": "model.body.register_full_backward_hook(print)"}),
+    ("extra metric in loop", "unsafe", {"pre": "from lib import metric", "inloop": "metric.update(out)"}),
+    ("extra fn in loop", "unsafe", {"pre": "from lib import metric", "inloop": "metric(out)"}),
+    (
+        "penalty wanted",
+        "unsafe",
+        {
+            "args": ", w",
+            "before": "reg = 0.0",
+            "inloop": "reg = reg + (w ** 2).sum()",
+            "ret": ", reg",
+            "rest": "def other(model, loader, w):\n    r, reg = evaluate(model, loader, w)\n    reg.backward()\n",
+        },
+    ),
+    (
+        "penalty self-kept",
+        "unsafe",
+        {
+            "args": ", w",
+            "inloop": "model.reg = (w ** 2).sum()",
+            "rest": "def other(model):\n    model.reg.backward()\n",
+        },
+    ),
+    (
+        "penalty list",
+        "unsafe",
+        {
+            "args": ", w",
+            "before": "regs = []",
+            "inloop": "regs.append((w ** 2).sum())",
+            "ret": ", regs",
+            "rest": "def other(model, loader, w):\n    r, regs = evaluate(model, loader, w)\n    sum(regs).backward()\n",
+        },
+    ),
+    (
+        "penalty global",
+        "unsafe",
+        {
+            "pre": "REGS = []",
+            "args": ", w",
+            "inloop": "REGS.append((w ** 2).sum())",
+            "rest": "def other():\n    sum(REGS).backward()\n",
+        },
+    ),
+    (
+        "penalty in arg list",
+        "unsafe",
+        {
+            "args": ", w, regs",
+            "inloop": "regs.append((w ** 2).sum())",
+            "rest": "def other(model, loader, w):\n    regs = []\n    evaluate(model, loader, w, regs)\n    sum(regs).backward()\n",
+        },
+    ),
+    (
+        "penalty in callee",
+        "unsafe",
+        {
+            "pre": "REGS = []\ndef reg(w):\n    REGS.append((w ** 2).sum())\n",
+            "args": ", w",
+            "inloop": "reg(w)",
+            "rest": "def other():\n    sum(REGS).backward()\n",
+        },
+    ),
+    (
+        "new param in loop",
+        "safe",
+        {"args": ", w", "before": "ps = []", "inloop": "ps.append(nn.Parameter(torch.zeros(2)))", "ret": ", ps"},
+    ),
+    ("generator", "unsafe", {"inloop": "yield out.argmax(1)"}),
+    ("async", "safe", {"asy": "async "}),
+    (
+        "trains too",
+        "safe",
+        {
+            "args": ", opt",
+            "before": "for x, y in loader:\n        opt.zero_grad()\n        model(x).sum().backward()\n        opt.step()",
+        },
+    ),
+    ("decorated cache", "unsafe", {"pre": "import functools", "deco": "@functools.lru_cache"}),
+    ("decorated unknown", "unsafe", {"pre": "from lib import timed", "deco": "@timed"}),
+    (
+        "decorated contextmanager",
+        "unsafe",
+        {"pre": "from contextlib import contextmanager", "deco": "@contextmanager", "inloop": "yield right"},
+    ),
+    ("out printed", "safe", {"inloop": "print(out)"}),
+    (
+        "out lambda",
+        "unsafe",
+        {"before": "keep = []", "inloop": "keep.append(lambda: out.requires_grad)", "ret": ", keep"},
+    ),
+    ("out inplace on leaf", "unsafe", {"args": ", w", "inloop": "w += out.sum()"}),
+    ("inplace on param", "unsafe", {"inloop": "model.head.weight.mul_(0.9)"}),
+    ("inplace on param2", "unsafe", {"inloop": "model.head.weight += 1"}),
+    (
+        "try except",
+        "unsafe",
+        {
+            "inloop": "try:\n            model.head.weight.mul_(0.9)\n        except RuntimeError:\n            right += 1"
+        },
+    ),
+    (
+        "numpy in try",
+        "unsafe",
+        {"inloop": "try:\n            out.numpy()\n        except RuntimeError:\n            right += 1"},
+    ),
+    ("spectral_norm", "unsafe", {"init": "self.c = nn.utils.spectral_norm(nn.Linear(8, 8))", "fwd": "x = self.c(x)"}),
+    (
+        "parametrize",
+        "unsafe",
+        {
+            "pre": "from torch.nn.utils import parametrize",
+            "main": "parametrize.register_parametrization(model.head, 'weight', lambda w: w)",
+        },
+    ),
+    ("LSTM", "unsafe", {"init": "self.c = nn.LSTM(8, 8)", "fwd": "x = self.c(x)[0]"}),
+    (
+        "checkpoint",
+        "unsafe",
+        {"pre": "from torch.utils.checkpoint import checkpoint", "fwd": "x = checkpoint(self.body, x)"},
+    ),
+    ("other model arg", "unsafe", {"model": "make()", "rest": "", "pre": "from lib import make"}),
+    ("union", "unsafe", {"main": "model = Net() if loader else __import__('lib').make()"}),
+]
+
+
+@pytest.mark.parametrize(("name", "expected", "parts"), GUARDS, ids=[row[0] for row in GUARDS])
+def test_a_guard(name: str, expected: str, parts: dict[str, str], tmp_path: Path) -> None:
+    assert safety(tmp_path, EVALUATION.format(**PLAIN | parts), "MEM201") == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "decorated"),
+    [
+        ({}, True),
+        ({"asy": "async "}, False),
+        ({"inloop": "yield right"}, True),
+        ({"deco": "@timed", "pre": "from lib import timed"}, False),
+        ({"args": ", opt", "before": "opt.zero_grad(); model.head.weight.sum().backward()"}, False),
+    ],
+    ids=["plain", "coroutine", "generator", "decorated", "trains"],
+)
+def test_a_decorator_only_where_nothing_else_is_meant(parts: dict[str, str], decorated: bool, tmp_path: Path) -> None:
+    found = findings(tmp_path, EVALUATION.format(**PLAIN | parts), "MEM201")
+    edits = [edit for one in found if one.fix is not None for edit in one.fix.edits]
+    assert found and any(edit.content.lstrip().startswith("@") for edit in edits) == decorated
+
+
+def test_nobody_is_seen_to_call_it(tmp_path: Path) -> None:
+    text = EVALUATION.format(**PLAIN).split("def main")[0]
+    assert safety(tmp_path, text, "MEM201") == "unsafe"
+
+
+FROZEN = Path(__file__).parents[2] / "fixtures" / "fixes" / "mem202_target_network.py"
+
+
+@pytest.mark.parametrize(("tail", "expected"), [(".detach().clone()", "safe"), ("", "unsafe")])
+def test_gradients_of_a_frozen_network_would_be_missed(tail: str, expected: str, tmp_path: Path) -> None:
+    assert safety(tmp_path, FROZEN.read_text().replace(".detach().clone()", tail), "MEM202") == expected
