@@ -149,10 +149,11 @@ def _plain_device(expr: ir.Call) -> str:
     if not expr.args:
         return f'"{expr.func.name}"' if expr.func.name != "to" else ""
     arg = expr.args[0]
-    named = isinstance(arg, ir.Const) and isinstance(arg.value, str)
-    if expr.func.name != "to" or not (named or "device" in dotted(arg).rsplit(".", 1)[-1].lower()):
+    if expr.func.name != "to":
         return ""
-    return text(arg, 200)
+    if isinstance(arg, ir.Const) and isinstance(arg.value, str):
+        return f'"{arg.value}"'
+    return text(arg, 200) if "device" in dotted(arg).rsplit(".", 1)[-1].lower() else ""
 
 
 def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> int:

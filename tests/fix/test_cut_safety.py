@@ -134,7 +134,6 @@ LISTS = [
         {"post": "global KEPT\n    KEPT = losses", "rest": "def later():\n    KEPT[0].backward()\n"},
     ),
     ("sorted key", "unsafe", {"post": "print(sorted(losses, key=lambda v: v.backward()))"}),
-    ("del", "safe", {"post": "del losses[0]"}),
     ("torch.no_grad inplace", "unsafe", {"post": "with torch.no_grad():\n        losses[0].add_(1)\n    print(loss)"}),
     ("loss inplace later", "safe", {"post": "loss.add_(1)\n    print(losses)"}),
 ]

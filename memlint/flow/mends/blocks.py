@@ -39,7 +39,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
         return None
     if _is_evaluation(frame, event) and not _is_wanted(frame, function.body):
         assert isinstance(function.node, ir.FunctionDef)
-        doubt = _doubt(analyser, frame, function.body)
+        doubt = _doubt(analyser, frame, function.body, event)
         return GuardPlace(function=frame.site(function.node.at), first=None, last=None, doubt=doubt)
     block, first = chain[-1]
     for outer, position in chain:
@@ -61,7 +61,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
         function=None,
         first=frame.site(guarded[0].at),
         last=frame.site(guarded[-1].at),
-        doubt=_doubt(analyser, frame, guarded),
+        doubt=_doubt(analyser, frame, guarded, event),
     )
 
 
@@ -161,12 +161,14 @@ def _trains(body: Block) -> bool:
     return False
 
 
-def _doubt(analyser: Analyser, frame: Frame, guarded: Block) -> str:
+def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
+    """Two proofs must agree: that of the values, which sees every graph, and that of the text, which trusts nothing."""
     recorded = _recorded_in(frame, guarded)
     kept = {source for value in (frame.exit.sym.values() if frame.exit is not None else ()) for source in value.src}
     if recorded & (frame.graphs.closure(frame.notes.returned | kept) | frame.left):
         return f"what is computed there leaves `{frame.function.name}` with its graph"
-    for run in frame.runs.values():
+    frozen = event.owner == "no" and event.consumed in ("detached", "dropped")
+    for run in frame.runs.values() if not frozen else ():
         marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
         if any(_holds(statement, run.site.at) for statement in guarded) and not used_up(analyser, frame, marks):
             return f"not every use of what `{run.text}` gives is seen"
