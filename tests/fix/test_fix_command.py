@@ -246,6 +246,15 @@ def test_standard_input_that_cannot_be_fixed_comes_out_as_it_was(toy: Toy, conte
     assert b"Traceback" not in done.stderr
 
 
+def test_standard_input_that_is_excluded_comes_out_as_it_was(toy: Toy) -> None:
+    root = toy({}, 'exclude = ["gen/"]')
+    options = ("--stdin-filename", "gen/a.py", "--force-exclude")
+    done = memlint(root, SAFE.encode(), "--fix", *options)
+    assert (done.returncode, done.stdout) == (0, SAFE.encode())
+    assert done.stderr.decode().startswith("memlint: skipped gen/a.py: excluded by `gen/` (--force-exclude)\n")
+    assert memlint(root, SAFE.encode(), *options).returncode == 0
+
+
 def test_standard_input_as_a_diff(toy: Toy) -> None:
     done = memlint(toy({}), SAFE.encode(), "--diff")
     assert done.returncode == 1
