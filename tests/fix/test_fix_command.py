@@ -33,7 +33,7 @@ def test_fix_mends_what_is_safe_and_reports_the_rest(toy: Toy, capsys: Capture) 
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(" ")[0] for line in lines[:3]] == ["a.py:3:1:", "a.py:4:1:", "a.py:5:1:"]
     assert lines[3].startswith("Found 4 findings (1 fixed, 3 remaining: 3 warnings) in 1 file (")
-    assert lines[4] == "[*] 1 fixable with --fix --unsafe-fixes."
+    assert lines[4] == "1 fixable with --fix --unsafe-fixes.", "no line is marked"
 
 
 def test_unsafe_fixes_are_asked_for_and_displayed_ones_never_made(toy: Toy) -> None:
@@ -80,12 +80,14 @@ def test_concise_output_marks_what_is_fixable(
 def test_text_output_says_how_safe_a_fix_is(toy: Toy, capsys: Capture) -> None:
     toy({"a.py": SAFE + UNSAFE + SHOWN})
     main(["a.py"])
-    said = [line for line in capsys.readouterr().out.splitlines() if " = fix: " in line]
+    lines = capsys.readouterr().out.splitlines()
+    said = [line for line in lines if " = fix: " in line]
     assert said == [
         "  = fix: mend it [safe fix]",
         "  = fix: mend it [unsafe fix: it is a toy]",
         "  = fix: mend it [not applied by --fix]",
     ]
+    assert lines[-1] == "1 fixable with --fix (1 more with --unsafe-fixes)."
 
 
 def test_json_carries_the_edits(toy: Toy, capsys: Capture) -> None:
