@@ -191,7 +191,7 @@ def test_contradictions_are_errors(toy: Toy, capsys: Capture, arguments: list[st
 
 
 def test_diff_is_one_that_patch_applies(toy: Toy, capsys: Capture) -> None:
-    files = {"a.py": f"# é\r\n{SAFE.rstrip()}\r\nbare()\r\n", "sub/b.py": SAFE.rstrip(), "c.py": "x = 1\n"}
+    files = {"a.py": f"# é\r\n{SAFE.rstrip()}\r\nbare()\r\n", "sub dir/b.py": SAFE.rstrip(), "c.py": "x = 1\n"}
     root = toy(files)
     assert main([".", "--diff"]) == 1
     captured = capsys.readouterr()
@@ -200,7 +200,7 @@ def test_diff_is_one_that_patch_applies(toy: Toy, capsys: Capture) -> None:
     done = subprocess.run(["patch", "-p0", "--binary"], input=captured.out.encode(), cwd=root, check=False)
     assert done.returncode == 0
     assert (root / "a.py").read_bytes() == "# é\r\nfixed = 1\r\nbare()\r\n".encode()
-    assert (root / "sub/b.py").read_bytes() == b"fixed = 1"
+    assert (root / "sub dir/b.py").read_bytes() == b"fixed = 1"
     capsys.readouterr()
     assert main([".", "--diff"]) == 0
     assert capsys.readouterr().out == ""
