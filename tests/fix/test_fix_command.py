@@ -178,7 +178,7 @@ def test_exit_non_zero_on_fix(toy: Toy) -> None:
     [
         (["--exit-non-zero-on-fix"], "--exit-non-zero-on-fix needs --fix"),
         (["--fix", "--exit-zero", "--exit-non-zero-on-fix"], "exclude each other"),
-        (["--diff", "--statistics"], "--diff prints no report"),
+        (["--diff", "--statistics"], "--diff prints no report, so --statistics means nothing beside it"),
         (["--fix-only", "--output-format", "json"], "--fix-only prints no report"),
         (["--fixx"], "did you mean `--fix`?"),
     ],
