@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from memlint.cli import main
+from memlint.project import Project
 
 Toy = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
@@ -158,6 +159,26 @@ def test_a_file_that_changes_meanwhile_keeps_the_change(
     assert (root / "a.py").read_text() == "x = 'typed meanwhile'\n"
     assert (root / "b.py").read_text() == "fixed = 1\n"
     assert "a.py: failed: not fixed: it has changed since it was read" in capsys.readouterr().out
+
+
+def test_a_file_that_becomes_unreadable_while_fixes_are_checked(
+    toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many fixes some fail, so that the files are read again for the others."""
+    root = toy({"a.py": SAFE, "b.py": 'bare = print\nmend("safe", "bare()")\n'})
+    from memlint.engine import fixing
+
+    real = fixing.lint
+
+    def late(prepared: object, project: Project, *more: object, **options: object) -> object:
+        if project.sources.is_given("a.py"):  # the first pass, which blames b.py
+            (root / "a.py").write_bytes(b"\xff half a fi")
+        return real(prepared, project, *more, **options)
+
+    monkeypatch.setattr(fixing, "lint", late)
+    assert main([".", "--fix"]) in (1, 2)
+    assert (root / "a.py").read_bytes() == b"\xff half a fi"
+    assert "it has changed since it was read" in "".join(capsys.readouterr())
 
 
 def test_a_full_disk_leaves_the_original(toy: Toy) -> None:
