@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from toy_process import memlint
 
 from memlint.cli import main
 
@@ -216,34 +216,20 @@ def test_diff_says_what_else_there_is(toy: Toy, capsys: Capture) -> None:
     assert capsys.readouterr().err == ""
 
 
-def memlint(root: Path, content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """The command in a process of its own, with the toy analysis, on standard input."""
-    script = (
-        "import sys, importlib.util, memlint.flow\n"
-        f"spec = importlib.util.spec_from_file_location('toys', {str(Path(__file__).with_name('conftest.py'))!r})\n"
-        "toys = importlib.util.module_from_spec(spec)\n"
-        "spec.loader.exec_module(toys)\n"
-        "memlint.flow.analyse = lambda project, options: toys.ToyAnalysis(project)\n"
-        "import memlint.cli; sys.exit(memlint.cli.main())\n"
-    )
-    command = [sys.executable, "-c", script, "-", *arguments]
-    return subprocess.run(command, input=content, capture_output=True, cwd=root, check=False)
-
-
 def test_standard_input_comes_out_fixed_and_the_report_beside_it(toy: Toy) -> None:
     root = toy({"a.py": "x = 1\n"})
     content = "\ufeffé = 1\r\n".encode() + SAFE.encode() + b"bare()\n"
-    done = memlint(root, content, "--fix", "--stdin-filename", "./a.py", "--output-format", "concise")
+    done = memlint(root, "-", "--fix", "--stdin-filename", "./a.py", "--output-format", "concise", content=content)
     assert done.returncode == 1
     assert done.stdout == "\ufeffé = 1\r\nfixed = 1\nbare()\n".encode()
     assert done.stderr.decode().splitlines()[0] == "a.py:3:1: warning MEM911[toy-mend] This leaks."
     assert (root / "a.py").read_text() == "x = 1\n", "the file that it stands for is not written"
-    assert memlint(root, content, "--fix-only").stdout == done.stdout
+    assert memlint(root, "-", "--fix-only", content=content).stdout == done.stdout
 
 
 @pytest.mark.parametrize("content", [b"def (:\n", b"\xff\n", b"x = 1\r"])
 def test_standard_input_that_cannot_be_fixed_comes_out_as_it_was(toy: Toy, content: bytes) -> None:
-    done = memlint(toy({}), content, "--fix")
+    done = memlint(toy({}), "-", "--fix", content=content)
     assert done.stdout == content
     assert b"Traceback" not in done.stderr
 
@@ -251,14 +237,14 @@ def test_standard_input_that_cannot_be_fixed_comes_out_as_it_was(toy: Toy, conte
 def test_standard_input_that_is_excluded_comes_out_as_it_was(toy: Toy) -> None:
     root = toy({}, 'exclude = ["gen/"]')
     options = ("--stdin-filename", "gen/a.py", "--force-exclude")
-    done = memlint(root, SAFE.encode(), "--fix", *options)
+    done = memlint(root, "-", "--fix", *options, content=SAFE.encode())
     assert (done.returncode, done.stdout) == (0, SAFE.encode())
     assert done.stderr.decode().startswith("memlint: skipped gen/a.py: excluded by `gen/` (--force-exclude)\n")
-    assert memlint(root, SAFE.encode(), *options).returncode == 0
+    assert memlint(root, "-", *options, content=SAFE.encode()).returncode == 0
 
 
 def test_standard_input_as_a_diff(toy: Toy) -> None:
-    done = memlint(toy({}), SAFE.encode(), "--diff")
+    done = memlint(toy({}), "-", "--diff", content=SAFE.encode())
     assert done.returncode == 1
     assert done.stdout.splitlines()[:2] == [b"--- <stdin>", b"+++ <stdin>"]
     assert done.stdout.endswith(b"+fixed = 1\n")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from toy_process import memlint
 
 from memlint.cli import main
 from memlint.project import Project
@@ -186,24 +184,11 @@ def test_a_full_disk_leaves_the_original(toy: Toy) -> None:
     pytest.importorskip("resource")
     big = SAFE + "# " + "x" * 100_000 + "\n"
     root = toy({"a.py": big, "b.py": SAFE})
-    script = (
-        "import resource, sys, importlib.util, memlint.flow\n"
-        f"spec = importlib.util.spec_from_file_location('toys', {str(Path(__file__).with_name('conftest.py'))!r})\n"
-        "toys = importlib.util.module_from_spec(spec)\n"
-        "spec.loader.exec_module(toys)\n"
-        "memlint.flow.analyse = lambda project, options: toys.ToyAnalysis(project)\n"
-        "import memlint.cli\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
-        "sys.exit(memlint.cli.main())\n"
-    )
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", script, ".", "--fix"], cwd=root, env=environment, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
+    done = memlint(root, ".", "--fix", first=limit)
     assert done.returncode == 2
-    assert "a.py: failed: not fixed: file too large" in done.stdout
-    assert "(1 fixed, 1 remaining: 1 warning)" in done.stdout
+    assert "a.py: failed: not fixed: file too large" in done.stdout.decode()
+    assert "(1 fixed, 1 remaining: 1 warning)" in done.stdout.decode()
     assert ((root / "a.py").read_text(), (root / "b.py").read_text()) == (big, "fixed = 1\n")
     assert not leftovers(root)
 
