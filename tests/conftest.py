@@ -95,20 +95,29 @@ class _ToyOptions(msgspec.Struct):
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def toy(toy_of: Callable[..., Callable[..., Path]]) -> Callable[..., Path]:
     """Makes a project of the given files that the toy rules apply to, and goes there. ``config``: more of its table."""
-    monkeypatch.setattr("memlint.flow.analyse", lambda project, options: ToyAnalysis(project), raising=False)
-    monkeypatch.setattr("memlint.flow.AnalysisOptions", _ToyOptions, raising=False)
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    rules = {
+        f"lint_rules/{code.lower()}_{name.replace('-', '_')}/rule.py": _RULE.format(
+            code=code, name=name, call=call, severity=severity, confidence=confidence, preview=preview
+        )
+        for code, name, call, severity, confidence, preview in _TOYS
+    }
+    return toy_of(ToyAnalysis, rules)
 
-    def make(files: dict[str, str | bytes], config: str = "") -> Path:
+
+@pytest.fixture
+def toy_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[..., Path]]:
+    """Puts an analysis in place of the real one, and gives what makes projects with these rules (texts by path)."""
+
+    def put(analysis: Callable[[Project], object], rules: dict[str, str]) -> Callable[..., Path]:
+        monkeypatch.setattr("memlint.flow.analyse", lambda project, options: analysis(project), raising=False)
+        monkeypatch.setattr("memlint.flow.AnalysisOptions", _ToyOptions, raising=False)
+        monkeypatch.delenv("FORCE_COLOR", raising=False)
+        return lambda files, config="": make(rules, files, config)
+
+    def make(rules: dict[str, str], files: dict[str, str | bytes], config: str) -> Path:
         root = tmp_path.resolve() / "project"
-        rules = {
-            f"lint_rules/{code.lower()}_{name.replace('-', '_')}/rule.py": _RULE.format(
-                code=code, name=name, call=call, severity=severity, confidence=confidence, preview=preview
-            )
-            for code, name, call, severity, confidence, preview in _TOYS
-        }
         table = f'[tool.memlint]\nrule-paths = ["lint_rules"]\nextend-exclude = ["lint_rules"]\n{config}\n'
         for path, text in {"pyproject.toml": table, **rules, **files}.items():
             target = root / path
@@ -117,4 +126,4 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
         monkeypatch.chdir(root)
         return root
 
-    return make
+    return put

@@ -114,7 +114,7 @@ def _fix_options(group: argparse._ArgumentGroup) -> None:
         "--unsafe-fixes",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="count fixes that may change what the code computes among those that can be made",
+        help="make (or show) fixes that may change what the code computes, too",
     )
     group.add_argument("--diff", action="store_true", help="print what --fix would change, and write nothing")
     group.add_argument("--fix-only", action="store_true", help="fix, and do not report what remains")

@@ -63,7 +63,7 @@ def _agree(parsed: argparse.Namespace) -> None:
     }
     for option, value in reports.items():
         if silent is not None and value:
-            raise ConfigError(f"{silent} prints no report: {option} has nothing to say about")
+            raise ConfigError(f"{silent} prints no report, so {option} means nothing beside it")
 
 
 def _options(parsed: argparse.Namespace) -> Options:

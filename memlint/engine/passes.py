@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from memlint.engine.run import Linted
+from memlint.engine.silence import UNUSED
 from memlint.finding import Edit, Finding
 from memlint.fix.choice import apart, first, fixable, merged
 from memlint.fix.edits import EditError, Move, place, splice
@@ -16,7 +17,7 @@ from memlint.fix.text import harm
 from memlint.project import Project
 
 #: a comment that suppressed what a fix mended may go, but the fix is none the worse for it
-CONSEQUENCES = frozenset({"MEM001"})
+CONSEQUENCES = frozenset({UNUSED})
 
 #: how often a fix may uncover a finding that is then fixed with it
 MAX_FOLLOWING = 8

@@ -11,6 +11,8 @@ from memlint.fix.files import Change
 def unified(change: Change) -> bytes:
     """The diff of one file, in the bytes of the file, as ``patch -p0`` takes it."""
     name = change.display.encode("utf-8", "surrogateescape")
+    if b" " in name:
+        name += b"\t"  # where it ends: patch and git would take the first word
     rows = difflib.diff_bytes(difflib.unified_diff, _lines(change.before), _lines(change.after), name, name)
     return b"".join(_ended(row) for row in rows)
 

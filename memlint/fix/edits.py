@@ -106,6 +106,22 @@ class Move:
         low, high = self._spread(old)
         return low <= new <= high
 
+    def origin(self, new_line: int, new_column: int) -> int:
+        """The line that a place of the edited text was on; of what was written, the one that it was written on."""
+        try:
+            new = self._after.offset(new_line, new_column)
+        except EditError:
+            return new_line
+        shift = 0
+        for one in self._placed:
+            start = one.start + shift
+            if new < start:
+                break
+            if new < start + len(one.content):
+                return self._before.line(one.start)
+            shift += len(one.content) - (one.end - one.start)
+        return self._before.line(new - shift)
+
     def _spread(self, offset: int) -> tuple[int, int]:
         low = high = offset
         shift, touched = 0, False

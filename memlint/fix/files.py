@@ -38,8 +38,12 @@ def encode(before: bytes, text: str) -> bytes:
 
     Raises EditError where that encoding cannot hold the text or would not be read from it.
     """
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(before).readline)
-    if before.decode(encoding).encode(encoding) != before:
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(before).readline)
+        same = before.decode(encoding).encode(encoding) == before
+    except (SyntaxError, LookupError, UnicodeError):  # it could be read once
+        raise EditError("it has changed since it was read") from None
+    if not same:
         raise EditError(f"{encoding} does not write the file back as it is")
     try:
         after = text.encode(encoding)

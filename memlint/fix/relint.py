@@ -44,7 +44,7 @@ def regressions(
     mended = set(fixed)
     fresh = _new([one for one in before if one not in mended], after, moves)
     return [
-        Regression(f"it would give {one.code} at {one.path}:{one.line}", one)
+        Regression(f"it would give {one.code} at {one.path}:{_line_before(one, moves)}", one)
         for one in fresh
         if one.code not in consequences
     ]
@@ -66,6 +66,12 @@ def _new(before: Sequence[Finding], after: Iterable[Finding], moves: Mapping[str
     ):
         after = [one for one in after if not _taken(one, rest.get(one.path, []), known)]
     return list(after)
+
+
+def _line_before(finding: Finding, moves: Mapping[str, Move]) -> int:
+    """The line where the user can see what a finding is about, whose file is not edited yet."""
+    move = moves.get(finding.path)
+    return finding.line if move is None else move.origin(finding.line, finding.column)
 
 
 def _kind(finding: Finding) -> tuple[str, bool]:

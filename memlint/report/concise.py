@@ -12,13 +12,15 @@ from memlint.report.summary import offer, summary
 def write(result: Result, lines: Lines, out: TextIO) -> None:
     """``path:line:column: severity CODE[name] message``, ``[*]`` before messages that --fix can mend, and the
     summary."""
+    marked = False
     for one in result.findings:
         if one.suppressed is None:
             mark = "[*] " if is_fixable(one, result.unsafe_fixes) else ""
+            marked = marked or bool(mark)
             place = f"{one.path}:{one.line}:{one.column}"
             out.write(f"{place}: {one.severity} {one.code}[{one.name}] {mark}{one.message}\n")
     for failure in result.failures:
         out.write(f"{failure.path}: failed: {failure.reason}\n")
     out.write(f"{summary(result)}\n")
     if said := offer(result):
-        out.write(f"{said}\n")
+        out.write(f"{'[*] ' if marked else ''}{said}\n")

@@ -32,9 +32,9 @@ def offer(result: Result) -> str:
     now = sum(is_fixable(one, result.unsafe_fixes) for one in result.findings)
     more = sum(is_fixable(one, True) for one in result.findings) - now
     if not now:
-        return f"[*] {more} fixable with --fix --unsafe-fixes." if more else ""
+        return f"{more} fixable with --fix --unsafe-fixes." if more else ""
     option = "--fix --unsafe-fixes" if any(_is_unsafe(one, result) for one in result.findings) else "--fix"
-    return f"[*] {now} fixable with {option}" + (f" ({more} more with --unsafe-fixes)." if more else ".")
+    return f"{now} fixable with {option}" + (f" ({more} more with --unsafe-fixes)." if more else ".")
 
 
 def _is_unsafe(finding: Finding, result: Result) -> bool:

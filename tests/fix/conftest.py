@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from memlint.finding import Span
@@ -123,33 +122,14 @@ def twins(calls: list) -> list:
     return [call for call in calls if call[2] in ("twin", "bare")]
 
 
-class _ToyOptions(msgspec.Struct):
-    screen: bool
-    jobs: int
-    enabled: frozenset[str]
-
-
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def toy(toy_of: Callable[..., Callable[..., Path]]) -> Callable[..., Path]:
     """Makes a project of the given files that the toy rules apply to, and goes there. ``config``: more of its table."""
-    monkeypatch.setattr("memlint.flow.analyse", lambda project, options: ToyAnalysis(project), raising=False)
-    monkeypatch.setattr("memlint.flow.AnalysisOptions", _ToyOptions, raising=False)
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-
-    def make(files: dict[str, str | bytes], config: str = "") -> Path:
-        root = tmp_path.resolve() / "project"
-        rules = {
-            "lint_rules/mem911_toy_mend/rule.py": _RULE.format(code="MEM911", name="toy-mend", calls=("mend", "bare")),
-            "lint_rules/mem912_toy_tail/rule.py": _RULE.format(
-                code="MEM912", name="toy-tail", calls=("tail", "scalar", "spill")
-            ),
-        }
-        table = f'[tool.memlint]\nrule-paths = ["lint_rules"]\nextend-exclude = ["lint_rules"]\n{config}\n'
-        for path, text in {"pyproject.toml": table, **rules, **files}.items():
-            target = root / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(text if isinstance(text, bytes) else text.encode())
-        monkeypatch.chdir(root)
-        return root
-
-    return make
+    mend, tail = ("mend", "bare"), ("tail", "scalar", "spill")
+    return toy_of(
+        ToyAnalysis,
+        {
+            "lint_rules/mem911_toy_mend/rule.py": _RULE.format(code="MEM911", name="toy-mend", calls=mend),
+            "lint_rules/mem912_toy_tail/rule.py": _RULE.format(code="MEM912", name="toy-tail", calls=tail),
+        },
+    )

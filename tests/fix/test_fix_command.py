@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from toy_process import memlint
 
 from memlint.cli import main
 
@@ -33,7 +33,7 @@ def test_fix_mends_what_is_safe_and_reports_the_rest(toy: Toy, capsys: Capture) 
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(" ")[0] for line in lines[:3]] == ["a.py:3:1:", "a.py:4:1:", "a.py:5:1:"]
     assert lines[3].startswith("Found 4 findings (1 fixed, 3 remaining: 3 warnings) in 1 file (")
-    assert lines[4] == "[*] 1 fixable with --fix --unsafe-fixes."
+    assert lines[4] == "1 fixable with --fix --unsafe-fixes.", "no line is marked"
 
 
 def test_unsafe_fixes_are_asked_for_and_displayed_ones_never_made(toy: Toy) -> None:
@@ -80,12 +80,14 @@ def test_concise_output_marks_what_is_fixable(
 def test_text_output_says_how_safe_a_fix_is(toy: Toy, capsys: Capture) -> None:
     toy({"a.py": SAFE + UNSAFE + SHOWN})
     main(["a.py"])
-    said = [line for line in capsys.readouterr().out.splitlines() if " = fix: " in line]
+    lines = capsys.readouterr().out.splitlines()
+    said = [line for line in lines if " = fix: " in line]
     assert said == [
         "  = fix: mend it [safe fix]",
         "  = fix: mend it [unsafe fix: it is a toy]",
         "  = fix: mend it [not applied by --fix]",
     ]
+    assert lines[-1] == "1 fixable with --fix (1 more with --unsafe-fixes)."
 
 
 def test_json_carries_the_edits(toy: Toy, capsys: Capture) -> None:
@@ -176,7 +178,7 @@ def test_exit_non_zero_on_fix(toy: Toy) -> None:
     [
         (["--exit-non-zero-on-fix"], "--exit-non-zero-on-fix needs --fix"),
         (["--fix", "--exit-zero", "--exit-non-zero-on-fix"], "exclude each other"),
-        (["--diff", "--statistics"], "--diff prints no report"),
+        (["--diff", "--statistics"], "--diff prints no report, so --statistics means nothing beside it"),
         (["--fix-only", "--output-format", "json"], "--fix-only prints no report"),
         (["--fixx"], "did you mean `--fix`?"),
     ],
@@ -189,7 +191,7 @@ def test_contradictions_are_errors(toy: Toy, capsys: Capture, arguments: list[st
 
 
 def test_diff_is_one_that_patch_applies(toy: Toy, capsys: Capture) -> None:
-    files = {"a.py": f"# é\r\n{SAFE.rstrip()}\r\nbare()\r\n", "sub/b.py": SAFE.rstrip(), "c.py": "x = 1\n"}
+    files = {"a.py": f"# é\r\n{SAFE.rstrip()}\r\nbare()\r\n", "sub dir/b.py": SAFE.rstrip(), "c.py": "x = 1\n"}
     root = toy(files)
     assert main([".", "--diff"]) == 1
     captured = capsys.readouterr()
@@ -198,7 +200,7 @@ def test_diff_is_one_that_patch_applies(toy: Toy, capsys: Capture) -> None:
     done = subprocess.run(["patch", "-p0", "--binary"], input=captured.out.encode(), cwd=root, check=False)
     assert done.returncode == 0
     assert (root / "a.py").read_bytes() == "# é\r\nfixed = 1\r\nbare()\r\n".encode()
-    assert (root / "sub/b.py").read_bytes() == b"fixed = 1"
+    assert (root / "sub dir/b.py").read_bytes() == b"fixed = 1"
     capsys.readouterr()
     assert main([".", "--diff"]) == 0
     assert capsys.readouterr().out == ""
@@ -214,40 +216,35 @@ def test_diff_says_what_else_there_is(toy: Toy, capsys: Capture) -> None:
     assert capsys.readouterr().err == ""
 
 
-def memlint(root: Path, content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """The command in a process of its own, with the toy analysis, on standard input."""
-    script = (
-        "import sys, importlib.util, memlint.flow\n"
-        f"spec = importlib.util.spec_from_file_location('toys', {str(Path(__file__).with_name('conftest.py'))!r})\n"
-        "toys = importlib.util.module_from_spec(spec)\n"
-        "spec.loader.exec_module(toys)\n"
-        "memlint.flow.analyse = lambda project, options: toys.ToyAnalysis(project)\n"
-        "import memlint.cli; sys.exit(memlint.cli.main())\n"
-    )
-    command = [sys.executable, "-c", script, "-", *arguments]
-    return subprocess.run(command, input=content, capture_output=True, cwd=root, check=False)
-
-
 def test_standard_input_comes_out_fixed_and_the_report_beside_it(toy: Toy) -> None:
     root = toy({"a.py": "x = 1\n"})
     content = "\ufeffé = 1\r\n".encode() + SAFE.encode() + b"bare()\n"
-    done = memlint(root, content, "--fix", "--stdin-filename", "./a.py", "--output-format", "concise")
+    done = memlint(root, "-", "--fix", "--stdin-filename", "./a.py", "--output-format", "concise", content=content)
     assert done.returncode == 1
     assert done.stdout == "\ufeffé = 1\r\nfixed = 1\nbare()\n".encode()
     assert done.stderr.decode().splitlines()[0] == "a.py:3:1: warning MEM911[toy-mend] This leaks."
     assert (root / "a.py").read_text() == "x = 1\n", "the file that it stands for is not written"
-    assert memlint(root, content, "--fix-only").stdout == done.stdout
+    assert memlint(root, "-", "--fix-only", content=content).stdout == done.stdout
 
 
 @pytest.mark.parametrize("content", [b"def (:\n", b"\xff\n", b"x = 1\r"])
 def test_standard_input_that_cannot_be_fixed_comes_out_as_it_was(toy: Toy, content: bytes) -> None:
-    done = memlint(toy({}), content, "--fix")
+    done = memlint(toy({}), "-", "--fix", content=content)
     assert done.stdout == content
     assert b"Traceback" not in done.stderr
 
 
+def test_standard_input_that_is_excluded_comes_out_as_it_was(toy: Toy) -> None:
+    root = toy({}, 'exclude = ["gen/"]')
+    options = ("--stdin-filename", "gen/a.py", "--force-exclude")
+    done = memlint(root, "-", "--fix", *options, content=SAFE.encode())
+    assert (done.returncode, done.stdout) == (0, SAFE.encode())
+    assert done.stderr.decode().startswith("memlint: skipped gen/a.py: excluded by `gen/` (--force-exclude)\n")
+    assert memlint(root, "-", *options, content=SAFE.encode()).returncode == 0
+
+
 def test_standard_input_as_a_diff(toy: Toy) -> None:
-    done = memlint(toy({}), SAFE.encode(), "--diff")
+    done = memlint(toy({}), "-", "--diff", content=SAFE.encode())
     assert done.returncode == 1
     assert done.stdout.splitlines()[:2] == [b"--- <stdin>", b"+++ <stdin>"]
     assert done.stdout.endswith(b"+fixed = 1\n")

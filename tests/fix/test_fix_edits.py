@@ -124,3 +124,25 @@ def test_a_place_goes_where_the_text_around_it_goes(
         one for one in edits if one[1] <= at and one not in touching
     ]))  # fmt: skip
     assert held == list(range(first, first + length + 1))
+
+
+@ANY_SPEED
+@given(texts_and_edits(), st.data())
+def test_a_place_comes_from_the_line_that_it_was_on(
+    drawn: tuple[str, list[tuple[int, int, str]]], data: st.DataObject
+) -> None:
+    """What stays comes from its own line, what is written from the line that it is written on."""
+    text, edits = drawn
+    placed = place(text, [edit(text, *one) for one in edits])
+    after = splice(text, placed)
+    move = Move(text, placed, after)
+    at = data.draw(st.integers(0, len(text)))
+    new = len(reference(text[:at], [one for one in edits if one[1] <= at]))
+    if not any(start <= at < end for start, end, _ in edits):
+        kept = span(after, new, new)
+        assert move.origin(kept.line, kept.column) == span(text, at, at).line
+    for start, end, content in edits:
+        if (start, end) == (at, at) and [one for one in edits if one[0] <= at <= one[1]] == [(start, end, content)]:
+            for offset in range(new - len(content), new):
+                written = span(after, offset, offset)
+                assert move.origin(written.line, written.column) == span(text, at, at).line

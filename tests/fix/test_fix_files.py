@@ -54,6 +54,8 @@ def test_text_goes_back_into_its_encoding(encoding: str, body: str, more: str, n
         ("# coding: latin-1\né\n".encode("latin-1"), "import torch\n# coding: latin-1\né\n", "would no longer be read"),
         (b"x\n", "\ud800\n", "utf-8 has no"),
         (b"x\n", "# coding: klingon\n", "would no longer be read"),
+        (b"\xff\n", "x\n", "has changed since it was read"),
+        (b"# coding: klingon\n", "x\n", "has changed since it was read"),
     ],
 )
 def test_what_would_be_read_otherwise_is_not_written(before: bytes, after: str, said: str) -> None:

@@ -75,6 +75,7 @@ def test_findings_move_with_the_text() -> None:
     assert reasons([FIXED, other], [finding("MEM102", 3), finding("MEM102", 1)], [FIXED], moves) == [
         "it would give MEM102 at a.py:1"
     ]
+    assert reasons([FIXED], [finding("MEM104", 3)], [FIXED], moves) == ["it would give MEM104 at a.py:2"]
     assert reasons([FIXED], [finding("MEM201", 2)], [FIXED], moves) == ["the finding would still be there"]
 
 

@@ -58,7 +58,7 @@ def annotations(output: str) -> list[tuple[str, ...]]:
     assert f"::remove-matcher owner={matcher['owner']}::" in output
     rows = [re.search(pattern["regexp"], line) for line in output.splitlines()]
     keys = ("file", "line", "column", "severity", "code")
-    assert all(row[pattern["message"]] for row in rows if row)
+    assert all(row[pattern["message"]][0] == "`" for row in rows if row), "a message begins with what it is about"
     return [tuple(row[pattern[key]] for key in keys) for row in rows if row]
 
 
@@ -66,6 +66,12 @@ def test_findings_become_annotations_and_fail_the_job(installed: Path, code: Pat
     done = run_step(LINT, code, installed)
     assert annotations(done.stdout) == [("src/train.py", "12", "9", "warning", "MEM102")]
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_annotations_do_not_say_what_can_be_fixed_here(installed: Path, code: Path) -> None:
+    done = run_step(LINT, code, installed, args="--unsafe-fixes")
+    assert "MEM102[retained-graph] [*] `history`" in done.stdout
+    assert annotations(done.stdout) == [("src/train.py", "12", "9", "warning", "MEM102")]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,12 @@ def test_standard_input_without_a_name(make: Make) -> None:
     assert places(done.stdout) == {("stdin", *KEPT[1:])}
 
 
+def test_standard_input_that_memlint_excludes(make: Make) -> None:
+    root = make({"pyproject.toml": '[tool.memlint]\nexclude = ["gen/"]\n'})
+    done = flake8(*MINE, "-", "--stdin-display-name", "gen/a.py", cwd=root, text=LEAK.format(comment=""))
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
 def test_selected_without_being_asked_for(make: Make) -> None:
     """The message begins with its code, and the column counts characters from 1."""
     root = make({"a.py": LEAK.format(comment="").replace("history.append", "'é…'; history.append")})

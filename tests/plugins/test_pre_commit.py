@@ -107,9 +107,6 @@ def test_the_hook_fails_on_a_finding_and_passes_on_clean_code(tmp_path: Path, ho
     # as the README has it
     done = pre_commit(bad, home, "memlint", "--all-files")
     assert done.returncode == 1 and "MEM102" in done.stdout
-    # as the README has it
-    done = pre_commit(bad, home, "memlint", "--all-files")
-    assert done.returncode == 1 and "MEM102" in done.stdout
 
 
 @pytest.mark.slow
