@@ -69,8 +69,8 @@ class State:
     backward has freed on every / some path. ``pending``: stores of this iteration that nothing has undone.
     ``making``: the root of the object that an ``__init__`` makes: an attribute that it has not set is not there yet.
     ``fresh``: objects made in this very iteration on every path. ``modes``: modules that were put into eval
-    mode (True) or train mode (False), None where paths differ. ``met``: what each side of an earlier test left, by the test (`memlint.flow.sides`); never changed
-    in place.
+    mode (True) or train mode (False), None where paths differ. ``met``: what each side of an earlier test left, by the
+    test (`memlint.flow.sides`); never changed in place.
     """
 
     __slots__ = ("env", "freed_may", "freed_must", "fresh", "grad", "heap", "making", "met", "modes", "pending", "sym")
