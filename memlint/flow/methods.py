@@ -262,7 +262,8 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return calls.unknown_call(
             frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words
         )
-    if knowledge.is_bookkeeping(name) or not _computes(frame, name):
+    dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+    if knowledge.is_bookkeeping(name) or (dropped and not names_computing(name)) or not _computes(frame, name):
         # (what is called is not the module: where a caller knows that it is one, nothing more is known of this)
         return calls.unknown_call(frame, state, expr, receiver.but(syms=EMPTY), args, words)
     if not receiver.refs and _gives_data(frame, name):

@@ -132,6 +132,39 @@ def test_a_setter_that_one_class_of_many_computes_in(tmp_path: Path) -> None:
     assert codes(tmp_path, program=SETTER) == []
 
 
+INHERITED = """
+import torch
+from torch import nn
+
+
+class Process(nn.Module):
+    def predict(self, x):
+        self.eval()
+        self.set_data(x)
+        with torch.no_grad():
+            return self(x)
+
+
+class Preferences(Process):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def set_data(self, x):
+        self.known = self.layer(x)
+
+
+def evaluate(process: Process, loader):
+    process.eval()
+    for x in loader:
+        print(process.predict(x))
+"""
+
+
+def test_what_is_named_like_a_setter_and_gives_nothing_is_no_evaluation(tmp_path: Path) -> None:
+    assert codes(tmp_path, program=INHERITED) == []
+
+
 DECORATORS = """
 import functools
 
