@@ -123,14 +123,21 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
     from memlint.flow.heap import derive, read_symbol, symbol_counts
 
     found = NOTHING
+    rest = value
     if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):
-        plain = part_of_output(frame, value, f"[{position}]", unpacked=True)
+        held = value
+        if value.kinds & UNKNOWN and value.kinds & TREE and not value.syms:
+            # the parts of a model's output and of what a call that cannot be resolved gives are told apart each its way
+            nodes = frame.graphs.nodes
+            unknown = frozenset(source for source in value.src if source in nodes and nodes[source].unknown)
+            held, rest = value.but(src=value.src - unknown), value.but(src=unknown)
+        plain = part_of_output(frame, held, f"[{position}]", unpacked=True)
         found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
     for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(f"[{position}]")):
             found = join(found, read_symbol(frame, state, path.then(f"[{position}]")))
     if value.kinds & UNKNOWN and not value.syms:
-        found = join(found, derive(frame, value, f"[{position}]"))
+        found = join(found, derive(frame, rest, f"[{position}]"))
     return found
 
 

@@ -110,10 +110,10 @@ class Attributes:
         return value
 
     def _assignments(self, cls: Class) -> dict[str, list[Function]]:
-        """The methods of a class that assign each attribute (of ``self``, or of another variable)."""
+        """The methods and setters of a class that assign each attribute (of ``self``, or of another variable)."""
         if cls.key not in self._assigning:
             found: dict[str, list[Function]] = {}
-            for method in cls.methods.values():
+            for method in (*cls.methods.values(), *cls.accessors):
                 names: set[str] = set()
                 for statement in walk_statements(method.body):
                     names.update(_stored(statement))

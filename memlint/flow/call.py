@@ -13,6 +13,7 @@ from memlint.flow.models import run_module
 from memlint.flow.ops import names_model, names_number
 from memlint.flow.owner import give_away
 from memlint.flow.placement import device_of
+from memlint.flow.program import Class
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
@@ -78,15 +79,26 @@ def _super_call(frame: Frame, state: State, expr: ir.Call, name: str, args: Args
     cls = frame.function.cls
     if cls is None or not frame.function.params:
         return UNKNOWN_VALUE
-    receiver = state.env.get(frame.function.params[0].name, UNKNOWN_VALUE)
+    assert isinstance(expr.func, ir.Attr) and isinstance(expr.func.value, ir.Call)
+    given = expr.func.value.args[1:2]
+    own = frame.function.params[0]
+    receiver = evaluating.evaluate(frame, state, given[0] if given else ir.Name(own.at, own.name))
     method = frame.analyser.program.method(cls, name, after=cls)
     if method is not None:
         return call_function(frame, state, method, [receiver, *args], words, expr.at, expr)
     if name == "__init__":
         return NONE_VALUE
-    if receiver.kinds & MODULE and name not in knowledge.bookkeeping():
+    if receiver.kinds & MODULE and _computes_outside(frame, cls, name):
         return run_module(frame, state, expr, receiver, args, words)
     return unknown_call(frame, state, expr, NOTHING, args, words)
+
+
+def _computes_outside(frame: Frame, cls: Class, name: str) -> bool:
+    """Whether a library's method runs the model: of torch's own modules, none but the forward does."""
+    if name in ("forward", "__call__"):
+        return True
+    _, outside = frame.analyser.program.ancestors(cls)
+    return not knowledge.is_bookkeeping(name) and not all(base.startswith("torch.nn.") for base in outside)
 
 
 # -------------------------------------------------------------------------------------- callables

@@ -86,6 +86,8 @@ class Class:
     attributes: dict[str, ir.Expr] = field(default_factory=dict)
     annotations: dict[str, ir.Expr] = field(default_factory=dict)
     inner: dict[str, Class] = field(default_factory=dict)
+    #: setters and deleters of properties
+    accessors: list[Function] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.key = (self.module.key, self.qual)
@@ -185,7 +187,9 @@ class Module:
                 accessor = any(
                     isinstance(item, ir.Attr) and item.name in ("setter", "deleter") for item in statement.decorators
                 )
-                if not accessor:
+                if accessor:
+                    cls.accessors.append(function)
+                else:
                     cls.methods[statement.name] = function
             self._inner(statement.body, unit, f"{function.qual}.<locals>.", None, function)
         elif isinstance(statement, ir.ClassDef):

@@ -71,17 +71,18 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
     return found
 
 
-def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept: Sources) -> Iterator[ModelCall]:
+def model_calls(
+    analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept: dict[Source, str]
+) -> Iterator[ModelCall]:
     """One event for each evaluation loop (or function) that records: its first model call.
 
-    ``kept``: the graphs that a store of this function keeps beyond the iteration.
+    ``kept``: the graphs that a place of this function keeps beyond the iteration, as is reported, and that place.
     """
     groups: dict[Source, list[Verdict]] = {}
     for verdict in verdicts:
         run = verdict.run
         owner = owner_of(analyser, frame, run)
         if owner == "no" and not frame.notes.gradients:
-            nodes = _own_nodes(frame, run)
             yield ModelCall(
                 site=run.site,
                 function=frame.function.qual,
@@ -91,7 +92,7 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
                 loop=_loop(analyser, frame, run),
                 evaluation=verdict.evaluation,
                 wanted="",
-                retained=bool(nodes & kept),
+                retained=_keeper(frame, [run], kept),
                 owner=owner,
                 guard="",
                 consumed="loss"
@@ -114,7 +115,7 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
-        retained = any(_own_nodes(frame, item.run) & kept for item in group)
+        retained = _keeper(frame, [item.run for item in group], kept)
         yield ModelCall(
             site=run.site,
             function=frame.function.qual,
@@ -129,6 +130,12 @@ def model_calls(analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept:
             guard="",
             consumed=_consumed(frame, run),
         )
+
+
+def _keeper(frame: Frame, runs: list[ModelRun], kept: dict[Source, str]) -> str:
+    """The place that keeps what the runs recorded; "" for none."""
+    nodes = (node for run in runs for node in sorted(_own_nodes(frame, run), key=repr))
+    return next((kept[node] for node in nodes if node in kept), "")
 
 
 def _own_nodes(frame: Frame, run: ModelRun) -> Sources:

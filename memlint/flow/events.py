@@ -166,16 +166,17 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     ``evaluation``: why this is an evaluation: "eval" (the model was put into eval mode), "spent" (every use of the
     output cuts its graph), "name" (only the function's name says so), "" (it is not one).
     ``wanted``: why gradients are wanted ("" if nothing says so).
-    ``retained``: the code of a store that keeps the graph beyond the iteration. ``owner``: whether an optimizer owns
-    the module's parameters. ``guard_end``: a guard that ends before the call, or has no effect, in words.
-    ``consumed``: what becomes of the output: "detached" (every use cuts the graph), "escapes", "loss".
+    ``retained``: the place that keeps the graph beyond the iteration, which is reported ("" for none).
+    ``owner``: whether an optimizer owns the module's parameters. ``guard_end``: a guard that ends before the call, or
+    has no effect, in words. ``consumed``: what becomes of the output: "detached" (every use cuts the graph), "escapes",
+    "loss".
     """
 
     module: str
     loop: Loop | None
     evaluation: Literal["eval", "spent", "name", ""]
     wanted: str
-    retained: bool
+    retained: str
     owner: Fact
     guard: str
     consumed: Literal["detached", "escapes", "loss", "dropped"]

@@ -128,6 +128,10 @@ def _by_row(
             else EMPTY
         )
         return V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
+    if row.returns in ("module-transform", "module-transform-transform"):
+        parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}
+        parts["0"] = V(MODULE, store=frozenset((expr.at,)))
+        return make(frame, state, expr.at, "tuple", NOTHING, parts)
     if row.graph == "none":
         for value in inner:
             frame.used |= value.src

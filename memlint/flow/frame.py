@@ -16,6 +16,7 @@ from memlint.flow.graphs import Graphs, Node
 from memlint.flow.notes import Notes
 from memlint.flow.program import Function
 from memlint.flow.sharing import share
+from memlint.flow.sides import asked_again
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.uses import fed_to, states_made, uses_of
 from memlint.flow.values import EMPTY, Path, Source, Sources, V
@@ -352,6 +353,11 @@ class Frame:
     def modules_by_use(self) -> frozenset[str]:
         """Texts (``model``, ``self.net``) of what is used as only modules are, in this function."""
         return uses_of(self.function)
+
+    @functools.cached_property
+    def asked_again(self) -> frozenset[str]:
+        """The tests that this function asks more than once."""
+        return asked_again(self.function)
 
     @functools.cached_property
     def modules_by_state(self) -> dict[str, Function | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from memlint import knowledge
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
@@ -185,22 +187,45 @@ def decorated_grad(frame: Frame, function: Function) -> int:
 
 
 def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:
-    """A project's own decorator whose wrapper calls the function under a guard."""
-    module = frame.analyser.program.module(ref.key)
-    decorator = module.function(ref.name)
+    """A project's own decorator, or what makes one, that has the function run under a guard, on some path at least."""
+    decorator = frame.analyser.program.module(ref.key).function(ref.name)
     if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
         return None
-    names = {param.name for param in decorator.params}
-    for statement in walk_statements(decorator.body):
-        if not isinstance(statement, ir.With):
-            continue
-        for item in statement.items:
-            called = item.context.func if isinstance(item.context, ir.Call) else item.context
-            if dotted(called).rsplit(".", 1)[-1] not in ("no_grad", "inference_mode"):
-                continue
-            for inner in walk_statements(statement.body):
-                for expr in expressions(inner):
-                    for part in walk_expression(expr):
-                        if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id in names:
-                            return OFF
+    statements = list(walk_statements(decorator.body))
+    inner = [statement for statement in statements if isinstance(statement, ir.FunctionDef)]
+    names = {param.name for params in (decorator.params, *(each.params for each in inner)) for param in params}
+    for statement in statements:
+        around: tuple[ir.Expr, ...] = ()
+        if isinstance(statement, ir.With):
+            around = tuple(item.context for item in statement.items)
+        elif isinstance(statement, ir.FunctionDef):
+            around = statement.decorators
+        guarded = any(_is_guard(frame, decorator, one) for one in around)
+        wrapped = statement.body if guarded and isinstance(statement, ir.With | ir.FunctionDef) else ()
+        calls = (part for part in _calls((statement,)) if _is_guard(frame, decorator, part.func))
+        if any(isinstance(part.func, ir.Name) and part.func.id in names for part in _calls(wrapped)) or any(
+            isinstance(arg, ir.Name) and arg.id in names for part in calls for arg in part.args
+        ):
+            return OFF
     return None
+
+
+def _calls(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Call]:
+    for statement in walk_statements(body):
+        for expr in expressions(statement):
+            yield from (part for part in walk_expression(expr) if isinstance(part, ir.Call))
+
+
+def _is_guard(frame: Frame, function: Function, expr: ir.Expr) -> bool:
+    """``torch.no_grad``, ``torch.inference_mode()`` and either of them: with it, nothing is recorded."""
+    if isinstance(expr, ir.IfExp):
+        return _is_guard(frame, function, expr.body) and _is_guard(frame, function, expr.orelse)
+    if isinstance(expr, ir.Call):
+        given = (*expr.args, *(word.value for word in expr.keywords))
+        always = all(isinstance(arg, ir.Const) and arg.value is True for arg in given)
+        return always and _is_guard(frame, function, expr.func)
+    kind, what = frame.analyser.program.find_expression(function.module, expr, function)
+    if kind == "none":
+        return dotted(expr).rsplit(".", 1)[-1] in ("no_grad", "inference_mode")
+    row = knowledge.function(str(what)) if kind == "ext" else None
+    return row is not None and row.context == "off"

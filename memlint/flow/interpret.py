@@ -14,6 +14,7 @@ from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
 from memlint.flow.narrowing import broken_number, last_case, narrow, narrow_to_number
 from memlint.flow.repeat import for_loop, while_loop
+from memlint.flow.sides import meet, recall
 from memlint.flow.state import State, join_states
 from memlint.flow.stores import end_iteration, store_value
 from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
@@ -232,6 +233,8 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     test = evaluate(frame, state, statement.test)
     constant = test.const if isinstance(test.const, bool) else truth(frame, state, statement.test)
     other = frame.fork(state)
+    recall(frame, state, statement.test, True)
+    recall(frame, other, statement.test, False)
     narrow(frame, state, statement.test, True)
     narrow(frame, other, statement.test, False)
     if statement.body and isinstance(statement.body[-1], ir.Return):
@@ -250,6 +253,7 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
         side = usual_side(frame, state, statement.test)
         if side is not None:  # a flag that nobody sets turns the backward off for nobody
             joined.freed_must |= (end if side else orelse).freed_must
+    meet(frame, statement, end, orelse, joined)
     return joined
 
 
@@ -263,7 +267,22 @@ def _join_branches(frame: Frame, ends: list[tuple[State | None, int, int]]) -> S
         for end, begin, finish in ends:
             if end is not None:
                 joined.freed_must |= frame.graphs.made_between(end.freed_must, begin, finish)
+        ways = [end for end, _, _ in ends if end is not None]
+        for end in ways:
+            # what one branch frees and lets go of, another still holds: there, no backward has freed it
+            others = [other for other in ways if other is not end]
+            alone = end.freed_may - joined.freed_must - EMPTY.union(*(other.freed_may for other in others))
+            if alone:
+                joined.freed_may -= alone - frame.graphs.closure(_held(frame, end))
     return joined
+
+
+def _held(frame: Frame, state: State) -> Sources:
+    """The graphs that variables hold, and what was made or stored since the round began."""
+    made = (state.heap[key] for key in state.fresh if key in state.heap)
+    inside = (value for obj in made if obj.loops == frame.loop_ids for value in (*obj.fields.values(), obj.elem))
+    stored = (store.incoming or store.value for store in (frame.stores[key] for key in state.pending))
+    return EMPTY.union(*(value.src for value in (*state.env.values(), *inside, *stored)))
 
 
 def _with(frame: Frame, state: State, statement: ir.With) -> State | None:

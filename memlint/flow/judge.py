@@ -51,17 +51,24 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     yield from allocation.events(analyser, frame)
     yield from updates.events(analyser, frame)
     verdicts = evaluations(analyser, frame)
-    kept: set[Source] = set()
+    kept: dict[Source, str] = {}
     events: list[Event] = []
     for store in frame.stores.values():
         judged = growing.judged(analyser, frame, store) if store.kind == "cat" else _judge_store(analyser, frame, store)
         for event in judged:
             events.append(event)
-            if isinstance(event, Retain | Carry) and not event.needed and event.value.attached in ("yes", "some"):
-                kept |= frame.graphs.closure((store.incoming or store.value).src)
-    calls = list(model_calls(analyser, frame, verdicts, frozenset(kept)))
+            if isinstance(event, Retain | Carry) and _keeps(event):
+                for source in frame.graphs.closure((store.incoming or store.value).src):
+                    kept.setdefault(source, event.place.text)
+    calls = list(model_calls(analyser, frame, verdicts, kept))
     yield from with_places(analyser, frame, inert.guards(analyser, frame, calls))
     yield from events
+
+
+def _keeps(event: Retain | Carry) -> bool:
+    """Whether a rule reports that the graph is kept, for all to see."""
+    shown = "low" not in (event.certainty, event.value.certainty)
+    return shown and not event.needed and event.value.attached in ("yes", "some")
 
 
 def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:

@@ -168,7 +168,7 @@ def _module_call(
     if name in ("eval", "train"):
         assert isinstance(expr.func, ir.Attr)
         set_mode(state, expr.func, receiver, name, args, words)
-    if name in knowledge.bookkeeping() or len(frame.graphs.nodes) == before or member.kinds & MODULE:
+    if knowledge.is_bookkeeping(name) or len(frame.graphs.nodes) == before or member.kinds & MODULE:
         return result
     inner = deep(frame, state, result)
     tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow import call as calls
+from memlint.flow.computing import is_any_callable, names_computing, names_part
 from memlint.flow.frame import Frame
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
 from memlint.flow.modes import freeze
 from memlint.flow.owner import marks_of_parameters
 from memlint.flow.placement import moved_module
+from memlint.flow.reading import read_attribute
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import text
 from memlint.flow.values import (
@@ -78,8 +80,14 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return V(MODULE)
     if name in ("state_dict", "buffers", "named_buffers"):
         return V(TREE, size=4)
-    if name in knowledge.bookkeeping() or not _computes(frame, name):
-        return calls.unknown_call(frame, state, expr, receiver, args, words)
+    if is_any_callable(frame.analyser, receiver, name):
+        return calls.unknown_call(
+            frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words
+        )
+    dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+    if knowledge.is_bookkeeping(name) or (dropped and not names_computing(name)) or not _computes(frame, name):
+        # (what is called is not the module: where a caller knows that it is one, nothing more is known of this)
+        return calls.unknown_call(frame, state, expr, receiver.but(syms=EMPTY), args, words)
     if not receiver.resolved() and _gives_data(frame, name):
         return DATA_VALUE
     frame.named.add((name, state.grad))
@@ -101,66 +109,18 @@ def _gives_data(frame: Frame, name: str) -> bool:
     )
 
 
-_BOOKKEEPING = (
-    "create_",
-    "prepare_",
-    "freeze_",
-    "unfreeze_",
-    "get_",
-    "set_",
-    "is_",
-    "has_",
-    "num_",
-    "load_",
-    "save_",
-    "log_",
-    "print_",
-    "update_",
-    "add_",
-    "reset_",
-    "register_",
-    "init_",
-    "make_",
-    "build_",
-    "count_",
-    "latest_",
-    "clear_",
-    "enable_",
-    "disable_",
-    "remove_",
-)
-
-
-_COMPUTED = (
-    "feature",
-    "features",
-    "logits",
-    "loss",
-    "embedding",
-    "embeddings",
-    "score",
-    "scores",
-    "output",
-    "outputs",
-    "prediction",
-    "action",
-    "value",
-)
-
-
 def _computes(frame: Frame, name: str) -> bool:
     """Whether a method of a module of unknown class may run layers, by the project's methods of that name or by it."""
     candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
     if summaries:
+        # what is named like bookkeeping runs a model where all that it may mean do
         # (one that turns grad mode off itself does so around what it runs)
-        return any(summary.runs or (_runs_parts(summary) and not summary.notes.blocks) for summary in summaries)
+        runs = (summary.runs or (_runs_parts(summary) and not summary.notes.blocks) for summary in summaries)
+        return any(runs) if names_computing(name) else all(runs)
     if frame.analyser.facts.many_methods(name):
         return False  # the project has its own, too many to tell
-    name = name.lstrip("_")
-    return (
-        not name.startswith(_BOOKKEEPING) and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty")
-    ) or name.endswith(_COMPUTED)
+    return names_computing(name)
 
 
 def _runs_parts(summary: Frame) -> bool:
@@ -168,6 +128,6 @@ def _runs_parts(summary: Frame) -> bool:
     own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
     return any(
         (node.definite and not node.leaf)
-        or (node.unknown and node.callee is not None and node.callee.root == own and node.callee.steps)
+        or (node.unknown and node.callee is not None and node.callee.root == own and names_part(node.callee.steps))
         for node in summary.graphs.nodes.values()
     )

@@ -112,6 +112,7 @@ def _loop(
         frame.passes += 1
         inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))
         inner.pending = outer_pending
+        inner.met = {}  # what a test gave before the loop, it need not give in the next round
         for name in loop.bound:
             value = inner.env.get(name)
             if value is not None and value.objs:

@@ -69,10 +69,11 @@ class State:
     backward has freed on every / some path. ``pending``: stores of this iteration that nothing has undone.
     ``making``: the root of the object that an ``__init__`` makes: an attribute that it has not set is not there yet.
     ``fresh``: objects made in this very iteration on every path. ``modes``: modules that were put into eval
-    mode (True) or train mode (False), None where paths differ. ``optimizing``: an optimizer stepped or a backward ran.
+    mode (True) or train mode (False), None where paths differ. ``met``: what each side of an earlier test left, by the
+    test (`memlint.flow.sides`); never changed in place.
     """
 
-    __slots__ = ("env", "freed_may", "freed_must", "fresh", "grad", "heap", "making", "modes", "pending", "sym")
+    __slots__ = ("env", "freed_may", "freed_must", "fresh", "grad", "heap", "making", "met", "modes", "pending", "sym")
 
     def __init__(self, grad: int = AMBIENT) -> None:
         self.env: dict[str, V] = {}
@@ -85,6 +86,7 @@ class State:
         self.fresh: Sources = EMPTY
         self.making = ""
         self.modes: dict[Source, bool | None] = {}
+        self.met: dict[str, Any] = {}
 
     def copy(self) -> State:
         new = State.__new__(State)
@@ -98,6 +100,7 @@ class State:
         new.fresh = self.fresh
         new.making = self.making
         new.modes = self.modes.copy()
+        new.met = self.met
         return new
 
     def take(self, other: State) -> None:
@@ -145,6 +148,8 @@ def join_states(a: State | None, b: State | None) -> State | None:
         key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None
         for key in dict.fromkeys((*a.modes, *b.modes))
     }
+    if a.met and b.met:
+        new.met = a.met if a.met is b.met else {key: one for key, one in a.met.items() if b.met.get(key) is one}
     return new
 
 

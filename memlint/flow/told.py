@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.modes import look_up
-from memlint.flow.values import UNKNOWN, Path, V
+from memlint.flow.state import OFF
+from memlint.flow.values import DATA, NONE, UNKNOWN, Path, V
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -26,8 +27,13 @@ def _told_of(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, dept
     answers: set[bool | None] = set()
     for caller, record in analyser.facts.calls_of(frame.function) if depth < MAX_CALLERS_UP else ():
         if caller is not frame:
-            answers.add(_told_at(analyser, caller, record, paths, tag, depth))
-    # a caller that says nothing does not contradict one that does: its backward, if it has one, is asked for apart
+            answer = _told_at(analyser, caller, record, paths, tag, depth)
+            silent = answer is None and not tag and record.grad != OFF
+            if silent and _gives(frame) and _may_train(analyser, caller, depth):
+                return None
+            answers.add(answer)
+    # a caller that says nothing does not contradict one that does: one that is given the output may train by it, and
+    # where flow can follow the output, its backward is asked for apart
     answers.discard(None)
     if answers:
         return answers.pop() if len(answers) == 1 else None
@@ -38,6 +44,24 @@ def _told_of(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, dept
         if told is not None:
             return told
     return None
+
+
+def _gives(frame: Frame) -> bool:
+    """Whether the function returns what may hold a model's output."""
+    return frame.result is not None and not frame.result.is_only(NONE | DATA)
+
+
+def _may_train(analyser: Analyser, caller: Frame, depth: int) -> bool:
+    """Whether a caller, or one that it gives on what it is given, runs a backward."""
+    if caller.backwards or caller.notes.blind_backward:
+        return True
+    if depth >= MAX_CALLERS_UP or not _gives(caller):
+        return False
+    return any(
+        record.grad != OFF and _may_train(analyser, outer, depth + 1)
+        for outer, record in analyser.facts.calls_of(caller.function)
+        if outer is not caller
+    )
 
 
 def _told_at(

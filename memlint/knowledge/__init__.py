@@ -102,6 +102,11 @@ def bookkeeping() -> frozenset[str]:
     return frozenset(_read("torch.toml")["modules"]["bookkeeping"])
 
 
+def is_bookkeeping(method: str) -> bool:
+    """Whether a method of a module runs no model: by the table, or because Python calls it."""
+    return method in bookkeeping() or (method.startswith("__") and method.endswith("__") and method != "__call__")
+
+
 @functools.cache
 def module_evidence() -> frozenset[str]:
     """Methods that only modules have."""

@@ -37,7 +37,7 @@ def check(facts: Facts) -> Iterator[Report]:
 
 def _cost(event: ModelCall) -> str:
     if event.retained:
-        return "device memory grows by the graph of every batch, because a line keeps it (MEM101, MEM102 or MEM103)"
+        return f"device memory grows by the graph of every batch, because `{event.retained}` keeps it"
     return "nothing keeps the graph, but the peak rises with the depth of the model"
 
 

@@ -1,0 +1,155 @@
+"""Tests that are asked again: what one side of the first ``if`` left behind holds in the same side of the next.
+
+Where paths meet, a value is the join of both sides, and which belongs to which is lost. A state remembers it for the
+tests that the function asks more than once, until something that they read is bound anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memlint.flow.definitions import Function
+from memlint.flow.state import State, untouched
+from memlint.flow.syntax import assigned_names, dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.values import Sources, V
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.frame import Frame
+
+#: what a test is made of that gives the same whenever it is asked
+_PLAIN = (ir.Name, ir.Attr, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
+#: methods that change what ``training`` says
+_SETS_MODE = frozenset({"train", "eval"})
+#: a longer test is one of its own
+_LONGEST = 200
+#: ("env", a variable) or ("sym", a symbolic place) of a state
+_Place = tuple[str, Any]
+
+
+class Side(NamedTuple):
+    """The end of one branch: what it left where the other left something else, and what it freed for certain."""
+
+    places: dict[_Place, V]
+    freed: Sources
+    met: dict[str, Meeting]
+
+
+class Meeting(NamedTuple):
+    """Where the two sides of a test met: the ordinal of the ``if``, the graphs' clock there, what holds after it."""
+
+    at: int
+    clock: int
+    joined: dict[_Place, V]
+    yes: Side
+    no: Side
+
+
+def asked_again(function: Function) -> frozenset[str]:
+    """The tests, and parts of tests, that a function asks more than once."""
+    seen: set[str] = set()
+    again: set[str] = set()
+    for statement in walk_statements(function.body, into_definitions=False):
+        if isinstance(statement, ir.If):
+            parts = {_shown(part) for part in _parts(statement.test)} - {""}
+            again |= parts & seen
+            seen |= parts
+    return frozenset(again)
+
+
+def recall(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
+    """Go back to what this side of an earlier ``if`` with the same test left."""
+    match test:
+        case ir.Unary(op="not"):
+            recall(frame, state, test.operand, not truth)
+            return
+        case ir.BoolOp() if (test.op == "and") == truth:
+            recall(frame, state, test.left, truth)
+            recall(frame, state, test.right, truth)
+    met: Meeting | None = state.met.get(_shown(test)) if state.met else None
+    if met is None or _bound_between(frame.function, test, met.at):
+        return
+    side = met.yes if truth else met.no
+    for (where, name), joined in met.joined.items():
+        held: dict[Any, V] = getattr(state, where)
+        if held.get(name) is joined:
+            held[name] = side.places[where, name]
+    since = frame.graphs.made_between(side.freed, met.clock, frame.graphs.clock)
+    state.freed_must |= side.freed - since
+    state.met = {**state.met, **side.met}
+
+
+def meet(frame: Frame, statement: ir.If, yes: State | None, no: State | None, joined: State | None) -> None:
+    """Remember at the end of an ``if`` what each of its sides left."""
+    if yes is None or no is None or joined is None:
+        return
+    test, sides = statement.test, (yes, no)
+    while isinstance(test, ir.Unary) and test.op == "not":
+        test, sides = test.operand, (sides[1], sides[0])
+    shown = _shown(test)
+    if shown not in frame.asked_again:
+        return
+    places = [
+        (where, name)
+        for where in ("env", "sym")
+        for name, value in getattr(joined, where).items()
+        if any(getattr(side, where).get(name) is not value for side in sides)
+        and all(name in getattr(side, where) or where == "sym" for side in sides)
+    ]
+    left = [Side({place: _held(side, *place) for place in places}, side.freed_must, side.met) for side in sides]
+    kept = {(where, name): getattr(joined, where)[name] for where, name in places}
+    joined.met = {**joined.met, shown: Meeting(statement.at, frame.graphs.clock, kept, left[0], left[1])}
+
+
+def _held(state: State, where: str, name: Any) -> V:
+    value: V | None = getattr(state, where).get(name)
+    return untouched(name) if value is None else value
+
+
+def _parts(test: ir.Expr) -> list[ir.Expr]:
+    """A test, and what it asks of ``and``, ``or`` and ``not``."""
+    match test:
+        case ir.Unary(op="not"):
+            return _parts(test.operand)
+        case ir.BoolOp():
+            return [test, *_parts(test.left), *_parts(test.right)]
+        case _:
+            return [test]
+
+
+def _shown(test: ir.Expr) -> str:
+    """A test that gives the same whenever it is asked, as a key; "" for one that may not."""
+    if not all(isinstance(part, _PLAIN) for part in walk_expression(test)):
+        return ""
+    shown = text(test, _LONGEST)
+    return shown if len(shown) < _LONGEST else ""
+
+
+def _bound_between(function: Function, test: ir.Expr, since: int) -> bool:
+    """Whether something that the test reads is bound anew between an earlier statement and the test."""
+    names = {part.id for part in walk_expression(test) if isinstance(part, ir.Name)}
+    members = {part.name for part in walk_expression(test) if isinstance(part, ir.Attr)}
+    return any(
+        since < statement.at < test.at and _binds(statement, names, members)
+        for statement in walk_statements(function.body, into_definitions=False)
+    )
+
+
+def _binds(statement: ir.Stmt, names: set[str], members: set[str]) -> bool:
+    if names & assigned_names((statement,))[0]:
+        return True
+    if not members:
+        return False
+    if isinstance(statement, ir.Assign | ir.AugAssign | ir.AnnAssign):
+        targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+        flat = [one for target in targets for one in walk_expression(target)]
+        if any(isinstance(one, ir.Attr) and one.name in members for one in flat):
+            return True
+    return "training" in members and any(
+        isinstance(part, ir.Call) and dotted(part.func).rsplit(".", 1)[-1] in _SETS_MODE
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+    )
+
+
+__all__ = ["Meeting", "asked_again", "meet", "recall"]

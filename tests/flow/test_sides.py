@@ -1,0 +1,117 @@
+"""A test that is asked twice: what one side of the first ``if`` left holds in the same side of the second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+CARRY = """
+import torch
+from torch import nn
+
+
+class Center(nn.Module):
+    def __init__(self, width, tracks=True):
+        super().__init__()
+        self.tracks = tracks
+        self.register_buffer("center", torch.zeros(width))
+
+    def forward(self, x, wanted=True):
+        if {first}:
+            self.center = self.center.detach()
+        {between}
+        if {second}:
+            self.center = 0.9 * self.center + 0.1 * x.mean(0)
+        return x - self.center
+"""
+
+
+def codes(tmp_path: Path, code: str) -> list[str]:
+    (tmp_path / "program.py").write_text(code)
+    result = memlint.lint([tmp_path])
+    assert not result.failures
+    return [found.code for found in result.findings]
+
+
+@pytest.mark.parametrize(
+    ("first", "between", "second", "expected"),
+    [
+        pytest.param("self.training", "pass", "self.training", [], id="the same test"),
+        pytest.param("1", "pass", "1", [], id="a test that is always passed"),
+        pytest.param("self.training", "pass", "self.training and self.tracks", [], id="a stronger test"),
+        pytest.param("not wanted", "x = x if wanted else 2 * x", "not wanted", [], id="a negation"),
+        pytest.param("self.training and self.tracks", "pass", "self.training", ["MEM103"], id="a weaker test"),
+        pytest.param("self.training", "pass", "wanted", ["MEM103"], id="another test"),
+        pytest.param("self.tracks", "pass", "not self.tracks", ["MEM103"], id="the other side"),
+        pytest.param("self.training", "self.train()", "self.training", ["MEM103"], id="another mode in between"),
+        pytest.param("self.tracks", "self.tracks = True", "self.tracks", ["MEM103"], id="another attribute"),
+    ],
+)
+def test_a_detach_under_the_same_test(
+    tmp_path: Path, first: str, between: str, second: str, expected: list[str]
+) -> None:
+    assert codes(tmp_path, CARRY.format(first=first, between=between, second=second)) == expected
+
+
+LOOP = """
+import torch
+
+
+def run(cell: torch.nn.Module, loader, optimizer, resets):
+    state = torch.zeros(8)
+    for x, y, {item} in loader:
+        if resets:
+            state = state.detach()
+        loss = cell(x, state)
+        if resets:
+            state = cell.step(x, state)
+        optimizer.zero_grad()
+        loss.sum().backward(retain_graph=True)
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("item", "expected"), [("_", []), ("resets", [])])
+def test_each_round_asks_for_itself(tmp_path: Path, item: str, expected: list[str]) -> None:
+    found = codes(tmp_path, LOOP.format(item=item))
+    assert [code for code in found if code == "MEM103"] == expected
+
+
+LOSSES = """
+import torch
+
+
+def losses_of(anchors, positives, with_backward=False):
+    losses = []
+    for start in range(0, len(anchors), 8):
+        loss = (anchors[start : start + 8] @ positives.T).exp().sum()
+        if with_backward:
+            loss.backward()
+            {detach}
+        losses.append(loss)
+    return {result}
+
+
+def step(model: torch.nn.Module, batch, optimizer):
+    anchors, positives = model(batch["a"]), model(batch["b"])
+    loss = losses_of(anchors, positives)
+    {use}
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("detach", "result", "use", "expected"),
+    [
+        pytest.param("loss = loss.detach()", "sum(losses)", "loss.backward()", [], id="the caller's backward"),
+        pytest.param("pass", "sum(losses)", "print(float(loss))", ["MEM102"], id="kept though it was freed"),
+        pytest.param("loss = loss.detach()", "len(losses)", "print(loss)", ["MEM102"], id="kept and never used"),
+    ],
+)
+def test_what_is_let_go_of_where_it_is_freed(
+    tmp_path: Path, detach: str, result: str, use: str, expected: list[str]
+) -> None:
+    assert codes(tmp_path, LOSSES.format(detach=detach, result=result, use=use)) == expected
