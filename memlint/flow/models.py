@@ -89,7 +89,7 @@ def run_module(
     src = frame.record(state, key, expr.at, shown, parents, definite=not frozen, model=not frozen, callee=symbol)
     device = device_of(frame, state, [module, *args, *words.values()])
     result = V(TREE, src, size=SOME_SIZE if names_number(shown) else OUTPUT, device=device, store=frozenset((key,)))
-    if src and not frozen:
+    if key in src and not frozen:
         frame.graphs.nodes[key].opaque = True
         note_run(frame, state, expr, module, result, key, args, resolved=False)
         if expr.at in frame.runs:

@@ -72,3 +72,13 @@ def test_a_finding_has_its_place_where_libcst_does_not_read_the_function(tmp_pat
     )
     (finding,) = memlint.lint([tmp_path]).findings
     assert (finding.line, finding.column, finding.end_column) == (12, 9, 28)
+
+
+def test_more_model_calls_than_are_told_apart_are_no_mistake(tmp_path: Path) -> None:
+    calls = "".join(f"    out.append(model(x[{number}]))\n" for number in range(Frame.MAX_NODES + 10))
+    (tmp_path / "score.py").write_text(
+        f"import torch\n\ndef score(model, x, out):\n    model.eval()\n{calls}    return out\n"
+    )
+    result = memlint.lint([tmp_path])
+    assert result.failures == ()
+    assert any("cut short" in remark for remark in result.remarks)
