@@ -11,7 +11,7 @@ from memlint.flow.program import Class, Function
 from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import walk_statements
-from memlint.flow.uses import own_values, uses_of
+from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     CALLABLE,
     DATA,
@@ -55,7 +55,8 @@ class Facts:
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[str] | None = None
         self._owned: frozenset[str] | None = None
-        self._values_read: dict[tuple[str, str], frozenset[str]] = {}
+        #: functions that are handed on as values to others, which may well guard them
+        self._handed_on: frozenset[tuple[str, str]] = frozenset()
 
     def learn(self) -> None:
         """Take the call records of all summaries."""
@@ -64,6 +65,8 @@ class Facts:
             for record in frame.calls.values():
                 calls.setdefault(record.callee, []).append((frame, record))
         self._calls = calls
+        given = (value for records in calls.values() for _, record in records for value in record.args.values())
+        self._handed_on = frozenset((ref.key, ref.name) for value in given for ref in value.refs if ref.kind == "func")
         self._parameters.clear()
         self._usual.clear()
         self._grads.clear()
@@ -214,7 +217,7 @@ class Facts:
         while todo:
             callee = todo.pop()
             records = self._grads_at(callee)
-            grads = 0 if records else ON | (OFF if self._handed_on(callee) else 0)
+            grads = 0 if records else ON | (OFF if callee.key in self._handed_on else 0)
             for caller, grad in records:
                 grads |= grad & (ON | OFF)
                 if not grad & AMBIENT:
@@ -244,16 +247,6 @@ class Facts:
         if not records and function.cls is not None:
             records = [(frame.function, grad) for frame, grad in self._named.get(function.name, ())]
         return records
-
-    def _handed_on(self, function: Function) -> bool:
-        """Whether a method that nobody is seen to call is handed on by its own class as a value (``run(self.step)``):
-        who calls it then may guard it."""
-        cls = function.cls
-        if cls is None:
-            return False
-        if cls.key not in self._values_read:
-            self._values_read[cls.key] = frozenset().union(*(own_values(method) for method in cls.methods.values()))
-        return function.name in self._values_read[cls.key]
 
     def attributes_in_backward(self) -> frozenset[str]:
         """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""

@@ -85,9 +85,11 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
             frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words
         )
     dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
-    if knowledge.is_bookkeeping(name) or (dropped and not names_computing(name)) or not _computes(frame, name):
-        # (what is called is not the module: where a caller knows that it is one, nothing more is known of this)
-        return calls.unknown_call(frame, state, expr, receiver.but(syms=EMPTY), args, words)
+    quiet = knowledge.is_bookkeeping(name) or (dropped and not names_computing(name))
+    if quiet or not _computes(frame, name):
+        # (what is named so is not the module: where a caller knows that it is one, nothing more is known of this)
+        quiet = quiet or not names_computing(name)
+        return calls.unknown_call(frame, state, expr, receiver.but(syms=EMPTY) if quiet else receiver, args, words)
     if not receiver.resolved() and _gives_data(frame, name):
         return DATA_VALUE
     frame.named.add((name, state.grad))

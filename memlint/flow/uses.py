@@ -120,20 +120,3 @@ def _stateful(place: str) -> bool:
     return any(
         word in name for word in ("optim", "sched", "scaler", "opt_", "sampler", "loader", "trainer", "ema")
     ) or name in ("opt", "self")
-
-
-def own_values(method: Function) -> set[str]:
-    """The attributes of its own object that a method reads without calling them."""
-    own = method.params[0].name if method.takes_self and method.params else ""
-    parts = [
-        part
-        for statement in walk_statements(method.body)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
-    ]
-    called = {id(part.func) for part in parts if isinstance(part, ir.Call)}
-    return {
-        part.name
-        for part in parts
-        if isinstance(part, ir.Attr) and id(part) not in called and dotted(part.value) == own != ""
-    }

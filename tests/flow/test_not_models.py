@@ -100,6 +100,44 @@ def test_a_model_that_comes_with_its_transform(tmp_path: Path, call: str, expect
     assert codes(tmp_path, program=LOADED.format(call=call)) == expected
 
 
+FORWARD = """
+import importlib
+
+from torch import nn
+
+
+class Agent(nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.model = importlib.import_module(name).make()
+
+    def forward(self, x):
+        return self.model.forward(x)
+
+    def predict(self, x):
+        self.model.eval()
+        return self.forward(x).detach()
+
+    def validate(self, loader):
+        for x in loader:
+            print(self.predict(x))
+
+
+{others}
+"""
+
+OTHER = """
+class Net{number}(nn.Module):
+    def forward(self, x):
+        return x
+"""
+
+
+def test_a_forward_is_one_however_many_there_are(tmp_path: Path) -> None:
+    others = "\n".join(OTHER.format(number=number) for number in range(12))
+    assert codes(tmp_path, program=FORWARD.replace("{others}", others)) == ["MEM201"]
+
+
 SETTER = """
 import torch
 from torch import nn

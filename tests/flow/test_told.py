@@ -70,6 +70,7 @@ def test_a_helper_that_one_caller_evaluates(tmp_path: Path, train: str, expected
 
 
 HANDED = """
+import outside
 import torch
 from torch import nn
 
@@ -92,7 +93,14 @@ def guarded(function, batch):
 """
 
 
-@pytest.mark.parametrize(("call", "expected"), [("guarded(self.read, batch)", []), ("self.read(batch)", ["MEM201"])])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("guarded(self.read, batch)", []),
+        ("outside.run(self.read, batch)", ["MEM201"]),
+        ("self.read(batch)", ["MEM201"]),
+    ],
+)
 def test_a_method_that_is_handed_on(tmp_path: Path, call: str, expected: list[str]) -> None:
     assert [item.code for item in findings(tmp_path, HANDED.format(call=call))] == expected
 
