@@ -19,7 +19,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
-from memlint.fix.plan import After, Argument, Around, Change, Decorate, Line, Plan, Replace, Top
+from memlint.fix.plan import After, Argument, Around, Change, Decorate, Line, Plan, Replace, Top, cut_plan, guard_plan
 from memlint.fix.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
@@ -75,6 +75,8 @@ __all__ = [
     "Top",
     "Under",
     "Value",
+    "cut_plan",
+    "guard_plan",
     "weakest",
 ]
 

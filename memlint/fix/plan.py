@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from memlint.flow.events import Site
+from memlint.flow.events import Cut, GuardPlace, Site
 
 
 class After(msgspec.Struct, frozen=True, gc=False):
@@ -86,3 +86,26 @@ class Plan(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     changes: tuple[Change, ...]
     doubt: str = ""
     display: bool = False
+
+
+def cut_plan(cut: Cut | None, *, as_number: bool = False) -> Plan | None:
+    """Detach what is stored, or take its number, which is another type and rounds otherwise."""
+    if cut is None:
+        return None
+    changes = tuple(After(site, ".item()" if as_number else ".detach()") for site in cut.sites)
+    if not as_number:
+        return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
+    doubt = cut.doubt or "a number takes the tensor's place: another type, which rounds otherwise"
+    return Plan(title=f"take the number of `{cut.text}`", changes=changes, doubt=doubt)
+
+
+def guard_plan(place: GuardPlace | None) -> Plan | None:
+    """Turn autograd off where the guard belongs."""
+    if place is None:
+        return None
+    if place.function is not None:
+        decorate = Decorate(place.function, "@{torch}.no_grad()")
+        return Plan(title="decorate the function with `@torch.no_grad()`", changes=(decorate,), doubt=place.doubt)
+    assert place.first is not None and place.last is not None
+    guard = Guard(place.first, place.last, "with {torch}.no_grad():")
+    return Plan(title="run it under `with torch.no_grad():`", changes=(guard,), doubt=place.doubt)

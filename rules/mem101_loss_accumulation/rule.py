@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import After, Carry, Facts, Growth, Loop, Memory, Meta, Plan, Report, Severity, weakest
+from memlint.sdk import Carry, Facts, Growth, Loop, Memory, Meta, Report, Severity, cut_plan, weakest
 
 META = Meta(
     code="MEM101",
@@ -31,7 +31,7 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, "per-epoch" if event.loop.every == "epoch" else "per-iteration"),
             trace=(*value.origin, *event.trace),
-            fix=_fix(event, facts.scalar_fix),
+            fix=cut_plan(event.cut, as_number=facts.scalar_fix == "item" and value.size == "scalar"),
         )
 
 
@@ -56,18 +56,6 @@ def _advice(event: Carry) -> str:
     if event.value.size == "scalar":
         return f"add `{name}.item()`, or `{name}.detach()` to avoid waiting for the device"
     return f"add `{name}.detach()`, or `{name}.item()` where it holds one number"
-
-
-def _fix(event: Carry, scalar_fix: str) -> Plan | None:
-    cut = event.cut
-    if cut is None:
-        return None
-    if scalar_fix == "item" and event.value.size == "scalar":
-        changes = tuple(After(site, ".item()") for site in cut.sites)
-        doubt = cut.doubt or "a number takes the tensor's place: another type, which rounds otherwise"
-        return Plan(title=f"take the number of `{cut.text}`", changes=changes, doubt=doubt)
-    changes = tuple(After(site, ".detach()") for site in cut.sites)
-    return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
 
 
 def _cause(event: Carry) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import After, Facts, Growth, Loop, Memory, Meta, Plan, Report, Retain, Severity, weakest
+from memlint.sdk import Facts, Growth, Loop, Memory, Meta, Report, Retain, Severity, cut_plan, weakest
 
 META = Meta(
     code="MEM102",
@@ -31,7 +31,7 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, "per-epoch" if event.loop.every == "epoch" else "per-iteration"),
             trace=(*value.origin, *event.trace),
-            fix=_fix(event, facts.scalar_fix),
+            fix=cut_plan(event.cut, as_number=facts.scalar_fix == "item" and value.size == "scalar"),
         )
 
 
@@ -64,18 +64,6 @@ def _advice(event: Retain) -> str:
     if event.value.size in LARGE:
         return f"store `{name}.detach().cpu()` if only the values are needed later"
     return f"store `{name}.detach()` if only the values are needed later"
-
-
-def _fix(event: Retain, scalar_fix: str) -> Plan | None:
-    cut = event.cut
-    if cut is None:
-        return None
-    if scalar_fix == "item" and event.value.size == "scalar":
-        changes = tuple(After(site, ".item()") for site in cut.sites)
-        doubt = cut.doubt or "a number takes the tensor's place: another type, which rounds otherwise"
-        return Plan(title=f"take the number of `{cut.text}`", changes=changes, doubt=doubt)
-    changes = tuple(After(site, ".detach()") for site in cut.sites)
-    return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
 
 
 def _cause(event: Retain) -> str:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Confidence, Decorate, Facts, Growth, Memory, Meta, ModelCall, Plan, Report, Under, weakest
+from memlint.sdk import (
+    Confidence,
+    Facts,
+    Growth,
+    Memory,
+    Meta,
+    ModelCall,
+    Report,
+    guard_plan,
+    weakest,
+)
 
 META = Meta(
     code="MEM201",
@@ -31,7 +41,7 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=_confidence(event),
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
             trace=event.trace,
-            fix=_fix(event),
+            fix=guard_plan(event.place),
         )
 
 
@@ -47,15 +57,3 @@ def _confidence(event: ModelCall) -> Confidence:
     if event.consumed == "escapes" and not event.retained:
         return "low" if event.loop is None else weakest(event.certainty, "medium")
     return event.certainty
-
-
-def _fix(event: ModelCall) -> Plan | None:
-    place = event.place
-    if place is None:
-        return None
-    if place.function is not None:
-        decorate = Decorate(place.function, "@{torch}.no_grad()")
-        return Plan(title="decorate the function with `@torch.no_grad()`", changes=(decorate,), doubt=place.doubt)
-    assert place.first is not None and place.last is not None
-    guard = Under(place.first, place.last, "with {torch}.no_grad():")
-    return Plan(title="run it under `with torch.no_grad():`", changes=(guard,), doubt=place.doubt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Decorate, Facts, Growth, Memory, Meta, ModelCall, Plan, Report, Severity, Under
+from memlint.sdk import Facts, Growth, Memory, Meta, ModelCall, Report, Severity, guard_plan
 
 META = Meta(
     code="MEM202",
@@ -32,7 +32,7 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=event.certainty,
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
             trace=event.trace,
-            fix=_fix(event),
+            fix=guard_plan(event.place),
         )
 
 
@@ -48,15 +48,3 @@ def _cost(event: ModelCall) -> str:
     if event.consumed == "loss":
         return "they stay alive until the loss is done, and backward() fills gradients that no step uses"
     return "they raise the peak until the output is detached or dropped"
-
-
-def _fix(event: ModelCall) -> Plan | None:
-    place = event.place
-    if place is None:
-        return None
-    if place.function is not None:
-        decorate = Decorate(place.function, "@{torch}.no_grad()")
-        return Plan(title="decorate the function with `@torch.no_grad()`", changes=(decorate,), doubt=place.doubt)
-    assert place.first is not None and place.last is not None
-    guard = Under(place.first, place.last, "with {torch}.no_grad():")
-    return Plan(title="run it under `with torch.no_grad():`", changes=(guard,), doubt=place.doubt)
