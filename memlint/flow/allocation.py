@@ -165,7 +165,7 @@ def _plain_device(expr: ir.Call) -> str:
     named = isinstance(arg, ir.Const) and isinstance(arg.value, str)
     if expr.func.name != "to" or not (named or "device" in dotted(arg).rsplit(".", 1)[-1].lower()):
         return ""
-    return text(arg, 200)
+    return f'"{arg.value}"' if isinstance(arg, ir.Const) else text(arg, 200)
 
 
 def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> int:

@@ -20,7 +20,9 @@ FIXABLE = ("mem101", "mem102", "mem103", "mem104", "mem201", "mem202", "mem203",
 
 def _fixed(folder: Path, *, unsafe: bool) -> dict[str, str]:
     """The files of a program after fixing."""
-    done = run_and_fix([str(folder)], Options(cwd=folder, isolated=True, overrides=Overrides(preview=True), unsafe_fixes=unsafe))
+    done = run_and_fix(
+        [str(folder)], Options(cwd=folder, isolated=True, overrides=Overrides(preview=True), unsafe_fixes=unsafe)
+    )
     assert not done.refused and not done.outcome.result.failures
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.py")}
 
