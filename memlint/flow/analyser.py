@@ -46,6 +46,8 @@ class Analyser:
 
     def __init__(self, project: Any) -> None:
         self.program = Program(project)
+        #: the grad mode under which each decorator of the project runs a function, None where it leaves it alone
+        self.wrappers: dict[tuple[str, str], int | None] = {}
         self.facts = Facts(self)
         self.summaries = Summaries(self._interpret, self._answer)
         self._flags: dict[tuple[str, str], frozenset[str]] = {}

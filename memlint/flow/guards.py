@@ -180,7 +180,10 @@ def decorated_grad(frame: Frame, function: Function) -> int:
             return grad
         for ref in ordered(func.refs):
             if ref.kind == "func":
-                wrapped = _wrapper_grad(frame, ref)
+                known = frame.analyser.wrappers
+                if (ref.key, ref.name) not in known:
+                    known[ref.key, ref.name] = _wrapper_grad(frame, ref)
+                wrapped = known[ref.key, ref.name]
                 if wrapped is not None:
                     return wrapped
     return AMBIENT
