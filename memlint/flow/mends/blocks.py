@@ -49,9 +49,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
             break
     last = first
     if event.loop is None or event.loop.kind == "calls":
-        runs = _own_runs(frame)
-        held = [i for i in range(first, len(block)) if any(_holds(block[i], at) for at in runs)]
-        last = max([first, *held])
+        last = max(first, _last_run(frame, block))
     guarded = block[first : last + 1]
     if _trains(guarded) or _is_wanted(frame, guarded, frozen=event.owner == "no"):
         guarded = block[first : first + 1]
@@ -83,17 +81,22 @@ def _own_runs(frame: Frame) -> list[int]:
     return [run.site.at for run in frame.runs.values() if (run.site.path, run.site.unit) == own]
 
 
+def _last_run(frame: Frame, block: Block) -> int:
+    """The position of the last statement of a block that runs a model, -1 where none does."""
+    runs = _own_runs(frame)
+    return max([i for i, statement in enumerate(block) if any(_holds(statement, at) for at in runs)], default=-1)
+
+
 def _rest_of_block(frame: Frame, at: int) -> tuple[Site, Site] | None:
     """(first, last) of the statements that follow one in its block, as far as they run models; None for none."""
     chain = list(_chain(frame.function.body, at))
     if not chain:
         return None
     block, position = chain[-1]
-    runs = _own_runs(frame)
-    held = [i for i in range(position + 1, len(block)) if any(_holds(block[i], run) for run in runs)]
-    if not held or _trains(block[position + 1 : held[-1] + 1]):
+    last = _last_run(frame, block)
+    if last <= position or _trains(block[position + 1 : last + 1]):
         return None
-    return frame.site(block[position + 1].at), frame.site(block[held[-1]].at)
+    return frame.site(block[position + 1].at), frame.site(block[last].at)
 
 
 def _is_evaluation(frame: Frame, event: ModelCall) -> bool:
@@ -119,9 +122,8 @@ def _chain(body: Block, at: int) -> Iterator[tuple[Block, int]]:
 
 
 def _holds(statement: ir.Stmt, at: int) -> bool:
-    return statement.at == at or any(
-        inner.at == at or any(part.at == at for expr in expressions(inner) for part in walk_expression(expr))
-        for inner in walk_statements((statement,), into_definitions=False)
+    return any(inner.at == at for inner in walk_statements((statement,), into_definitions=False)) or any(
+        part.at == at for part in _parts((statement,))
     )
 
 
@@ -150,15 +152,12 @@ def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
 
 def _trains(body: Block) -> bool:
     """Whether statements ask for gradients, in sight."""
-    for statement in walk_statements(body):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call):
-                    name = part.func.name if isinstance(part.func, ir.Attr) else ""
-                    name = part.func.id if isinstance(part.func, ir.Name) else name
-                    if name in _TRAINS or name.startswith("train_"):
-                        return True
-    return False
+    calls = (part for part in _parts(body, into_definitions=True) if isinstance(part, ir.Call))
+    names = (
+        call.func.name if isinstance(call.func, ir.Attr) else call.func.id if isinstance(call.func, ir.Name) else ""
+        for call in calls
+    )
+    return any(name in _TRAINS or name.startswith("train_") for name in names)
 
 
 def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
@@ -180,7 +179,7 @@ def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -
     return followed.doubt or noticed(analyser, frame.function, guarded, followed.entered.values())
 
 
-def _parts(block: Block) -> Iterator[ir.Expr]:
-    for statement in walk_statements(block, into_definitions=False):
+def _parts(block: Block, *, into_definitions: bool = False) -> Iterator[ir.Expr]:
+    for statement in walk_statements(block, into_definitions=into_definitions):
         for expr in expressions(statement):
             yield from walk_expression(expr)

@@ -34,7 +34,7 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
     found = list(_kept(statement, store, place))
     if not found:
         return _whole(analyser, frame, store, statement) if function is frame.function else None
-    doubts = [_no_tensor(value, shown) for expr, value in found for shown in (text(expr, 40),)]
+    doubts = [_no_tensor(value, text(expr, 40)) for expr, value in found]
     if None in doubts:
         return None
     doubt = next((doubt for doubt in doubts if doubt), "") or (
@@ -185,10 +185,7 @@ def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt)
     if names and store.place_kind in ("attribute", "buffer"):
         if store.place_kind == "buffer":
             return f"`{store.place_text}` is a buffer of the module"
-        for name in names[-1:]:
-            watch.attribute(name)
-            watch.doubtful(_reached(analyser, frame.function, name))
-        return watch.run()
+        return _noticed_on_self(analyser, frame.function, store, statement, names[-1])
     if place.root.startswith(("g:", "c:")) and root.isidentifier():
         watch.name(frame.function, root)
         return watch.run()
