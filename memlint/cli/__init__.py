@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("check", "rule", "new-rule")
+COMMANDS = ("check", "verify", "rule", "new-rule")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,6 +76,10 @@ def _run(arguments: list[str]) -> int:
             from memlint.cli.new_rule import scaffold
 
             return scaffold(parsed)
+        if parsed.command == "verify":
+            from memlint.cli.verify import run_verify
+
+            return run_verify(parsed)
         from memlint.cli.check import check
 
         return check(parsed)

@@ -17,6 +17,7 @@ from memlint.report import FORMATS
 _EPILOG = """\
 commands:
   check PATHS          lint files and folders; the default, so `memlint PATHS` is the same
+  verify SCRIPT        run a program and measure what its findings cost
   rule [CODE|NAME]     print a rule's page, or list all rules
   new-rule CODE NAME   make the folder of a new rule
 
@@ -25,7 +26,9 @@ failed
 """
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are ConfigError."""
+
     def error(self, message: str) -> NoReturn:
         message = re.sub(r"ignored explicit argument '.*'", "takes no value", message)
         raise ConfigError(f"{message.removeprefix('argument ')}\ntry `{self.prog} --help`")
@@ -42,6 +45,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         raise ConfigError("no paths; `memlint .` lints the working directory")
     elif (hint := nearest(arguments[0], COMMANDS)) and not os.path.lexists(arguments[0]):
         raise ConfigError(f"there is no file or command `{arguments[0]}`{hint}")
+    if command == "verify":
+        from memlint.cli.verify_arguments import parse_verify
+
+        return parse_verify(rest)
     parser = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser}[command]()
     if command == "check":
         # options may stand between paths; behind `--` everything is one
@@ -61,7 +68,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _check_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="memlint",
         usage="memlint [check] [OPTIONS] PATHS…",
         description="Find the places in PyTorch code that waste or leak memory.",
@@ -84,13 +91,13 @@ def _check_parser() -> argparse.ArgumentParser:
 def _rule_options(group: argparse._ArgumentGroup) -> None:
     codes = "codes, prefixes of codes or names, separated by commas"
     group.add_argument(
-        "--select", type=_words, action="extend", metavar="RULES", help=f"run these rules alone: {codes}"
+        "--select", type=words, action="extend", metavar="RULES", help=f"run these rules alone: {codes}"
     )
-    group.add_argument("--extend-select", type=_words, action="extend", metavar="RULES", help="run these rules as well")
-    group.add_argument("--ignore", type=_words, action="extend", metavar="RULES", help="do not run these rules")
+    group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="run these rules as well")
+    group.add_argument("--ignore", type=words, action="extend", metavar="RULES", help="do not run these rules")
     group.add_argument("--preview", action="store_true", help="run rules whose precision has not been measured, too")
     group.add_argument(
-        "--min-confidence", type=_one_of("high", "medium", "low"), metavar="LEVEL",
+        "--min-confidence", type=one_of("high", "medium", "low"), metavar="LEVEL",
         help="show findings of this confidence or more: high, medium (default) or low",
     )  # fmt: skip
 
@@ -98,12 +105,12 @@ def _rule_options(group: argparse._ArgumentGroup) -> None:
 def _file_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--exclude",
-        type=_words,
+        type=words,
         action="extend",
         metavar="PATTERNS",
         help="skip these (gitignore syntax); replaces the configured ones",
     )
-    group.add_argument("--extend-exclude", type=_words, action="extend", metavar="PATTERNS", help="skip these as well")
+    group.add_argument("--extend-exclude", type=words, action="extend", metavar="PATTERNS", help="skip these as well")
     group.add_argument("--force-exclude", action="store_true", help="skip excluded files even when they are named")
     group.add_argument("--stdin-filename", metavar="PATH", help="the file that standard input stands for")
 
@@ -124,7 +131,7 @@ def _fix_options(group: argparse._ArgumentGroup) -> None:
 def _output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--output-format",
-        type=_one_of(*FORMATS),
+        type=one_of(*FORMATS),
         metavar="FORMAT",
         help="text (default), concise or json",
     )
@@ -149,17 +156,17 @@ def _run_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _rule_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="memlint rule", description="Print a rule's page, or list all rules.", allow_abbrev=False)
+    parser = Parser(prog="memlint rule", description="Print a rule's page, or list all rules.", allow_abbrev=False)
     parser.add_argument("rule", nargs="?", metavar="CODE|NAME", help="for example MEM101 or loss-accumulation")
     parser.add_argument("--all", action="store_true", help="print every page")
     parser.add_argument(
-        "--output-format", type=_one_of("text", "json"), default="text", metavar="FORMAT", help="text (default) or json"
+        "--output-format", type=one_of("text", "json"), default="text", metavar="FORMAT", help="text (default) or json"
     )
     return parser
 
 
 def _new_rule_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="memlint new-rule",
         description="Make the folder of a new rule: in the first of rule-paths, or in memlint's own checkout.",
         allow_abbrev=False,
@@ -169,11 +176,14 @@ def _new_rule_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
+    """What stands between commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _one_of(*valid: str) -> type[str]:
+def one_of(*valid: str) -> type[str]:
+    """A type that takes these words alone."""
+
     class Choice(str):
         def __new__(cls, text: str) -> Choice:
             if text not in valid:

@@ -22,13 +22,14 @@ def document(result: Result) -> dict[str, Any]:
     """The result as plain dictionaries, in the order in which they are written."""
     return {
         "version": VERSION,
-        "findings": [_finding(finding) for finding in result.findings],
+        "findings": [finding_data(finding) for finding in result.findings],
         "failures": msgspec.to_builtins(result.failures),
         "summary": msgspec.to_builtins(result.summary),
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_data(finding: Finding) -> dict[str, Any]:
+    """One finding as plain dictionaries."""
     data: dict[str, Any] = msgspec.to_builtins(finding)
     # the format has one message: what is kept, then what to do
     data["message"] = f"{finding.message} {data.pop('advice')}".strip()

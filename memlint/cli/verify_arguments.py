@@ -1,0 +1,102 @@
+"""The options of ``memlint verify``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from memlint.cli.arguments import Parser, one_of, words
+from memlint.cli.verify import parse_bytes
+from memlint.config import nearest
+
+_EPILOG = """\
+Everything behind `--` is given to the program. exit codes: 0 nothing confirmed, 1 something confirmed, 2 it cannot be
+run as asked, 3 the program itself failed
+"""
+_FORMATS = ("text", "json")
+
+
+def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
+    """The parsed command line. Raises ConfigError for what cannot be meant."""
+    parser = _parser()
+    words_before = list(rest)
+    arguments: list[str] = []
+    if "--" in words_before:
+        cut = words_before.index("--")
+        words_before, arguments = words_before[:cut], words_before[cut + 1 :]
+    parsed, unknown = parser.parse_known_intermixed_args(words_before)
+    if unknown:
+        word = unknown[0].partition("=")[0]
+        options = [option for action in parser._actions for option in action.option_strings if word.startswith("--")]
+        if word.startswith("-"):
+            hint = nearest(word, options)
+            parser.error(f"unknown option `{word}`{hint or '; options of the program stand behind `--`'}")
+        parser.error(f"unexpected `{word}`; arguments of the program stand behind `--`")
+    if (parsed.script is None) == (parsed.module is None):
+        parser.error("name one script, or a module by -m")
+    parsed.target, parsed.module = (parsed.script or parsed.module), parsed.module is not None
+    parsed.arguments = arguments
+    parsed.command = "verify"
+    return parsed
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="memlint verify",
+        usage="memlint verify [OPTIONS] SCRIPT|-m MODULE [-- ARGUMENTS…]",
+        description="Run a program, measure the memory at every finding in it, and say which are true.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("script", nargs="?", metavar="SCRIPT", help="the program")
+    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as `python -m` does")
+    measure = parser.add_argument_group("measuring")
+    measure.add_argument("--device", type=one_of("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
+                         help="what to measure: cuda, cpu, or auto (default)")  # fmt: skip
+    measure.add_argument("--warmup", type=_at_least(0), default=3, metavar="N", help="hits that are not judged (3)")
+    measure.add_argument("--window", type=_at_least(4), default=12, metavar="N", help="hits that are (12)")
+    measure.add_argument("--max-steps", type=_at_least(1), metavar="N", help="stop when a loop has made N iterations")
+    measure.add_argument("--full", action="store_true", help="let the program run to its end")
+    measure.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end the program after so long")
+    measure.add_argument("--gpu-memory", type=parse_bytes, metavar="BYTES", help="as on a smaller card, such as 8GiB")
+    measure.add_argument("--nproc-per-node", type=_at_least(1), metavar="N", help="run N ranks by torchrun")
+    measure.add_argument("--python", metavar="PATH", help="the program's interpreter (default: the active one)")
+    _rule_options(parser.add_argument_group("rules"))
+    output = parser.add_argument_group("output")
+    output.add_argument("--output-format", type=one_of(*_FORMATS), default="text", metavar="FORMAT",
+                        help=f"{', '.join(_FORMATS)} (default: text)")  # fmt: skip
+    output.add_argument("-o", "--output-file", metavar="FILE", help="write the report to a file")
+    output.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    return parser
+
+
+def _rule_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--select", type=words, action="extend", metavar="RULES", help="verify these rules alone")
+    group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="these as well")
+    group.add_argument("--ignore", type=words, action="extend", metavar="RULES", help="not these")
+    group.add_argument("--preview", action="store_true", help="rules whose precision has not been measured, too")
+    group.add_argument("--min-confidence", type=one_of("high", "medium", "low"), metavar="LEVEL",
+                       help="findings of this confidence or more (default: medium)")  # fmt: skip
+    group.add_argument("--config", metavar="FILE", help="use this configuration in place of the closest one")
+    group.add_argument("--isolated", action="store_true", help="ignore all configuration")
+
+
+def _at_least(least: int) -> type[int]:
+    class Count(int):
+        def __new__(cls, text: str) -> Count:
+            if not text.isdigit() or int(text) < least:
+                raise argparse.ArgumentTypeError(f"`{text}` is no whole number of at least {least}")
+            return super().__new__(cls, text)
+
+    return Count
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"`{text}` is no time in seconds")
+    return seconds

@@ -1,0 +1,111 @@
+"""What a tensor keeps alive through its autograd graph, read without running an unpack hook.
+
+An unpack hook may recompute a checkpoint or copy from the host: `_raw_saved_*` shows what a node holds, `_saved_*`
+would run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+#: of a graph that is larger, only so much is counted
+MOST_NODES = 200_000
+_NAMES: dict[type, list[str]] = {}
+
+
+class Walk:
+    """One walk from the values of a hit. ``nodes``: how many were new; ``storages``: what they hold; ``roots``: the
+    functions that the walk began at; ``hooked``: saved values that are behind a hook; ``cut``: it was too large."""
+
+    def __init__(self) -> None:
+        self.nodes = 0
+        self.storages: list[Any] = []
+        self.roots: list[Any] = []
+        self.hooked = 0
+        self.cut = False
+
+
+def walk(tensors: list[Any], known: set[int], torch: Any) -> Walk:
+    """Walk the graphs of ``tensors``. ``known`` holds the sequence numbers of nodes that were counted before, and
+    gets the new ones: what an earlier hit holds is that hit's."""
+    found = Walk()
+    seen: set[Any] = set()
+    stack: list[Any] = []
+    for tensor in tensors:
+        found.storages.append(tensor)
+        if tensor.grad_fn is not None:
+            found.roots.append(tensor.grad_fn)
+            stack.append(tensor.grad_fn)
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        number = _number(node)
+        if number in known:
+            continue
+        if found.nodes >= MOST_NODES:
+            found.cut = True
+            break
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            found.storages.append(variable)  # AccumulateGrad: the parameter, and its gradient, stay with it
+            if variable.grad is not None:
+                found.storages.append(variable.grad)
+        else:
+            found.nodes += 1
+            if number is not None:
+                known.add(number)
+        _saved(node, found, torch)
+        stack += [following for following, _ in node.next_functions if following is not None]
+    return found
+
+
+def _number(node: Any) -> Any:
+    """The number that autograd gives a node when it is made; leaves have none of their own."""
+    read = getattr(node, "_sequence_nr", None)
+    number = None if read is None else read()
+    return None if number is None or number >= 2**63 else number
+
+
+def _saved(node: Any, found: Walk, torch: Any) -> None:
+    if isinstance(node, torch.autograd.function.BackwardCFunction):
+        try:
+            saved = node._raw_saved_tensors or ()
+        except RuntimeError:  # backward() has freed it
+            saved = ()
+        for each in saved:
+            _add(each, found)
+        # attributes put on ctx are not freed by backward()
+        found.storages += [value for value in _flat(getattr(node, "__dict__", None)) if isinstance(value, torch.Tensor)]
+        return
+    names = _NAMES.get(type(node))
+    if names is None:
+        names = _NAMES[type(node)] = [name for name in dir(node) if name.startswith("_raw_saved_")]
+    for name in names:
+        try:
+            saved = getattr(node, name)
+        except RuntimeError:
+            continue
+        for each in saved if isinstance(saved, (tuple, list)) else (saved,):
+            _add(each, found)
+
+
+def _add(saved: Any, found: Walk) -> None:
+    if getattr(saved, "unpack_hook", None) is not None:
+        found.hooked += 1
+    data = getattr(saved, "data", None)
+    if data is not None:
+        found.storages.append(data)
+
+
+def _flat(value: Any, depth: int = 4) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        if depth:
+            for each in value:
+                yield from _flat(each, depth - 1)
+    else:
+        yield value

@@ -1,0 +1,83 @@
+"""Where on an accelerator the memory comes from that no flagged place explains."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .loops import LoopWatch
+
+Where = tuple[tuple[str, int, str], ...]
+_DEPTH, _SHOWN = 24, 8
+
+
+class History:
+    """Has the allocator note stacks for one window, and sees which of them hold ever more.
+
+    It begins only where a loop has grown, so a program without growth pays nothing for it.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._held_at: list[dict[Where, int]] = []
+        self._done: list[int] = []
+        self.loop: int | None = None
+        self.found: list[dict[str, Any]] = []
+
+    def begin(self, watch: LoopWatch) -> None:
+        """Begin, unless another loop is looked at, or the program records for itself."""
+        enabled = getattr(self._torch._C, "_cuda_isHistoryEnabled", None)
+        if self.loop is not None or watch.number in self._done or (enabled is not None and enabled()):
+            return
+        try:
+            self._torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
+        except (RuntimeError, TypeError, AttributeError):  # an older torch, a system without the unwinder
+            self._done.append(watch.number)
+            return
+        self.loop = watch.number
+
+    def step(self, window: int) -> None:
+        """The loop has come to its top again."""
+        self._held_at.append(self._held())
+        if len(self._held_at) > window:
+            self.end()
+
+    def end(self) -> None:
+        """Stop, and keep the stacks that held more at each time of the second half than ever in the first."""
+        if self.loop is None:
+            return
+        self._torch.cuda.memory._record_memory_history(None)
+        times = self._held_at
+        half = len(times) // 2
+        found: list[dict[str, Any]] = []
+        for where in times[-1] if half > 1 else ():
+            held = [at.get(where, 0) for at in times]
+            if min(held[half:]) > max(held[:half]):
+                frames = [{"path": path, "line": line, "function": name} for path, line, name in where]
+                each = (held[-1] - held[0]) // (len(held) - 1)
+                found.append({"loop": self.loop, "bytes_per_iteration": each, "frames": frames})
+        self.found += sorted(found, key=lambda row: -row["bytes_per_iteration"])[:_SHOWN]
+        self._done.append(self.loop)
+        self.loop = None
+        self._held_at = []
+
+    def _held(self) -> dict[Where, int]:
+        """The bytes that live blocks asked for, by the stack that they were asked from."""
+        try:
+            segments = self._torch.cuda.memory_snapshot(include_traces=False)
+        except TypeError:  # torch before 2.11
+            segments = self._torch.cuda.memory_snapshot()
+        found: dict[Where, int] = {}
+        own = os.path.dirname(__file__)
+        for segment in segments:
+            for block in segment["blocks"]:
+                frames = block.get("frames")
+                if block["state"] != "active_allocated" or not frames:
+                    continue
+                where = tuple(
+                    (frame["filename"], frame["line"], frame["name"])
+                    for frame in frames
+                    if not frame["filename"].startswith(own)
+                )[:_DEPTH]
+                found[where] = found.get(where, 0) + block.get("requested_size", block["size"])
+        return found

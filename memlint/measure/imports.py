@@ -1,0 +1,81 @@
+"""Gives the program's modules their probes when they are imported, and says when torch has come."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import CodeType, ModuleType
+from typing import Any
+
+#: makes the code of a file that gets probes, from its path and its bytes
+Compile = Callable[[str, bytes], CodeType]
+
+
+class ProbedLoader(importlib.machinery.SourceFileLoader):
+    """Loads a source with its probes. Compiled files are neither read nor written: they have none."""
+
+    compile: Compile
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return type(self).compile(path, self.get_data(path))
+
+
+class Finder:
+    """Asks the finders that are there, and changes how the files of the plan are loaded."""
+
+    def __init__(self, paths: Sequence[str], compile_file: Compile, torch_came: Callable[[], None]) -> None:
+        self._paths = {os.path.realpath(path): path for path in paths}
+        self._torch_came = torch_came
+        self._asking = False
+        self._loader = type("ProbedLoader", (ProbedLoader,), {"compile": staticmethod(compile_file)})
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec: ModuleSpec | None = find(name, path, target)
+            if spec is not None:
+                return self._changed(name, spec)
+        return None
+
+    def _changed(self, name: str, spec: ModuleSpec) -> ModuleSpec:
+        loader = spec.loader
+        if name == "torch" and loader is not None:
+            spec.loader = _Telling(loader, self._torch_came)  # type: ignore[assignment]
+        elif type(loader) is importlib.machinery.SourceFileLoader and self._is_probed(spec):
+            spec.loader = self._loader(loader.name, loader.path)  # other loaders have their own ways
+        return spec
+
+    def _is_probed(self, spec: ModuleSpec) -> bool:
+        return spec.origin is not None and os.path.realpath(spec.origin) in self._paths
+
+
+class _Telling:
+    """A loader that says when its module is there, and leaves no trace in it."""
+
+    def __init__(self, loader: Any, done: Callable[[], None]) -> None:
+        self._loader = loader
+        self._done = done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._done()
+
+

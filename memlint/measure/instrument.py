@@ -1,0 +1,164 @@
+"""Puts probes into a program's syntax tree: at the tops of loops, and around the values that flagged places keep.
+
+Probes are calls of builtins, so that no module gets a name that it did not have, and every node keeps its line and
+column: tracebacks, ``inspect.getsource`` and debuggers see the file as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .plan import LoopPlan, SitePlan
+
+#: names of the builtins; two underscores on both sides keep them from being mangled inside classes
+LOOP, EXIT, NEXT, VALUE = "__memlint_loop__", "__memlint_exit__", "__memlint_next__", "__memlint_value__"
+
+Position = tuple[int, int]
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def parse(
+    text: str, path: str, sites: Iterable[SitePlan] = (), loops: Iterable[LoopPlan] = ()
+) -> tuple[ast.Module, list[int]]:
+    """The tree of a source with its probes, and the ids of the sites and loops that are not in it.
+
+    Raises SyntaxError where the running Python cannot read the source.
+    """
+    tree = ast.parse(text, path)
+    lines = re.split(r"\r\n|\r|\n", text)
+    probes = _Probes({_offset(lines, loop.line, loop.column): loop.id for loop in loops})
+    for site in sites:
+        span = _offset(lines, site.line, site.column), _offset(lines, site.end_line, site.end_column)
+        probes.wrap(site.id, _kept(_innermost(tree, span), span))
+    probes.visit(tree)
+    ast.fix_missing_locations(tree)
+    return tree, probes.missing()
+
+
+def _offset(lines: Sequence[str], line: int, column: int) -> Position:
+    """A place as `ast` counts it: columns in UTF-8 bytes, from 0."""
+    text = lines[line - 1] if line <= len(lines) else ""
+    return line, len(text[: column - 1].encode("utf-8", "surrogatepass"))
+
+
+def _start(node: ast.stmt | ast.expr) -> Position:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.stmt | ast.expr) -> Position:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+
+
+class _Probes(ast.NodeTransformer):
+    """Puts in the probes of the wanted loops, by their starts, and of the expressions that sites keep."""
+
+    def __init__(self, loops: dict[Position, int]) -> None:
+        self._loops = loops
+        self._left = dict(loops)
+        self._wraps: dict[int, list[tuple[str, int]]] = {}
+        self._empty: list[int] = []
+
+    def wrap(self, number: int, expressions: Sequence[ast.expr]) -> None:
+        """The expressions of one site, in the order of evaluation: the first begins a hit, the others add to it."""
+        if not expressions:
+            self._empty.append(number)
+        for name, expression in zip([NEXT] + [VALUE] * len(expressions), expressions, strict=False):
+            self._wraps.setdefault(id(expression), []).append((name, number))
+
+    def missing(self) -> list[int]:
+        """The sites and loops that found no place."""
+        return [*self._empty, *self._left.values()]
+
+    def visit(self, node: ast.AST) -> Any:
+        wraps = self._wraps.get(id(node), ())
+        changed: Any = self._loop(node) if isinstance(node, _LOOPS) else self.generic_visit(node)
+        for name, number in wraps:
+            changed = _wrapped(changed, name, number)
+        return changed
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While) -> Any:
+        self.generic_visit(node)
+        number = self._loops.get(_start(node))
+        if number is None:
+            return node
+        self._left.pop(_start(node), None)
+        node.body.insert(0, _statement(LOOP, number, node.body[0]))
+        return [node, _statement(EXIT, number, node)]
+
+
+def _statement(name: str, number: int, at: ast.stmt) -> ast.stmt:
+    call = ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number)], [])
+    statement = ast.Expr(call)
+    for node in (statement, call, call.func, call.args[0]):
+        _place(node, at)
+    return statement
+
+
+def _wrapped(expression: ast.expr, name: str, number: int) -> ast.expr:
+    arguments: list[ast.expr] = [ast.Constant(number), expression]
+    call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
+    ast.copy_location(call, expression)
+    _place(call.func, expression)
+    _place(arguments[0], expression)
+    return call
+
+
+def _place(node: ast.AST, at: ast.stmt | ast.expr) -> None:
+    # a probe takes no room: a traceback through it underlines nothing
+    for prefix in ("", "end_"):
+        setattr(node, prefix + "lineno", at.lineno)
+        setattr(node, prefix + "col_offset", at.col_offset)
+
+
+def _innermost(tree: ast.Module, span: tuple[Position, Position]) -> list[ast.AST]:
+    """The nodes around a span, the widest first."""
+    path: list[ast.AST] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        node = next((child for child in ast.iter_child_nodes(node) if _holds(child, span)), None)
+        if node is not None:
+            path.append(node)
+    return path
+
+
+def _holds(node: ast.AST, span: tuple[Position, Position]) -> bool:
+    if isinstance(node, (ast.stmt, ast.expr)):
+        return _start(node) <= span[0] and span[1] <= _end(node)
+    # arms, handlers, comprehensions and arguments have places only by what they hold
+    return any(_holds(child, span) for child in ast.iter_child_nodes(node))
+
+
+def _kept(path: Sequence[ast.AST], span: tuple[Position, Position]) -> list[ast.expr]:
+    """The expressions whose values a flagged place keeps, in the order of evaluation; none where there is no such."""
+    exact = next((node for node in path if isinstance(node, ast.expr) and (_start(node), _end(node)) == span), None)
+    statement = next((node for node in reversed(path) if isinstance(node, ast.stmt)), None)
+    if exact is not None:
+        stores = isinstance(statement, ast.Expr) or any(isinstance(node, ast.Lambda) for node in path)
+        return [*_given(exact), exact] if stores and isinstance(exact, ast.Call) else [exact]
+    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
+        return [] if statement.value is None else _of_statement(statement.value, isinstance(statement, ast.Expr))
+    # a header: of `with`, `if`, `for`
+    around = next((node for node in reversed(path) if isinstance(node, ast.Call)), None)
+    return [] if around is None else [*_given(around), around]
+
+
+def _of_statement(value: ast.expr, alone: bool) -> list[ast.expr]:
+    """``alone``: the statement is nothing but this expression."""
+    if isinstance(value, (ast.Yield, ast.YieldFrom)):
+        return [] if value.value is None else [value.value]
+    inner = value.value if isinstance(value, ast.Await) else value
+    if isinstance(inner, ast.DictComp):
+        return [inner.value]
+    if isinstance(inner, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+        return [inner.elt]  # each element is one hit: the whole is kept once
+    return [*_given(inner), value] if alone and isinstance(inner, ast.Call) else [value]
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    """What is given to a call, in the order of evaluation."""
+    given = [argument.value if isinstance(argument, ast.Starred) else argument for argument in call.args]
+    # Python evaluates keywords after the positional arguments, whatever their order in the source
+    return given + [keyword.value for keyword in call.keywords]

@@ -1,0 +1,165 @@
+"""Runs a program with its probes: ``python launch.py PLAN``. What runs sees itself as if Python had been given it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import traceback
+from types import CodeType, ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memlint.measure.plan import FilePlan, Plan
+    from memlint.measure.session import Session
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = "_memlint_measure"
+
+
+def _load() -> None:
+    """Import this folder as a package of its own: memlint need not be installed where the program runs."""
+    path = os.path.join(_HERE, "__init__.py")
+    spec = importlib.util.spec_from_file_location(_PACKAGE, path, submodule_search_locations=[_HERE])
+    assert spec is not None and spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[_PACKAGE] = package
+    spec.loader.exec_module(package)
+
+
+def main(plan_path: str) -> int:
+    """Run the program of a plan and return its exit code."""
+    _load()
+    plans = importlib.import_module(f"{_PACKAGE}.plan")
+    sessions = importlib.import_module(f"{_PACKAGE}.session")
+    probes = importlib.import_module(f"{_PACKAGE}.probes")
+    imports = importlib.import_module(f"{_PACKAGE}.imports")
+    with open(plan_path, encoding="utf-8") as file:
+        plan: Plan = plans.loads(file.read())
+    session: Session = sessions.Session(plan)
+    probes.install(session)
+    files: dict[str, FilePlan] = {os.path.realpath(file.path): file for file in plan.files}
+
+    def compile_file(path: str, raw: bytes) -> CodeType:
+        return _compile(path, raw, files.get(os.path.realpath(path)), session)
+
+    sys.meta_path.insert(0, imports.Finder([file.path for file in plan.files], compile_file, probes.torch_came))
+    _write_before_exit(session)
+    if plan.seed is not None:
+        import random
+
+        random.seed(plan.seed)
+    try:
+        code, main_module = _prepare(plan, compile_file)
+    except BaseException as error:
+        session.finish({"kind": "failed", "code": 1, "exception": type(error).__name__})
+        return _told(error)
+    return _run(code, main_module, session, sessions.Stop)
+
+
+def _run(code: CodeType, module: ModuleType, session: Session, stop: Any) -> int:
+    try:
+        exec(code, module.__dict__)
+    except stop:
+        session.finish({"kind": "stopped"})  # unless it has already said why
+        return 0
+    except SystemExit as error:
+        number = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
+        session.finish({"kind": "finished" if number == 0 else "failed", "code": number, "exception": None})
+        raise
+    except KeyboardInterrupt:
+        session.finish({"kind": "interrupted", "code": 130})
+        return 130
+    except BaseException as error:
+        session.finish({"kind": "failed", "code": 1, "exception": type(error).__name__, "memory": _is_memory(error)})
+        return _told(error)
+    session.finish({"kind": "finished", "code": 0, "exception": None})
+    return 0
+
+
+def _is_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+
+
+def _told(error: BaseException) -> int:
+    """Show an exception as Python would, without the frames of this file."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == _HERE:
+        trace = trace.tb_next
+    if sys.excepthook is sys.__excepthook__:
+        traceback.print_exception(type(error), error, trace)
+    else:
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+    return 1
+
+
+def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
+    """The code of the main module, and the module as Python makes it."""
+    spec: Any = None
+    if plan.module:
+        if not sys.flags.safe_path if hasattr(sys.flags, "safe_path") else True:
+            sys.path[0] = os.getcwd()
+        spec = importlib.util.find_spec(plan.target)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{plan.target}.__main__")
+        if spec is None or spec.origin is None or not spec.has_location:
+            raise ImportError(f"No module named {plan.target}")
+        path = spec.origin
+    else:
+        path = plan.target
+        if not getattr(sys.flags, "safe_path", False):
+            sys.path[0] = os.path.dirname(os.path.realpath(path))
+    sys.argv[:] = [path, *plan.arguments]
+    module = ModuleType("__main__")
+    module.__dict__.update(
+        __builtins__=__builtins__,
+        __file__=path,
+        __cached__=None,
+        __spec__=spec,
+        __package__=None if spec is None else spec.parent,
+        __loader__=importlib.machinery.SourceFileLoader("__main__", path) if spec is None else spec.loader,
+    )
+    sys.modules["__main__"] = module
+    with open(path, "rb") as file:
+        raw = file.read()
+    return compile_file(path, raw), module
+
+
+def _compile(path: str, raw: bytes, plan: FilePlan | None, session: Session) -> CodeType:
+    """The code of a file, with the probes of its plan. A file that has changed is run as it is, unprobed."""
+    if plan is None:
+        return compile(raw, path, "exec", dont_inherit=True)
+    instrument = importlib.import_module(f"{_PACKAGE}.instrument")
+    text = plan.text if plan.text is not None else _decode(raw)
+    try:
+        tree, missing = instrument.parse(text, path, plan.sites, plan.loops)
+        code: CodeType = compile(tree, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, UnicodeError):
+        session.missing += [site.id for site in plan.sites] + [loop.id for loop in plan.loops]
+        return compile(raw if plan.text is None else plan.text, path, "exec", dont_inherit=True)
+    session.missing += missing
+    return code
+
+
+def _decode(raw: bytes) -> str:
+    import io
+    import tokenize
+
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+    return raw.decode(encoding)
+
+
+def _write_before_exit(session: Session) -> None:
+    """``os._exit`` runs no handlers: what was measured is written before it."""
+    leave = os._exit
+
+    def write_and_leave(status: int) -> None:
+        if session.active:
+            session.finish({"kind": "finished" if status == 0 else "failed", "code": status, "exception": None})
+        leave(status)
+
+    os._exit = write_and_leave  # type: ignore[assignment]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,16 @@
+"""Runs the program as on a smaller card."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def limit_devices(torch: Any, most: int) -> None:
+    """Let the allocator take at most ``most`` bytes of each device, from when the program begins to use them."""
+
+    def limit() -> None:
+        for index in range(torch.cuda.device_count()):
+            total = torch.cuda.get_device_properties(index).total_memory
+            torch.cuda.set_per_process_memory_fraction(min(1.0, most / total), index)
+
+    torch.cuda._lazy_call(limit)

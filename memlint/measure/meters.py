@@ -1,0 +1,184 @@
+"""What a process has allocated, read without touching the program's own statistics."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .tracker import Ledger, tracker
+
+#: bytes by device, as torch names it ("cuda:0", "cpu")
+Bytes = dict[str, int]
+
+
+class Meter:
+    """Tensor memory. `read` gives the bytes that live tensors asked for, `peak` the most that there were, `free` what
+    a device can still give; ``fragments`` what the allocator holds beside them. Empty where nothing is to be read."""
+
+    name = "none"
+
+    def read(self) -> Bytes:
+        return {}
+
+    def peak(self) -> Bytes:
+        return {}
+
+    def free(self) -> Bytes:
+        return {}
+
+    def fragments(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def reason(self) -> str | None:
+        """Why nothing can be measured, where nothing can."""
+        return None
+
+
+class CudaMeter(Meter):
+    """The counters of torch's caching allocator, on every device of the process (ROCm has the same names).
+
+    They are counted on the host when memory is asked for, so reading waits for no kernel.
+    """
+
+    name = "cuda"
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._peaks: Bytes = {}
+        self._watch_resets()
+
+    def _stats(self) -> dict[str, Any]:
+        cuda = self._torch.cuda
+        if not cuda.is_initialized():
+            return {}
+        # the public functions flatten and sort all counters: 3,000 times slower
+        return {f"cuda:{index}": self._torch._C._cuda_memoryStats(index) for index in range(cuda.device_count())}
+
+    def read(self) -> Bytes:
+        return {device: _current(stats, "requested_bytes") for device, stats in self._stats().items()}
+
+    def peak(self) -> Bytes:
+        now = {device: stats["allocated_bytes"]["all"]["peak"] for device, stats in self._stats().items()}
+        for device, most in now.items():
+            self._peaks[device] = max(most, self._peaks.get(device, 0))
+        return dict(self._peaks)
+
+    def free(self) -> Bytes:
+        cuda = self._torch.cuda
+        return {
+            device: cuda.mem_get_info(index)[0] + _current(stats, "reserved_bytes") - _current(stats, "allocated_bytes")
+            for index, (device, stats) in enumerate(self._stats().items())
+        }
+
+    def fragments(self) -> dict[str, dict[str, int]]:
+        names = {"reserved": "reserved_bytes", "allocated": "allocated_bytes", "split": "inactive_split_bytes"}
+        return {
+            device: {name: _current(stats, key) for name, key in names.items()}
+            for device, stats in self._stats().items()
+        }
+
+    def reason(self) -> str | None:
+        if not self._torch.cuda.is_initialized():
+            return None
+        backend = self._torch.cuda.get_allocator_backend()
+        return None if backend == "native" else f"the allocator is {backend}, whose counters stay zero"
+
+    def _watch_resets(self) -> None:
+        """A program that resets its peak must not take ours with it: read it first."""
+        for name in ("reset_peak_memory_stats", "reset_max_memory_allocated"):
+            reset = getattr(self._torch.cuda, name, None)
+            if reset is not None:
+                setattr(self._torch.cuda, name, self._reading_first(reset))
+                if getattr(self._torch.cuda.memory, name, None) is reset:
+                    setattr(self._torch.cuda.memory, name, getattr(self._torch.cuda, name))
+
+    def _reading_first(self, reset: Callable[..., Any]) -> Callable[..., Any]:
+        import functools
+
+        @functools.wraps(reset)
+        def read_and_reset(*arguments: Any, **options: Any) -> Any:
+            self.peak()
+            return reset(*arguments, **options)
+
+        return read_and_reset
+
+
+def _current(stats: Any, key: str) -> int:
+    return int(stats[key]["all"]["current"])
+
+
+class CpuMeter(Meter):
+    """Live CPU tensors, to the byte. A dispatch mode of the main thread, from when torch is imported to the end."""
+
+    name = "cpu"
+
+    def __init__(self, torch: Any) -> None:
+        self.ledger = Ledger()
+        self._mode = tracker(self.ledger, torch)
+        self._mode.__enter__()
+
+    def read(self) -> Bytes:
+        return {"cpu": self.ledger.total}
+
+    def peak(self) -> Bytes:
+        return {"cpu": self.ledger.peak}
+
+    def free(self) -> Bytes:
+        left = _available()
+        return {} if left is None else {"cpu": left}
+
+
+def _available() -> int | None:
+    """Bytes of main memory that are left, where the system says so."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            rows = dict(line.split(":", 1) for line in file)
+        return int(rows["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+#: the fields of glibc's `struct mallinfo2`, in order
+_MALLINFO = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+
+
+class _Mallinfo(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in _MALLINFO]
+
+
+def host_meter() -> Callable[[], int] | None:
+    """Reads the bytes that the C library has handed out: C++ graph nodes are there, and no Python tool sees them.
+    None where the C library does not say (anything but glibc 2.33 and newer)."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        mallinfo2 = ctypes.CDLL(None).mallinfo2
+    except (OSError, AttributeError):
+        return None
+    mallinfo2.restype = _Mallinfo
+
+    def read() -> int:
+        info = mallinfo2()
+        return int(info.uordblks + info.hblkhd)
+
+    return read
+
+
+def meter_for(device: str, torch: Any) -> Meter:
+    """The meter of a device: cuda, cpu, or what the program can use at all (auto). Called when torch has come."""
+    if device == "cuda" or (device == "auto" and _has_accelerator(torch)):
+        return CudaMeter(torch)
+    return CpuMeter(torch)
+
+
+def _has_accelerator(torch: Any) -> bool:
+    """Whether the program may use one; asks the system and not torch, which would begin to use it."""
+    import os
+
+    if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
+        return False
+    return os.environ.get("CUDA_VISIBLE_DEVICES") != "" and any(
+        os.path.exists(path) for path in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
+    )

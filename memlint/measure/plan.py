@@ -1,0 +1,88 @@
+"""What is to be measured: written by the parent as JSON, read by the process that runs the program."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class SitePlan:
+    """A flagged place. Lines and columns count from 1, columns in characters, the end is exclusive."""
+
+    id: int
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class LoopPlan:
+    """A ``for`` or ``while`` statement whose iterations are counted; ``line`` and ``column`` are its first."""
+
+    id: int
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class FilePlan:
+    """What to put into one file. ``text`` replaces its content, where another version of it is to be run."""
+
+    path: str
+    sites: tuple[SitePlan, ...] = ()
+    loops: tuple[LoopPlan, ...] = ()
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run of a program.
+
+    ``target`` is the absolute path of a script, or the name of a module where ``module`` is set. ``warmup`` and
+    ``window`` count hits of a site and iterations of a loop. ``max_steps``: stop once a loop has made as many
+    iterations; ``full``: do not stop when all is measured. ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that
+    each device may give. ``seed``: what random generators start from, where two runs are compared; ``losses``: keep
+    what ``backward()`` was called on. ``output``: the folder that results go to.
+    """
+
+    target: str
+    arguments: tuple[str, ...]
+    files: tuple[FilePlan, ...]
+    output: str
+    module: bool = False
+    warmup: int = 3
+    window: int = 12
+    max_steps: int | None = None
+    full: bool = False
+    device: str = "auto"
+    gpu_memory: int | None = None
+    seed: int | None = None
+    losses: bool = False
+    version: int = field(default=VERSION)
+
+    def dumps(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+
+def loads(text: str) -> Plan:
+    """The plan that `Plan.dumps` wrote. Raises ValueError for one of another version."""
+    raw: dict[str, Any] = json.loads(text)
+    if raw.get("version") != VERSION:
+        raise ValueError(f"a plan of version {raw.get('version')}, not {VERSION}")
+    files: list[FilePlan] = [
+        FilePlan(
+            path=row["path"],
+            sites=tuple(SitePlan(**site) for site in row["sites"]),
+            loops=tuple(LoopPlan(**loop) for loop in row["loops"]),
+            text=row["text"],
+        )
+        for row in raw.pop("files")
+    ]
+    arguments = tuple(raw.pop("arguments"))
+    return Plan(files=tuple(files), arguments=arguments, **raw)

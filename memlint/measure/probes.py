@@ -1,0 +1,87 @@
+"""The functions that an instrumented program calls. They are builtins there (`instrument` has their names).
+
+Each returns at once while torch.compile looks at it, so that no graph breaks; none may ever break the program.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import instrument
+from .session import Session, Stop
+
+
+def _never() -> bool:
+    return False
+
+
+_compiling: Callable[[], bool] = _never
+_session: Session | None = None
+
+
+def install(session: Session) -> None:
+    """Make the probes known to the program."""
+    global _session
+    _session = session
+    for name, probe in (
+        (instrument.LOOP, loop),
+        (instrument.EXIT, leave),
+        (instrument.NEXT, begin),
+        (instrument.VALUE, more),
+    ):
+        setattr(builtins, name, probe)
+
+
+def torch_came() -> None:
+    """torch is imported."""
+    global _compiling
+    compiler = getattr(sys.modules["torch"], "compiler", None)
+    _compiling = getattr(compiler, "is_compiling", _never)
+    _guarded(_session.torch_came if _session is not None else _never)
+
+
+def loop(number: int) -> None:
+    """The top of a loop's body."""
+    if _compiling():
+        return
+    if _session is not None and _session.active:
+        _guarded(_session.top, number, id(sys._getframe(1)))
+
+
+def leave(number: int) -> None:
+    """After a loop."""
+    if _compiling():
+        return
+    if _session is not None and _session.active:
+        _guarded(_session.exit, number, id(sys._getframe(1)))
+
+
+def begin(number: int, value: Any) -> Any:
+    """A hit of a site, with the first value that it keeps."""
+    if _compiling():
+        return value
+    if _session is not None and _session.active:
+        _guarded(_session.hit, number, value)
+    return value
+
+
+def more(number: int, value: Any) -> Any:
+    """A further value of a hit."""
+    if _compiling():
+        return value
+    if _session is not None and _session.active:
+        _guarded(_session.value, number, value)
+    return value
+
+
+def _guarded(call: Callable[..., Any], *arguments: Any) -> None:
+    try:
+        call(*arguments)
+    except Stop:
+        raise
+    except Exception as error:  # a mistake of ours must not become one of the program's
+        if _session is not None:
+            _session.broken(error)

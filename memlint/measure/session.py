@@ -1,0 +1,333 @@
+"""The measuring of one process: which loops are running, what the sites keep, when all is measured."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from .history import History
+from .loops import LoopWatch, grows, rises, survivors
+from .losses import Losses
+from .meters import CpuMeter, Meter, host_meter, meter_for
+from .plan import Plan
+from .sites import Old, SiteWatch
+
+#: results are written at most as often, where nothing has been decided
+_SECONDS = 1.0
+#: a program that catches everything is asked to stop so often, and then ended
+_PATIENCE = 5
+
+
+class Stop(BaseException):
+    """Ends the program where all is measured. Not an Exception: programs catch those and go on."""
+
+
+class Run:
+    """One run of a loop. ``frame`` tells the runs of a generator's loop from those around it."""
+
+    __slots__ = ("count", "frame", "loop", "number")
+
+    def __init__(self, loop: int, number: int, frame: int) -> None:
+        self.loop = loop
+        self.number = number
+        self.frame = frame
+        self.count = 0
+
+
+class Stack(threading.local):
+    """The loops that run in this thread, outermost first, and those of generators that wait."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.waiting: dict[tuple[int, int], Run] = {}
+
+
+class Session:
+    """Receives what the probes report. All methods may be called from any thread."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.torch: Any = None
+        self.meter: Meter = Meter()
+        self.active = True
+        self.missing: list[int] = []
+        self._host = host_meter()
+        self._history: History | None = None
+        self._losses: Losses | None = None
+        limit = plan.warmup + plan.window
+        self._sites = {site.id: SiteWatch(site.id, limit) for file in plan.files for site in file.sites}
+        self._loops = {
+            loop.id: LoopWatch(loop.id, plan.warmup, plan.window) for file in plan.files for loop in file.loops
+        }
+        self._stack = Stack()
+        self._runs = 0
+        self._tick = 0
+        self._due: list[SiteWatch] = []
+        self._old: Old | None = None
+        self._old_tick = -1
+        self._asked = 0
+        self._ready = False
+        self._written = 0.0
+        self._started = time.time()
+        self._thread = threading.get_ident()
+        self._process = os.getpid()
+        self._end: dict[str, Any] = {"kind": "running"}
+        self._rank = os.environ.get("RANK", "0")
+        os.register_at_fork(after_in_child=self._leave)
+
+    def _leave(self) -> None:
+        self.active = False
+
+    def broken(self, error: Exception) -> None:
+        """A probe has failed: measure no more, and say so."""
+        self.active = False
+        told = traceback.format_exception(type(error), error, error.__traceback__)
+        self._end = {"kind": "broken", "reason": "".join(told)}
+        self.write()
+
+    def torch_came(self) -> None:
+        """torch is imported: begin to measure."""
+        torch = sys.modules["torch"]
+        if self.plan.device == "cuda" and not torch.cuda.is_available():
+            self.finish({"kind": "environment", "reason": f"torch {torch.__version__} sees no CUDA device here"})
+            raise Stop
+        self.torch = torch
+        self.meter = meter_for(self.plan.device, torch)
+        if isinstance(self.meter, CpuMeter):
+            self.meter.ledger.stacks = False
+        else:
+            self._history = History(torch)
+        if self.plan.seed is not None:
+            torch.manual_seed(self.plan.seed)
+        if self.plan.losses:
+            self._losses = Losses(torch)
+        if self.plan.gpu_memory is not None:
+            from .limits import limit_devices
+
+            limit_devices(torch, self.plan.gpu_memory)
+
+    # loops
+
+    def top(self, number: int, frame: int) -> None:
+        """An iteration of a loop begins."""
+        watch = self._loops[number]
+        run, first = self._entered(number, frame)
+        run.count += 1
+        watch.tops += 1
+        watch.longest = max(watch.longest, run.count)
+        self._tick += 1
+        if first:
+            watch.runs += 1
+        if isinstance(self.meter, CpuMeter):
+            self.meter.ledger.tick = self._tick
+        if self._due:
+            self._settle(number)
+        if not watch.done and self.torch is not None and threading.get_ident() == self._thread:
+            if watch.read(first, self.meter, self._host, self._tick):
+                self._close(watch)
+            self._note_stacks()
+        elif self._history is not None and self._history.loop == number:
+            self._history.step(self.plan.window)
+            self._ready = self._all_measured()
+        watch.time(run)
+        self._maybe_stop(watch)
+
+    def _entered(self, number: int, frame: int) -> tuple[Run, bool]:
+        """The run that this top is of, and whether it begins."""
+        runs, waiting = self._stack.runs, self._stack.waiting
+        for depth in range(len(runs) - 1, -1, -1):
+            if runs[depth].loop == number and runs[depth].frame == frame:
+                for left in runs[depth + 1 :]:
+                    waiting[(left.loop, left.frame)] = left
+                del runs[depth + 1 :]
+                return runs[depth], False
+        run = waiting.pop((number, frame), None)
+        first = run is None
+        if run is None:
+            self._runs += 1
+            run = Run(number, self._runs, frame)
+        outer = self._loops[number].outer
+        for around in runs:
+            outer.add(around.loop)
+            self._loops[around.loop].holds_loops = True
+        runs.append(run)
+        return run, first
+
+    def exit(self, number: int, frame: int) -> None:
+        """A loop has ended by itself or by break."""
+        runs = self._stack.runs
+        for depth in range(len(runs) - 1, -1, -1):
+            if runs[depth].loop == number and runs[depth].frame == frame:
+                for site in self._sites.values():
+                    if site.generations and number in site.loops:
+                        site.check("exit")
+                        del site.checks[:-8]
+                del runs[depth:]
+                self._stack.waiting.clear()
+                return
+
+    def _note_stacks(self) -> None:
+        if isinstance(self.meter, CpuMeter):
+            self.meter.ledger.stacks = any(loop.open for loop in self._loops.values())
+
+    def _close(self, watch: LoopWatch) -> None:
+        """A loop's window is over: what of it is not explained by a site?"""
+        if isinstance(self.meter, CpuMeter):
+            followed = {key for site in self._sites.values() for key in site.followed()}
+            found = survivors(self.meter.ledger, watch.ticks, followed)
+            if grows(found["bytes"]):
+                before = found["bytes"]
+                gc.collect()
+                found = survivors(self.meter.ledger, watch.ticks, followed)
+                found["before"] = before
+            watch.survivors = found
+        elif self._history is not None and rises(watch.readings):
+            self._history.begin(watch)
+        self._ready = self._all_measured()
+        self.write()
+
+    # sites
+
+    def hit(self, number: int, value: Any) -> None:
+        """A flagged place is reached, with the first of its values."""
+        site = self._sites[number]
+        if site.full and site.recording and not site.checks:
+            self._check([site], "window")  # no loop of the program is around it
+        runs = self._stack.runs
+        iteration = (runs[-1].number, runs[-1].count) if runs else (0, site.hits)
+        if site.begin(iteration, tuple(run.loop for run in runs)):
+            self.value(number, value)
+            if site.full and site not in self._due:
+                self._due.append(site)
+        elif site.hits >= site.limit + self.plan.window and len(site.checks) == 1:
+            self._due.append(site)
+
+    def value(self, number: int, value: Any) -> None:
+        """A further value of the hit."""
+        site = self._sites[number]
+        if site.recording and self.torch is not None:
+            with self.torch._C.DisableTorchFunctionSubclass():
+                site.add(value, self._before(), self.torch)
+
+    def _before(self) -> Old:
+        if self._old is None or (self._tick - self._old_tick > self.plan.warmup and self._fresh()):
+            self._old = Old(self.torch)
+            self._old_tick = self._tick
+        return self._old
+
+    def _fresh(self) -> bool:
+        """Whether a site is at its first hit, so that what is old is to be seen again."""
+        return any(site.recording and len(site.generations) == 1 and site.hits == 1 for site in self._sites.values())
+
+    def _settle(self, loop: int) -> None:
+        """Judge the sites whose window is over, at the next top of the loop around them."""
+        due = [site for site in self._due if not site.loops or loop in site.loops]
+        if due:
+            self._due = [site for site in self._due if site not in due]
+            self._check(due, "window")
+
+    def _check(self, sites: list[SiteWatch], when: str) -> None:
+        before = [[generation.alive() for generation in site.generations] for site in sites]
+        if any(any(alive) for each in before for alive in each):
+            gc.collect()
+        for site, alive in zip(sites, before, strict=False):
+            site.recording = False
+            site.check(when, alive)
+        self._ready = self._all_measured()
+        self.write()
+
+    # the end
+
+    def _all_measured(self) -> bool:
+        """Whether every flagged place and the loops around it have their windows."""
+        if self._history is not None and self._history.loop is not None:
+            return False
+        if not self._sites:
+            return all(loop.done for loop in self._loops.values())
+        loops = [loop for loop in self._loops.values() if loop.tops and not loop.holds_loops]
+        return all(self._measured(site) for site in self._sites.values()) and all(
+            loop.done or loop.longest <= self.plan.warmup + self.plan.window for loop in loops
+        )
+
+    def _measured(self, site: SiteWatch) -> bool:
+        """Whether more hits would say no more: nothing survives, or it survived a second window as well."""
+        if not site.checks or not site.full:
+            return False
+        windows = [check for check in site.checks if check["when"] == "window"]
+        survives = bool(windows) and any(any(alive.values()) for alive in windows[0]["alive"][: -2])
+        nodes = bool(windows) and any(windows[0]["nodes"][:-2])
+        return bool(windows) and (not (survives or nodes) or len(windows) > 1)
+
+    def _maybe_stop(self, watch: LoopWatch) -> None:
+        plan = self.plan
+        far = plan.max_steps is not None and watch.tops > plan.max_steps
+        if not far and (plan.full or not self._ready):
+            if time.time() - self._written > _SECONDS:
+                self.write()
+            return
+        if threading.get_ident() != self._thread:
+            return
+        self._asked += 1
+        if self._asked > _PATIENCE:
+            self.finish({"kind": "stopped", "reason": "it caught every exception, and was ended"})
+            os._exit(0)
+        raise Stop
+
+    def finish(self, end: dict[str, Any]) -> None:
+        """The program has ended: judge what is left, and write it down."""
+        if not self.active or self._end["kind"] != "running":
+            return
+        self._end = end
+        if self.torch is not None:
+            self._check([site for site in self._sites.values() if site.generations], "end")
+            if self._history is not None:
+                self._history.end()
+        self.write()
+        self.active = False
+
+    def write(self) -> None:
+        """Write all results, whole: a reader sees the old ones or the new ones."""
+        if os.getpid() != self._process:
+            return
+        self._written = time.time()
+        target = Path(self.plan.output) / f"rank-{self._rank}.json"
+        beside = target.with_suffix(".part")
+        beside.write_text(json.dumps(self.data()), encoding="utf-8")
+        beside.replace(target)
+
+    def data(self) -> dict[str, Any]:
+        """All that was measured, as JSON."""
+        torch = self.torch
+        return {
+            "version": 1,
+            "rank": int(self._rank) if self._rank.isdigit() else 0,
+            "end": self._end,
+            "seconds": time.time() - self._started,
+            "python": sys.version.split()[0],
+            "torch": None if torch is None else str(torch.__version__),
+            "meter": self.meter.name,
+            "device": self._device(),
+            "unmeasurable": self.meter.reason(),
+            "missing": self.missing,
+            "sites": [site.data() for site in self._sites.values()],
+            "loops": [loop.data() for loop in self._loops.values()],
+            "located": None if self._history is None else self._history.found,
+            "peak": self.meter.peak(),
+            "free": self.meter.free(),
+            "losses": None if self._losses is None or self._end["kind"] == "running" else self._losses.data(),
+        }
+
+    def _device(self) -> str | None:
+        if self.torch is None:
+            return None
+        if self.meter.name != "cuda":
+            return "cpu"
+        cuda = self.torch.cuda
+        return str(cuda.get_device_name(0)) if cuda.is_initialized() else None

@@ -1,0 +1,140 @@
+"""The exact bytes of CPU tensors: each storage that an operation makes, until it dies.
+
+Storages that no operation made (arrays, what was loaded, what other threads and compiled code made) are left out: where
+an operation first shows one says nothing of when it came.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+#: a place on a Python stack, read only where it is to be shown
+Frame = tuple[CodeType, int]
+_DEPTH = 24
+
+
+class Born:
+    """A storage that is alive. ``tick``: when it was made, by the caller's clock; ``stack``: where, innermost first."""
+
+    __slots__ = ("nbytes", "reference", "stack", "tick")
+
+    def __init__(self, nbytes: int, tick: int, stack: tuple[Frame, ...], reference: Any) -> None:
+        self.nbytes = nbytes
+        self.tick = tick
+        self.stack = stack
+        self.reference = reference
+
+
+class Ledger:
+    """Live storages by address, and their bytes. ``tick`` is the caller's clock, ``stacks``: note where they are
+    made."""
+
+    def __init__(self) -> None:
+        self.alive: dict[int, Born] = {}
+        self.total = 0
+        self.peak = 0
+        self.tick = 0
+        self.stacks = False
+
+    def made(self, storage: Any) -> None:
+        """Count a storage that an operation returned as new."""
+        key = storage._cdata
+        if key in self.alive:
+            self.shown(storage)
+            return
+        nbytes = storage.nbytes()
+        reference = weakref.ref(storage, functools.partial(self._died, key))
+        self.alive[key] = Born(nbytes, self.tick, _stack() if self.stacks else (), reference)
+        self._grown(nbytes)
+
+    def shown(self, storage: Any) -> None:
+        """A view, or an operation in place: the storage may have been resized."""
+        known = self.alive.get(storage._cdata)
+        if known is not None:
+            nbytes = storage.nbytes()
+            if nbytes != known.nbytes:
+                known.nbytes, before = nbytes, known.nbytes
+                self._grown(nbytes - before)
+
+    def _grown(self, nbytes: int) -> None:
+        self.total += nbytes
+        if self.total > self.peak:
+            self.peak = self.total
+
+    def _died(self, key: int, _: object) -> None:
+        self.total -= self.alive.pop(key).nbytes
+
+
+def _stack() -> tuple[Frame, ...]:
+    frames: list[Frame] = []
+    frame = sys._getframe(4)  # this, made, look and the mode
+    while frame is not None and len(frames) < _DEPTH:
+        frames.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back  # type: ignore[assignment]
+    return tuple(frames)
+
+
+def lines(frame: Frame) -> int:
+    """The line of a frame."""
+    code, last = frame
+    line = code.co_firstlineno
+    if hasattr(code, "co_positions"):
+        positions = list(code.co_positions())
+        return positions[last // 2][0] or line if last // 2 < len(positions) else line
+    import dis
+
+    for offset, number in dis.findlinestarts(code):
+        if offset > last:
+            break
+        line = number
+    return line
+
+
+def tracker(ledger: Ledger, torch: Any) -> Any:
+    """A dispatch mode that fills ``ledger``. It leaves alone what torch.compile runs while it compiles: a mode that
+    does not would switch compilation off."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    aliases: dict[Any, bool] = {}
+    tensor = torch.Tensor
+
+    def look(value: Any, note: Callable[[Any], None]) -> None:
+        if isinstance(value, tensor):
+            try:
+                note(value.untyped_storage())
+            except (NotImplementedError, RuntimeError):  # sparse and opaque tensors have none
+                pass
+
+    class Tracker(TorchDispatchMode):  # type: ignore[misc]
+        @classmethod
+        def ignore_compile_internals(cls) -> bool:
+            return True
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any | None = None) -> Any:
+            out = func(*args, **(kwargs or {}))
+            alias = aliases.get(func)
+            if alias is None:
+                alias = aliases[func] = _is_alias(func)
+            note = ledger.shown if alias else ledger.made
+            if isinstance(out, (tuple, list)):
+                for each in out:
+                    if isinstance(each, (tuple, list)):
+                        for inner in each:
+                            look(inner, note)
+                    else:
+                        look(each, note)
+            else:
+                look(out, note)
+            return out
+
+    return Tracker()
+
+
+def _is_alias(function: Any) -> bool:
+    schema = getattr(function, "_schema", None)
+    return schema is not None and any(result.alias_info is not None for result in schema.returns)

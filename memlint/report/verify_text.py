@@ -1,0 +1,194 @@
+"""A verification as text for people: a table with a line a finding, then what each verdict rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.table import Table
+from rich.text import Text
+
+from memlint.finding import Finding
+from memlint.report.summary import plural
+from memlint.report.text import console
+from memlint.verifier.model import BAD, Comparison, Fragmentation, Rank, Report, Run, Unattributed, Verdict, Verified
+
+_STYLES = {
+    "confirmed": "bold red",
+    "confirmed-host": "bold yellow",
+    "cycle": "bold yellow",
+    "peak-only": "bold yellow",
+    "bounded": "green",
+    "refuted": "green",
+}
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+#: frames of a stack that are shown, the program's own first
+_FRAMES = 3
+
+
+def write(report: Report, out: TextIO) -> None:
+    """The table, the reasons, what is unattributed, and how it was measured."""
+    target = console(out)
+    if report.verified:
+        target.print(table(report))
+        for one in report.verified:
+            target.print(_reason(one), soft_wrap=True)
+    for failure in report.failures:
+        target.print(Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason))
+    for row in report.unattributed:
+        for line in _unattributed(row):
+            target.print(line, soft_wrap=True)
+    for fragment in report.fragmentation:
+        target.print(_fragmentation(fragment), soft_wrap=True)
+    if report.comparison is not None:
+        for line in _comparison(report.comparison):
+            target.print(line, soft_wrap=True)
+    for rank in report.ranks:
+        target.print(_rank(rank), soft_wrap=True)
+    target.print(how(report.run), soft_wrap=True)
+    target.print(Text(_summary(report), "bold"), soft_wrap=True)
+
+
+def table(report: Report) -> Table:
+    """One line a finding."""
+    saves = report.comparison is not None
+    rows = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("site", "claim", "verdict", "an iteration", "full after", *(["fix saves"] if saves else [])):
+        rows.add_column(name, overflow="fold", justify="right" if name in ("an iteration", "full after") else "left")
+    for one in report.verified:
+        verdict = one.verdict
+        cells: list[str | Text] = [
+            Text(f"{one.finding.path}:{one.finding.line}", "bold"),
+            claim(one.finding),
+            Text(verdict.verdict, _STYLES.get(verdict.verdict, "dim")),
+            an_iteration(verdict),
+            "" if verdict.iterations_until_full is None else f"{verdict.iterations_until_full:,} it.",
+        ]
+        if report.comparison is not None:
+            cells.append(_saves(one, report.comparison))
+        rows.add_row(*cells)
+    return rows
+
+
+def claim(finding: Finding) -> str:
+    """What the finding says that grows, and how."""
+    return f"{finding.code} {finding.growth.memory} {finding.growth.kind}"
+
+
+def an_iteration(verdict: Verdict) -> str:
+    """What an iteration leaves, in one cell."""
+    per = verdict.bytes_per_iteration
+    if verdict.verdict == "confirmed-host":
+        host = verdict.host_bytes_per_iteration
+        nodes = verdict.graph_nodes_per_iteration or 0
+        return f"{size(host)} host" if host and host > 0 else f"{nodes:,} nodes"
+    if per is None:
+        return ""
+    return size(per.max) if per.exact is not None else f"{size(per.min)} – {size(per.max)}"
+
+
+def size(count: int | None) -> str:
+    """Bytes as a person reads them: the exact number stays in JSON."""
+    if count is None:
+        return "?"
+    value, unit = float(count), 0
+    while abs(value) >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{count:,} B" if unit == 0 else f"{value:,.1f} {_UNITS[unit]}"
+
+
+def how(run: Run) -> Text:
+    """What was measured with what."""
+    parts = [
+        f"device {run.device}" if run.device else "no device",
+        f"torch {run.torch}" if run.torch else "torch was not imported",
+        f"Python {run.python}" if run.python else "",
+        f"warm-up {run.warmup}, window {run.window}",
+        plural(run.steps, "step"),
+        f"program {run.end}" + (f" with exit code {run.exit}" if run.exit else ""),
+    ]
+    return Text("Measured: " + ", ".join(part for part in parts if part) + ".", "dim")
+
+
+def _reason(one: Verified) -> Text:
+    verdict = one.verdict
+    return Text.assemble(
+        (f"{one.finding.path}:{one.finding.line}: ", "bold"),
+        (verdict.verdict, _STYLES.get(verdict.verdict, "dim")),
+        f": {verdict.reason}",
+        (f" ({plural(verdict.hits, 'hit')})" if verdict.hits else "", "dim"),
+    )
+
+
+def _unattributed(row: Unattributed) -> Iterator[Text]:
+    yield Text.assemble(
+        (f"{row.loop}: ", "bold"),
+        ("unattributed growth: ", "bold red"),
+        f"each iteration leaves {row.bytes_per_iteration:,} B on {row.device} that no finding explains",
+    )
+    for stack in row.stacks:
+        own = [frame for frame in stack.frames if not frame.path.startswith("/") and "<" not in frame.path]
+        yield Text(f"  {stack.bytes_per_iteration:,} B an iteration, asked for at")
+        for frame in (own or list(stack.frames))[:_FRAMES]:
+            yield Text(f"    {frame.path}:{frame.line} in {frame.function}")
+
+
+def _fragmentation(row: Fragmentation) -> Text:
+    return Text.assemble(
+        (f"{row.device}: ", "bold"),
+        ("fragmentation: ", "bold yellow"),
+        f"reserved went from {size(row.reserved[0])} to {size(row.reserved[1])}, in use from {size(row.allocated[0])} "
+        f"to {size(row.allocated[1])}; {row.advice}",
+    )
+
+
+def _comparison(comparison: Comparison) -> Iterator[Text]:
+    yield Text(f"Compared with {comparison.label}:", "bold")
+    if comparison.reason:
+        yield Text(f"  {comparison.reason}")
+    before, after = comparison.before, comparison.after
+    rows = (
+        ("peak", size(before.peak), size(after.peak)),
+        ("an iteration leaves", size(before.bytes_per_iteration), size(after.bytes_per_iteration)),
+        ("of host memory", size(before.host_bytes_per_iteration), size(after.host_bytes_per_iteration)),
+        ("step time", _milliseconds(before.step_seconds), _milliseconds(after.step_seconds)),
+    )
+    for name, one, other in rows:
+        yield Text(f"  {name}: {one} → {other}")
+    said = {
+        "equal": f"all {comparison.compared:,} losses are equal, bit for bit",
+        "different": f"losses differ by up to {comparison.largest_difference} (of {comparison.compared:,})",
+        "unknown": "no backward() was seen, so no losses could be compared",
+    }
+    yield Text(f"  {said[comparison.losses]}")
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "?" if seconds is None else f"{seconds * 1000:.2f} ms"
+
+
+def _saves(one: Verified, comparison: Comparison) -> str:
+    if one.finding.fingerprint not in comparison.fixed:
+        return "no fix"
+    before, after = comparison.before, comparison.after
+    if one.verdict.verdict == "peak-only" and before.peak and after.peak:
+        return f"{size(before.peak - after.peak)} of peak"
+    per = one.verdict.bytes_per_iteration
+    return f"{size(per.max)} an it." if per is not None and one.verdict.verdict in BAD else ""
+
+
+def _rank(rank: Rank) -> Text:
+    differ = ", ".join(f"{name} for {fingerprint[:12]}" for fingerprint, name in rank.verdicts.items())
+    said = f"Rank {rank.rank}: {rank.end}, {plural(rank.steps, 'step')}"
+    return Text(f"{said}; differs: {differ}" if differ else said)
+
+
+def _summary(report: Report) -> str:
+    if not report.verified:
+        said = f"No findings in {plural(report.files, 'file')}"
+    else:
+        bad = sum(one.verdict.verdict in BAD for one in report.verified)
+        said = f"{bad} of {plural(len(report.verified), 'finding')} confirmed"
+    left = len(report.unattributed)
+    extra = f"; {plural(left, 'loop')} with growth that no finding explains" if left else ""
+    return f"{said}{extra} ({report.seconds:.1f} s)."

@@ -1,0 +1,1 @@
+"""Proves findings: runs the user's program with probes, and judges each finding by what was measured."""

@@ -1,0 +1,170 @@
+"""Runs the program in a process of its own, and reads what that measures."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memlint.config import ConfigError
+from memlint.measure import launch
+from memlint.measure.plan import Plan
+
+#: how long a program may take to end once it was asked to
+_GRACE = 5.0
+#: how long other ranks may take once one has ended by itself
+_RANKS = 60.0
+_POLL = 0.2
+
+#: called while the program runs, with what is measured so far, by rank
+Watch = Callable[[Sequence[Mapping[str, Any]]], None]
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """``measured``: what each rank wrote, in order. ``exit``: the program's exit code, negative for a signal.
+    ``timed_out``, ``interrupted``: why it was ended."""
+
+    measured: tuple[dict[str, Any], ...]
+    exit: int
+    timed_out: bool = False
+    interrupted: bool = False
+
+
+def python_for(named: str | None) -> str:
+    """The Python that runs the program: the named one, else the active environment's. Raises ConfigError where that
+    has no torch."""
+    python = named or _active()
+    check = "import importlib.util, sys; sys.exit(0 if importlib.util.find_spec('torch') else 3)"
+    try:
+        done = subprocess.run([python, "-c", check], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"--python: {python} cannot be run: {error}") from None
+    if done.returncode == 3:
+        raise ConfigError(
+            f"there is no torch in the environment of {python}; install it there (`{python} -m pip install torch`), or "
+            "name the program's environment by --python PATH"
+        )
+    if done.returncode:
+        raise ConfigError(f"--python: {python} is no Python that works: {done.stderr.strip().splitlines()[-1:]}")
+    return python
+
+
+def _active() -> str:
+    """The interpreter of the environment that is active; memlint itself may live in another one."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        prefix = os.environ.get(variable)
+        if prefix and Path(prefix).resolve() != Path(sys.prefix).resolve():
+            for name in ("bin/python", "Scripts/python.exe", "python.exe"):
+                if (Path(prefix) / name).exists():
+                    return str(Path(prefix) / name)
+    return sys.executable
+
+
+def run_program(
+    plan: Plan,
+    python: str,
+    *,
+    watch: Watch,
+    timeout: float | None = None,
+    ranks: int | None = None,
+    to_stderr: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Ran:
+    """Run the program of a plan to its end. ``ranks``: that many processes, by torchrun. ``to_stderr``: what it prints
+    goes to standard error, since standard output is the report's."""
+    with tempfile.TemporaryDirectory(prefix="memlint-", ignore_cleanup_errors=True) as folder:
+        plan = _with(plan, output=folder)
+        file = Path(folder) / "plan.json"
+        file.write_text(plan.dumps(), encoding="utf-8")
+        start = [python]
+        if ranks is not None:
+            start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+        command = [*start, launch.__file__, str(file)]
+        process = subprocess.Popen(
+            command,
+            stdout=sys.stderr.fileno() if to_stderr else None,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+        timed_out = interrupted = False
+        try:
+            with _terminable():
+                timed_out = not _wait(process, Path(folder), watch, timeout)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            _end(process, hard=not interrupted and not timed_out)
+        return Ran(tuple(_read(Path(folder))), process.returncode, timed_out, interrupted)
+
+
+def _with(plan: Plan, **changes: Any) -> Plan:
+    """A plan with some fields changed."""
+    import dataclasses
+
+    return dataclasses.replace(plan, **changes)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """A request to terminate ends the program too."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout: float | None) -> bool:
+    """Whether the program has ended by itself in time."""
+    until = None if timeout is None else time.monotonic() + timeout
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL)
+            return True
+        watch(_read(folder))
+        if until is not None and time.monotonic() > until:
+            return False
+
+
+def _end(process: subprocess.Popen[bytes], *, hard: bool) -> None:
+    """Leave no process behind: ask first, where the program still runs."""
+    if process.poll() is None and not hard:
+        _signal(process, signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)
+    if process.poll() is None or not hard:
+        _signal(process, signal.SIGKILL)
+    process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _read(folder: Path) -> list[dict[str, Any]]:
+    found = []
+    for path in sorted(folder.glob("rank-*.json")):
+        try:
+            found.append(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError):  # replaced this moment
+            continue
+    return sorted(found, key=lambda one: int(one["rank"]))

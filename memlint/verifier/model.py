@@ -1,0 +1,164 @@
+"""What a verification says. All of it is JSON; bytes are bytes, seconds are seconds."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from memlint.finding import Failure, Finding
+
+VerdictName = Literal[
+    "confirmed",
+    "confirmed-host",
+    "peak-only",
+    "bounded",
+    "cycle",
+    "refuted",
+    "not-reached",
+    "too-few-iterations",
+    "unmeasurable",
+]
+#: these say that the program wastes memory
+BAD: frozenset[str] = frozenset({"confirmed", "confirmed-host", "cycle", "peak-only"})
+#: from the worst on: of several ranks the worst speaks
+WORST: tuple[VerdictName, ...] = (
+    "confirmed",
+    "peak-only",
+    "cycle",
+    "confirmed-host",
+    "bounded",
+    "refuted",
+    "unmeasurable",
+    "too-few-iterations",
+    "not-reached",
+)
+
+
+class PerIteration(msgspec.Struct, frozen=True):
+    """Bytes that an iteration leaves: the least and the most over the window, and ``exact`` where all were equal."""
+
+    min: int
+    max: int
+    exact: int | None
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What measuring says of one finding. ``reason`` is a sentence. ``bytes_per_iteration``: tensors that stay on
+    ``device``, as asked for (an allocator may round up). ``host_bytes_per_iteration``: what the C library handed out
+    beside them, as far as it says. ``graph_nodes_per_iteration``: autograd nodes that stay. ``held_bytes``: what the
+    window's hits held at its end. ``hits``: how often the place was reached. ``iterations_until_full``: at this pace.
+    """
+
+    verdict: VerdictName
+    reason: str
+    device: str | None = None
+    bytes_per_iteration: PerIteration | None = None
+    host_bytes_per_iteration: int | None = None
+    graph_nodes_per_iteration: int | None = None
+    held_bytes: int | None = None
+    hits: int = 0
+    iterations_until_full: int | None = None
+
+
+class Verified(msgspec.Struct, frozen=True):
+    finding: Finding
+    verdict: Verdict
+
+
+class Frame(msgspec.Struct, frozen=True):
+    path: str
+    line: int
+    function: str
+
+
+class Stack(msgspec.Struct, frozen=True):
+    """Where memory was asked for, innermost first, and how much of it an iteration leaves."""
+
+    bytes_per_iteration: int
+    frames: tuple[Frame, ...]
+
+
+class Unattributed(msgspec.Struct, frozen=True):
+    """Growth of a loop that no finding explains. ``loop``: its place, ``path:line``."""
+
+    bytes_per_iteration: int
+    stacks: tuple[Stack, ...] = ()
+    device: str | None = None
+    loop: str | None = None
+
+
+class Fragmentation(msgspec.Struct, frozen=True):
+    """What the allocator has reserved and not given out, at the first and the last top of a loop's window.
+    ``advice``: what to do where that grew, else empty."""
+
+    device: str
+    reserved: tuple[int, int]
+    allocated: tuple[int, int]
+    split: tuple[int, int]
+    advice: str
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One of two compared runs. ``bytes_per_iteration`` and ``host_bytes_per_iteration`` of its innermost loops."""
+
+    peak: int | None
+    bytes_per_iteration: int | None
+    host_bytes_per_iteration: int | None
+    step_seconds: float | None
+    steps: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The program as it is beside the program as it would be. ``losses``: "equal" bit for bit, "different" with the
+    largest difference, or "unknown" where no backward() was seen; ``compared`` of them were there on both sides."""
+
+    label: str
+    before: Side
+    after: Side
+    losses: Literal["equal", "different", "unknown"]
+    largest_difference: float | None
+    compared: int
+    fixed: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class Rank(msgspec.Struct, frozen=True):
+    """One process of a distributed run; ``verdicts`` by fingerprint, those that differ from the merged ones."""
+
+    rank: int
+    end: str
+    steps: int
+    verdicts: dict[str, VerdictName] = {}
+
+
+class Run(msgspec.Struct, frozen=True):
+    """How the program ran. ``exit``: its exit code; None where it was stopped when all was measured. ``end``:
+    finished, stopped, failed, timeout, interrupted or killed. ``steps``: iterations of the loop that ran most."""
+
+    python: str | None
+    torch: str | None
+    device: str | None
+    meter: str
+    steps: int
+    seconds: float
+    exit: int | None
+    end: str
+    reason: str = ""
+    warmup: int = 3
+    window: int = 12
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one verification says. ``timeline``: readings of the loops for pictures, as measured."""
+
+    verified: tuple[Verified, ...]
+    failures: tuple[Failure, ...]
+    run: Run
+    unattributed: tuple[Unattributed, ...] = ()
+    fragmentation: tuple[Fragmentation, ...] = ()
+    comparison: Comparison | None = None
+    ranks: tuple[Rank, ...] = ()
+    timeline: tuple[dict[str, Any], ...] = ()
+    files: int = 0
+    seconds: float = 0.0

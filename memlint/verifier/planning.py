@@ -1,0 +1,66 @@
+"""From findings to what is put into the program's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from memlint.finding import Finding
+from memlint.measure.plan import FilePlan, LoopPlan, SitePlan
+from memlint.verifier.targets import loops_to_watch
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What is run. ``name``: the absolute path of a script, or a module's name where ``module`` is set; ``script``: the
+    file of either. ``arguments``: the program's own."""
+
+    name: str
+    module: bool
+    script: Path
+    arguments: tuple[str, ...]
+
+
+class Probes(msgspec.Struct, frozen=True):
+    """``files``: what the child puts in. ``findings``: by the ids of their sites. ``loops``: places (path as shown,
+    line) by the ids of loops."""
+
+    files: tuple[FilePlan, ...]
+    findings: Mapping[int, Finding]
+    loops: Mapping[int, tuple[str, int]]
+
+
+def probes(
+    texts: Mapping[str, str],
+    paths: Mapping[str, Path],
+    findings: Iterable[Finding],
+    changed: frozenset[str] = frozenset(),
+    loops_in: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+) -> Probes:
+    """The probes of a program. ``texts`` and ``paths``: its files by display path. ``changed``: those whose text is not
+    what is on the disk. ``loops_in``: the loops to watch, where they are known already."""
+    by_path: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.path in texts and finding.suppressed is None:
+            by_path.setdefault(finding.path, []).append(finding)
+    flagged = {path: [finding.line for finding in there] for path, there in by_path.items()}
+    watched = loops_to_watch(texts, flagged) if loops_in is None else loops_in
+    files: list[FilePlan] = []
+    sites: dict[int, Finding] = {}
+    loops: dict[int, tuple[str, int]] = {}
+    number = 0
+    for path, text in texts.items():
+        there: list[SitePlan] = []
+        for finding in by_path.get(path, ()):
+            number += 1
+            sites[number] = finding
+            there.append(SitePlan(number, finding.line, finding.column, finding.end_line, finding.end_column))
+        tops: list[LoopPlan] = []
+        for line, column in watched.get(path, ()):
+            number += 1
+            loops[number] = (path, line)
+            tops.append(LoopPlan(number, line, column))
+        if there or tops or path in changed:
+            files.append(FilePlan(str(paths[path]), tuple(there), tuple(tops), text if path in changed else None))
+    return Probes(tuple(files), sites, loops)

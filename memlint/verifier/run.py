@@ -1,0 +1,210 @@
+"""One verification: lint, instrument, run, judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memlint.config import ConfigError
+from memlint.engine.options import Options
+from memlint.engine.run import run as lint
+from memlint.finding import Result
+from memlint.measure.plan import Plan
+from memlint.project import decode, display_path
+from memlint.verifier.child import Ran, python_for, run_program
+from memlint.verifier.closure import program_files
+from memlint.verifier.leftover import fragmentation, unattributed
+from memlint.verifier.model import Report, Run, Verdict, Verified
+from memlint.verifier.planning import Probes, Target, probes
+from memlint.verifier.ranks import merged
+from memlint.verifier.verdicts import Settings, judge
+
+#: called while the program runs with the probes and what is measured so far, by rank
+Live = Callable[["Probes", Sequence[Mapping[str, Any]]], None]
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """How to verify. Counts are iterations, ``timeout`` seconds, ``gpu_memory`` bytes."""
+
+    device: str = "auto"
+    warmup: int = 3
+    window: int = 12
+    max_steps: int | None = None
+    full: bool = False
+    timeout: float | None = None
+    gpu_memory: int | None = None
+    python: str | None = None
+    ranks: int | None = None
+    program_to_stderr: bool = False
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A linted program. ``texts`` and ``paths``: its files by display path."""
+
+    target: Target
+    result: Result
+    texts: Mapping[str, str]
+    paths: Mapping[str, Path]
+
+
+def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Target:
+    """What the user means by a script or a module. Raises ConfigError where it is not there."""
+    if not module:
+        script = cwd / name
+        if not script.is_file():
+            what = "is a folder" if script.is_dir() else "does not exist"
+            raise ConfigError(f"the script {name} {what}")
+        return Target(str(script.absolute()), False, script.absolute(), tuple(arguments))
+    base = cwd.joinpath(*name.split("."))
+    for file in (base.with_name(base.name + ".py"), base / "__main__.py", base / "__init__.py"):
+        if file.is_file():
+            return Target(name, True, file, tuple(arguments))
+    raise ConfigError(f"-m {name}: there is no such module below the working directory")
+
+
+def read(target: Target, options: Options) -> Program:
+    """Lint the script and what of its project it imports. Raises ConfigError."""
+    files = program_files(target.script, options)
+    result = lint([str(path) for path in files], options).result
+    texts, paths = {}, {}
+    for path in files:
+        display = display_path(path, options.cwd)
+        try:
+            texts[display] = decode(path.read_bytes())
+        except (OSError, SyntaxError, LookupError, UnicodeError):
+            continue  # among the result's failures
+        paths[display] = path
+    return Program(target, result, texts, paths)
+
+
+def verify(program: Program, wanted: Wanted, live: Live) -> Report:
+    """Run a program and judge its findings. Raises ConfigError where it cannot be run as wanted."""
+    started = time.perf_counter()
+    python = python_for(wanted.python)
+    findings = [finding for finding in program.result.findings if finding.suppressed is None]
+    put_in = probes(program.texts, program.paths, findings)
+    ran = run_program(
+        plan_for(program.target, put_in, wanted),
+        python,
+        watch=lambda measured: live(put_in, measured),
+        timeout=wanted.timeout,
+        ranks=wanted.ranks,
+        to_stderr=wanted.program_to_stderr,
+    )
+    return msgspec.structs.replace(judged(program, put_in, ran, wanted), seconds=time.perf_counter() - started)
+
+
+def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
+    """The child's plan; where it writes to is not known yet."""
+    return Plan(
+        target=target.name,
+        module=target.module,
+        arguments=target.arguments,
+        files=put_in.files,
+        output="",
+        warmup=wanted.warmup,
+        window=wanted.window,
+        max_steps=wanted.max_steps,
+        full=wanted.full,
+        device=wanted.device,
+        gpu_memory=wanted.gpu_memory,
+    )
+
+
+def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report:
+    """What the processes of one run measured, judged and put together."""
+    for measured in ran.measured:
+        if measured["end"]["kind"] == "environment":
+            raise ConfigError(str(measured["end"]["reason"]))
+    shown = {str(path): display for display, path in program.paths.items()}
+    run = how_it_ran(ran, wanted)
+    verdicts = [_verdicts(measured, put_in, wanted, run) for measured in ran.measured]
+    verified, ranks = merged(put_in.findings, verdicts, ran.measured, run)
+    first = ran.measured[0] if ran.measured else None
+    left = (
+        []
+        if first is None
+        else unattributed(first, dict(verdicts[0].items()), put_in.loops, shown)
+    )
+    return Report(
+        verified=tuple(sorted((Verified(*pair) for pair in verified), key=_place)),
+        failures=program.result.failures,
+        run=run,
+        unattributed=tuple(left),
+        fragmentation=tuple(row for measured in ran.measured for row in fragmentation(measured)),
+        ranks=tuple(ranks),
+        timeline=() if first is None else tuple(_timeline(first, put_in)),
+        files=len(program.texts),
+    )
+
+
+def _place(verified: Verified) -> tuple[str, int, int]:
+    return verified.finding.path, verified.finding.line, verified.finding.column
+
+
+def _verdicts(measured: Mapping[str, Any], put_in: Probes, wanted: Wanted, run: Run) -> dict[int, Verdict]:
+    loops = {loop["id"]: loop for loop in measured["loops"]}
+    settings = Settings(wanted.warmup, wanted.window, _ended(run, wanted))
+    return {
+        site["id"]: judge(put_in.findings[site["id"]].growth, site, loops, measured, settings)
+        for site in measured["sites"]
+    }
+
+
+def _ended(run: Run, wanted: Wanted) -> str:
+    if run.end == "stopped":
+        why = "all else was measured" if wanted.max_steps is None else "it had made its steps"
+        return f" before the program was stopped ({why}; --full lets it run on)"
+    if run.end in ("failed", "killed", "timeout", "interrupted"):
+        return f" before the program {'was ' * (run.end != 'failed')}{'timed out' if run.end == 'timeout' else run.end}"
+    return ""
+
+
+def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
+    """How the program ran, from what its processes wrote."""
+    first = ran.measured[0] if ran.measured else {}
+    ends = [measured["end"]["kind"] for measured in ran.measured]
+    end, code = "failed", ran.exit
+    if ran.interrupted or "interrupted" in ends:
+        end = "interrupted"
+    elif ran.timed_out:
+        end = "timeout"
+    elif ends and all(each == "stopped" for each in ends):
+        end = "stopped"
+    elif ran.exit < 0 and "failed" not in ends:
+        end = "killed"
+    elif ran.exit == 0 and "failed" not in ends:
+        end = "finished"
+    steps = max((loop["tops"] for measured in ran.measured for loop in measured["loops"]), default=0)
+    return Run(
+        python=first.get("python"),
+        torch=first.get("torch"),
+        device=first.get("device"),
+        meter=first.get("meter", "none"),
+        steps=steps,
+        seconds=first.get("seconds", 0.0),
+        exit=None if end == "stopped" else code,
+        end=end,
+        warmup=wanted.warmup,
+        window=wanted.window,
+    )
+
+
+def _timeline(measured: Mapping[str, Any], put_in: Probes) -> list[dict[str, Any]]:
+    """The loops' readings, for pictures."""
+    return [
+        {
+            "loop": ":".join(str(part) for part in put_in.loops[loop["id"]]),
+            "requested": [reading["requested"] for reading in loop["readings"]],
+            "host": [reading.get("host") for reading in loop["readings"]],
+            "warmup": measured.get("warmup", 0),
+        }
+        for loop in measured["loops"]
+        if loop["readings"]
+    ]
+
+

@@ -1,0 +1,117 @@
+"""Which loops of a program are watched: those that train or evaluate, and those around flagged places.
+
+Watching a loop costs little and says nothing by itself, so here names are enough: what is called like something that
+was put into training or evaluation mode is a model.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Place = tuple[int, int]
+_STEPS = frozenset({"backward", "step", "training_step", "manual_backward", "train_on_batch"})
+_MODULE_CALLS = frozenset({"eval", "train", "parameters", "zero_grad", "state_dict", "load_state_dict"})
+_GUARDS = frozenset({"no_grad", "inference_mode"})
+#: a loop here goes over layers, or makes one sample
+_INNER = frozenset({"forward", "__init__", "__getitem__", "__len__", "collate_fn"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def loops_to_watch(texts: Mapping[str, str], flagged: Mapping[str, Sequence[int]]) -> dict[str, list[Place]]:
+    """The places (line and column from 1) of the loops to watch, by file.
+
+    ``texts``: the files of the program. ``flagged``: the lines of the findings in them. A file that the running Python
+    cannot read has none.
+    """
+    trees = {path: tree for path, text in texts.items() if (tree := _parsed(text)) is not None}
+    models = {name for tree in trees.values() for name in _models(tree)}
+    working = _working(trees.values(), models)
+    found: dict[str, list[Place]] = {}
+    for path, tree in trees.items():
+        lines = texts[path].splitlines()
+        wanted = flagged.get(path, ())
+        found[path] = [
+            (loop.lineno, _column(lines, loop))
+            for loop, inner in _loops(tree)
+            if (not inner and _works(loop, models, working))
+            or any(loop.lineno <= line <= (loop.end_lineno or loop.lineno) for line in wanted)
+        ]
+    return found
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _column(lines: list[str], loop: ast.stmt) -> int:
+    line = lines[loop.lineno - 1] if loop.lineno <= len(lines) else ""
+    return len(line.encode()[: loop.col_offset].decode("utf-8", "replace")) + 1
+
+
+def _models(tree: ast.Module) -> Iterator[str]:
+    """The last names of what is used as a module: ``net`` of ``self.net.eval()``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MODULE_CALLS:
+            name = _last(node.func.value)
+            if name is not None and name != "self":
+                yield name
+
+
+def _last(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _working(trees: Iterable[ast.Module], models: set[str]) -> set[str]:
+    """The names of functions that run a model or a step of training, directly or through each other."""
+    functions = [
+        node
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name not in _INNER
+    ]
+    working: set[str] = set()
+    while new := {node.name for node in functions if node.name not in working and _works(node, models, working)}:
+        working |= new
+    return working
+
+
+def _works(node: ast.AST, models: set[str], working: set[str]) -> bool:
+    for inner in _own(node):
+        if isinstance(inner, ast.Call):
+            name = _last(inner.func)
+            if name is not None and (name in _STEPS or name in _GUARDS or name in models or name in working):
+                return True
+    return False
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes below ``node``, without those of functions in it: these run when they are called."""
+    waiting = list(ast.iter_child_nodes(node))
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        if not isinstance(inner, _FUNCTIONS):
+            waiting += ast.iter_child_nodes(inner)
+
+
+def _loops(tree: ast.Module) -> Iterator[tuple[For, bool]]:
+    """Each loop, and whether it is one over layers or samples."""
+
+    def walk(node: ast.AST, inner: bool) -> Iterator[tuple[For, bool]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, _LOOPS):
+                yield child, inner
+            named = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+            yield from walk(child, child.name in _INNER if named else inner)  # type: ignore[attr-defined]
+
+    yield from walk(tree, False)
+
+
+For = ast.For | ast.AsyncFor | ast.While

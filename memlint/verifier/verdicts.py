@@ -1,0 +1,262 @@
+"""From what one site and its loops left behind to a verdict. Pure: it reads what the child wrote."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from memlint.finding import Growth
+from memlint.verifier.model import PerIteration, Verdict
+
+#: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
+BLOCK = 512
+#: what is called growth of the host: less is noise
+HOST_NOISE = 1024
+#: beyond the warm-up, so few hits may confirm, but never refute
+FEWEST = 4
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """``warmup`` and ``window``: hits and iterations. ``ended``: why the program ended, a clause."""
+
+    warmup: int
+    window: int
+    ended: str = ""
+
+
+class Generations(msgspec.Struct, frozen=True):
+    """What the judged hits left, one number a hit, at one time. ``before``: before garbage was collected."""
+
+    alive: tuple[int, ...]
+    before: tuple[int, ...]
+    nodes: tuple[int, ...]
+
+    def survives(self, values: Sequence[int]) -> str:
+        """Which halves left something: both, first, second or none. The last hit's may still be in use."""
+        judged = values[:-1]
+        half = len(judged) // 2
+        first, second = any(judged[:half]), any(judged[half:])
+        return "both" if first and second else "first" if first else "second" if second else "none"
+
+
+def judge(
+    claim: Growth, site: Mapping[str, Any], loops: Mapping[int, Mapping[str, Any]], run: Mapping[str, Any], of: Settings
+) -> Verdict:
+    """The verdict on one claim."""
+    hits = int(site["hits"])
+    if (refusal := _refusal(claim, site, run, of)) is not None:
+        return refusal
+    full = len(site["iterations"]) >= of.warmup + of.window
+    windows = [check for check in site["checks"] if check["when"] == "window"]
+    checks = windows if full and windows else site["checks"]
+    check = max(checks, key=_total) if not (full and windows) else windows[0]
+    start = of.warmup if full else min(of.warmup, max(0, len(site["iterations"]) - FEWEST - 1))
+    seen = _generations(check, start)
+    enough = full or len(seen.alive) > FEWEST
+    if not enough:
+        return Verdict(verdict="too-few-iterations", reason=_too_few(hits, of), hits=hits)
+    if claim.kind == "per-epoch" and full and not _spans_runs(site) and len(loops) > 1 and len(site["loops"]) > 1:
+        return Verdict(
+            verdict="too-few-iterations",
+            reason="the claim is of growth from epoch to epoch, and only one was run; let it run longer by --full",
+            hits=hits,
+        )
+    measured = _Measured(claim, site, loops, run, seen, check, start, of)
+    later = [other for other in windows[1:] if full]
+    return measured.verdict(full, [_generations(other, start) for other in later])
+
+
+def _refusal(claim: Growth, site: Mapping[str, Any], run: Mapping[str, Any], of: Settings) -> Verdict | None:
+    """The verdict where nothing can be measured."""
+    hits = int(site["hits"])
+
+    def cannot(reason: str) -> Verdict:
+        return Verdict(verdict="unmeasurable", reason=reason, hits=hits)
+
+    if run["end"]["kind"] == "broken":
+        return cannot("memlint's probes failed in this program, which is a mistake of memlint")
+    if site["id"] in run["missing"]:
+        return cannot("the running Python cannot read this file, or finds no statement at this place")
+    if run["torch"] is None:
+        return cannot("the program never imported torch in its main process")
+    if run["unmeasurable"]:
+        return cannot(str(run["unmeasurable"]))
+    if not hits:
+        return Verdict(verdict="not-reached", reason=f"this statement was never run{of.ended}", hits=0)
+    if claim.kind in ("peak", "time") or claim.memory == "none":
+        return cannot("needs --compare-fix")
+    if not site["iterations"]:
+        return cannot("this statement only ran where torch.compile had compiled it, or in another process")
+    return None
+
+
+def _total(check: Mapping[str, Any]) -> int:
+    return sum(int(sum(alive.values())) for alive in check["alive"]) + int(sum(check["nodes"]))
+
+
+def _generations(check: Mapping[str, Any], start: int) -> Generations:
+    return Generations(
+        tuple(sum(alive.values()) for alive in check["alive"][start:]),
+        tuple(sum(alive.values()) for alive in check["before"][start:]),
+        tuple(check["nodes"][start:]),
+    )
+
+
+def _too_few(hits: int, of: Settings) -> str:
+    return (
+        f"this statement was run {hits} time{'' if hits == 1 else 's'}{of.ended}; judging it takes "
+        f"{of.warmup + of.window} (set by --warmup and --window)"
+    )
+
+
+def _spans_runs(site: Mapping[str, Any]) -> bool:
+    return len({run for run, _ in site["iterations"]}) > 1
+
+
+class _Measured:
+    """One site's window, in the numbers that a verdict gives."""
+
+    def __init__(
+        self,
+        claim: Growth,
+        site: Mapping[str, Any],
+        loops: Mapping[int, Mapping[str, Any]],
+        run: Mapping[str, Any],
+        seen: Generations,
+        check: Mapping[str, Any],
+        start: int,
+        of: Settings,
+    ) -> None:
+        self.claim = claim
+        self.site = site
+        self.run = run
+        self.seen = seen
+        self.check = check
+        self.start = start
+        self.of = of
+        self.loop = loops.get(site["loops"][-1]) if site["loops"] else None
+        self.hits = int(site["hits"])
+
+    def verdict(self, full: bool, later: Sequence[Generations]) -> Verdict:
+        seen = self.seen
+        tensors, nodes, before = (
+            seen.survives(seen.alive),
+            seen.survives(seen.nodes),
+            seen.survives(seen.before),
+        )
+        freed = any(other.survives(other.alive) in ("none", "second") for other in later)
+        if tensors == "both" and not freed and self._counts():
+            return self._confirmed(full)
+        if nodes == "both" and not any(other.survives(other.nodes) in ("none", "second") for other in later):
+            return self._host(full)
+        if tensors == "both" and not freed:
+            return self._confirmed(full)
+        if before == "both" and tensors in ("none", "second"):
+            freed_bytes = sum(seen.before) - sum(seen.alive)
+            reason = f"only the garbage collector frees what it keeps ({freed_bytes:,} B in this window): a cycle"
+            return self._make("cycle", reason, held=sum(seen.before))
+        if not full:
+            return Verdict(verdict="too-few-iterations", reason=_too_few(self.hits, self.of), hits=self.hits)
+        if tensors == "both":
+            return self._make("bounded", "what it keeps was freed later: it grows only so far, then is emptied")
+        if tensors == "first":
+            return self._make("bounded", "only early iterations left something, as a cache does that has filled")
+        if tensors == "second":
+            return self._make("bounded", "only the latest iterations are still held, as in a ring or an accumulation")
+        return self._make(
+            "refuted", f"nothing that {self.of.window} hits kept was alive at the window's end", held=sum(seen.alive)
+        )
+
+    def _counts(self) -> bool:
+        """Whether the tensors that stay are more than single numbers beside a graph that grows on the host."""
+        per = self._per_iteration()
+        small = per is not None and per.max <= BLOCK
+        return not (small and self.seen.survives(self.seen.nodes) == "both")
+
+    def _confirmed(self, full: bool) -> Verdict:
+        per = self._per_iteration()
+        assert per is not None
+        grown = per.exact if per.exact is not None else (per.min + per.max) // 2
+        said = f"{per.exact:,} B" if per.exact is not None else f"{per.min:,} to {per.max:,} B"
+        reason = f"each iteration leaves {said} of tensors on {self._device()}{self._after(full)}"
+        left = self.run["free"].get(self._device())
+        return self._make("confirmed", reason, until=None if left is None or not grown else left // grown)
+
+    def _host(self, full: bool) -> Verdict:
+        nodes = self._nodes()
+        host = self._host_bytes()
+        said = "" if host is None or host < HOST_NOISE else f", {host:,} B of host memory"
+        return self._make(
+            "confirmed-host", f"each iteration leaves {nodes:,} nodes of the autograd graph{said}{self._after(full)}"
+        )
+
+    def _after(self, full: bool) -> str:
+        """What became of it when the loop had ended."""
+        said = "" if full else f" (seen over {len(self.seen.alive) - 1} hits only)"
+        ends = [check for check in self.site["checks"] if check["when"] in ("exit", "end")]
+        if ends and self.site["loops"] and not any(_total(check) for check in ends[-1:]):
+            return f"{said}; all of it is freed when the loop's function is left"
+        return said
+
+    def _make(self, name: Any, reason: str, held: int | None = None, until: int | None = None) -> Verdict:
+        grows = name in ("confirmed", "confirmed-host")
+        return Verdict(
+            verdict=name,
+            reason=reason,
+            device=self._device(),
+            bytes_per_iteration=self._per_iteration() if grows else None,
+            host_bytes_per_iteration=self._host_bytes() if grows else None,
+            graph_nodes_per_iteration=self._nodes() if grows else None,
+            held_bytes=held if held is not None else sum(self.seen.alive),
+            hits=self.hits,
+            iterations_until_full=until,
+        )
+
+    def _device(self) -> str:
+        """The device that most of it is on."""
+        totals: dict[str, int] = {}
+        for alive in self.check["alive"]:
+            for device, count in alive.items():
+                totals[device] = totals.get(device, 0) + count
+        default = "cuda:0" if self.run["meter"] == "cuda" else "cpu"
+        return max(totals, key=lambda device: totals[device]) if any(totals.values()) else default
+
+    def _per_iteration(self) -> PerIteration | None:
+        """What stays of each iteration of the innermost loop around the site, on the device that most of it is on."""
+        device = self._device()
+        by: dict[tuple[int, int], int] = {}
+        for (run, number), alive in zip(
+            self.site["iterations"][self.start : -1], self.check["alive"][self.start : -1], strict=True
+        ):
+            by[run, number] = by.get((run, number), 0) + alive.get(device, 0)
+        if not by:
+            return None
+        # iterations that did not come to this place left nothing there
+        runs = {run for run, _ in by}
+        for run in runs if self.site["loops"] else ():
+            numbers = [number for each, number in by if each == run]
+            for number in range(min(numbers), max(numbers)):
+                by.setdefault((run, number), 0)
+        values = list(by.values())
+        return PerIteration(min(values), max(values), values[0] if min(values) == max(values) else None)
+
+    def _nodes(self) -> int:
+        values = self.seen.nodes[:-1]
+        return round(statistics.fmean(values)) if values else 0
+
+    def _host_bytes(self) -> int | None:
+        readings = [] if self.loop is None else self.loop["readings"]
+        gained = [
+            after["host"] - before["host"] - _cpu(after) + _cpu(before)
+            for before, after in itertools.pairwise(readings)
+            if "host" in before and "host" in after
+        ]
+        return round(statistics.median(gained)) if gained else None
+
+
+def _cpu(reading: Mapping[str, Any]) -> int:
+    return int(reading["requested"].get("cpu", 0))
