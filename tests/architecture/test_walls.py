@@ -75,10 +75,11 @@ def imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             # what measures is also loaded under another name, beside programs where memlint is not installed
             assert node.level == 0 or path.parent.name == "measure", f"{path}: relative import"
-            assert node.module is not None
             if node.level:
-                yield f"memlint.measure.{node.module}"
+                names = [alias.name for alias in node.names] if node.module is None else [node.module]
+                yield from (f"memlint.measure.{name}" for name in names)
                 continue
+            assert node.module is not None
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
