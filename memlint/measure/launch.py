@@ -38,6 +38,8 @@ def main(plan_path: str) -> int:
         plan: Plan = plans.loads(file.read())
     session: Session = sessions.Session(plan)
     probes.install(session)
+    if "torch" in sys.modules:  # a `sitecustomize` has imported it
+        probes.torch_came()
     files: dict[str, FilePlan] = {os.path.realpath(file.path): file for file in plan.files}
 
     def compile_file(path: str, raw: bytes) -> CodeType:
@@ -109,7 +111,7 @@ def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
         path = plan.target
         if not getattr(sys.flags, "safe_path", False):
             sys.path[0] = os.path.dirname(os.path.realpath(path))
-    sys.argv[:] = [path, *plan.arguments]
+    sys.argv[:] = [plan.typed or path, *plan.arguments]
     module = ModuleType("__main__")
     module.__dict__.update(
         __builtins__=__builtins__,
