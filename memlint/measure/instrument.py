@@ -150,8 +150,10 @@ def _kept(path: Sequence[ast.AST], span: tuple[Position, Position]) -> list[ast.
     exact = _whole(path, span)
     statement = next((node for node in reversed(path) if isinstance(node, ast.stmt)), None)
     if exact is not None:
-        stores = isinstance(statement, ast.Expr) or any(isinstance(node, ast.Lambda) for node in path)
-        return _of_statement(exact, stores)
+        # alone, a call keeps what it is given; within something else it gives what is kept
+        alone = any(getattr(node, "value", None) is exact for node in path if isinstance(node, ast.Expr))
+        alone = alone or any(node.body is exact for node in path if isinstance(node, ast.Lambda))
+        return _of_statement(exact, alone)
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
         return [] if statement.value is None else _of_statement(statement.value, isinstance(statement, ast.Expr))
     # a header: of `with`, `if`, `for`

@@ -43,8 +43,8 @@ class LoopWatch:
 
     @property
     def open(self) -> bool:
-        """Whether its window is being measured."""
-        return bool(self.ticks) and not self.done
+        """Whether its window is being measured, or the iterations that lead to it."""
+        return not self.done and (bool(self.ticks) or 0 < self.tops <= self._warmup)
 
     def time(self, run: Any) -> None:
         """Note how long the iteration took that has just ended."""
@@ -98,21 +98,24 @@ def survivors(ledger: Ledger, ticks: list[int], following: dict[int, tuple[int, 
     latest: dict[tuple[Frame, ...], int] = {}
     for key, born in ledger.alive.copy().items():
         number = bisect.bisect_right(ticks, born.tick) - 1
+        if key in following:  # a site is known by what its hits before the window kept, too
+            sites.setdefault(born.stack, set()).update(following[key])
         if number >= count and born.tick >= ledger.tick - 1:
             latest[born.stack] = latest.get(born.stack, 0) + born.nbytes
         if not 0 <= number < count:
             continue
         rows.setdefault(born.stack, [0] * count)[number] += born.nbytes
-        sites.setdefault(born.stack, set()).update(following.get(key, ()))
     groups: dict[tuple[int, ...], list[int]] = {}
     for stack, row in rows.items():
-        group = groups.setdefault(tuple(sorted(sites[stack])), [0] * count)
+        group = groups.setdefault(tuple(sorted(sites.get(stack, ()))), [0] * count)
         for number, nbytes in enumerate(row):
             group[number] += nbytes
     most = sorted(rows.items(), key=lambda item: -sum(item[1]))[:_SHOWN]
     return {
         "groups": [{"sites": list(group), "bytes": row} for group, row in groups.items()],
-        "stacks": [{"bytes": row, "sites": sorted(sites[stack]), "frames": shown(stack)} for stack, row in most],
+        "stacks": [
+            {"bytes": row, "sites": sorted(sites.get(stack, ())), "frames": shown(stack)} for stack, row in most
+        ],
         "latest": [
             {"bytes": nbytes, "frames": shown(stack)}
             for stack, nbytes in sorted(latest.items(), key=lambda item: -item[1])[:_SHOWN]

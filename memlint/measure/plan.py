@@ -45,10 +45,11 @@ class Plan:
     """One run of a program.
 
     ``target`` is the absolute path of a script, or the name of a module where ``module`` is set; ``typed`` is the
-    script as the user named it. ``warmup`` and ``window`` count hits of a site and iterations of a loop. ``max_steps``: stop once a loop has made as many
-    iterations; ``full``: do not stop when all is measured. ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that
-    each device may give. ``seed``: what random generators start from, where two runs are compared; ``losses``: keep
-    what ``backward()`` was called on. ``output``: the folder that results go to.
+    script as the user named it. ``warmup`` and ``window`` count hits of a site and iterations of a loop.
+    ``max_steps``: stop once a loop has made as many iterations; ``full``: do not stop when all is measured.
+    ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that each device may give. ``seed``: what random generators
+    start from, where two runs are compared; ``losses``: keep what ``backward()`` was called on. ``output``: the folder
+    that results go to.
     """
 
     target: str

@@ -67,8 +67,10 @@ class Old:
 
 
 class SiteWatch:
-    """Follows one site for ``warmup`` hits and ``limit`` in all. ``windows``: what was alive when a window was over; ``exits``: when a loop
-    around it ended, the fullest and the last; ``end``: when the program had ended.
+    """Follows one site for ``limit`` hits, of which ``warmup`` are not judged.
+
+    ``windows``: what was alive when a window was over; ``exits``: when a loop around it ended, the fullest and the
+    last; ``end``: when the program had ended.
 
     A place that left nothing in its window may do so now and then: later hits are looked at too, at first by no more
     than whether they stay (``sampling``).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict
@@ -30,7 +30,7 @@ def unattributed(
         if not loop["readings"]:
             continue
         path, line = places[loop["id"]]
-        for device, each, stacks in _growth(run, loop, bad, verdicts):
+        for device, each, stacks in growth(run, loop, bad):
             # one growth shows in each loop that runs meanwhile: around it, or beside it in a generator
             where = [(device, *((frame["path"], frame["line"]) for frame in row["frames"])) for row in stacks]
             if each < BLOCK or (where and told.issuperset(where)) or (not where and found):
@@ -41,10 +41,11 @@ def unattributed(
     return found
 
 
-def _growth(
-    run: Mapping[str, Any], loop: Mapping[str, Any], bad: set[int], verdicts: Mapping[int, Verdict]
+def growth(
+    run: Mapping[str, Any], loop: Mapping[str, Any], bad: Container[int] = frozenset()
 ) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
-    """Device, bytes an iteration that are left and not explained, and where they were asked for."""
+    """What a loop whose window was read leaves: device, bytes an iteration, and where they were asked for. ``bad``: the
+    sites that explain what they keep."""
     survivors = loop["survivors"]
     if survivors is not None:
         yield from _survived(survivors, bad)
@@ -63,8 +64,8 @@ def _growth(
             yield device, each - known, located
 
 
-def _survived(survivors: Mapping[str, Any], bad: set[int]) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
-    groups = [group["bytes"][:-1] for group in survivors["groups"] if not bad.intersection(group["sites"])]
+def _survived(survivors: Mapping[str, Any], bad: Container[int]) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
+    groups = [group["bytes"][:-1] for group in survivors["groups"] if not any(site in bad for site in group["sites"])]
     judged = [sum(row) for row in zip(*groups, strict=True)]
     half = len(judged) // 2
     if not (any(judged[:half]) and any(judged[half:])):
@@ -72,7 +73,7 @@ def _survived(survivors: Mapping[str, Any], bad: set[int]) -> Iterable[tuple[str
     stacks: list[Mapping[str, Any]] = [
         {"bytes_per_iteration": sum(row["bytes"][:-1]) // len(judged), "frames": row["frames"]}
         for row in survivors["stacks"]
-        if any(row["bytes"][:half]) and any(row["bytes"][half:-1]) and not bad.intersection(row["sites"])
+        if any(row["bytes"][:half]) and any(row["bytes"][half:-1]) and not any(site in bad for site in row["sites"])
     ]
     yield "cpu", sum(judged) // len(judged), stacks
 

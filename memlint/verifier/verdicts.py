@@ -228,9 +228,9 @@ class _Measured:
         per = self._per_iteration()
         assert per is not None
         grown = per.mean
-        spread = f"{per.min:,} to {per.max:,} B, {per.mean:,} B on average"
-        said = f"{per.exact:,} B" if per.exact is not None else spread
-        reason = f"each iteration leaves {said} of tensors on {self._device()}{self._after(full)}"
+        said = f"{per.exact:,} B" if per.exact is not None else f"{per.min:,} to {per.max:,} B"
+        average = "" if per.exact is not None else f", {per.mean:,} B on average"
+        reason = f"each iteration leaves {said} of tensors on {self._device()}{average}{self._after(full)}"
         left = self.run["free"].get(self._device())
         return self._make("confirmed", reason, until=None if left is None or not grown else left // grown)
 

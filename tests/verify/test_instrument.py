@@ -97,8 +97,8 @@ def _run(text: str, *sites: SitePlan, loops: tuple[LoopPlan, ...] = ()) -> dict[
         ("match [1, 2]:\n    case [a, b]:\n        x = a + b\n", "x = a + b", [3]),
         ("class A:\n    __x = 1 + 1\n", "__x = 1 + 1", [2]),
         ("class A:\n    def f(self):\n        self.__x = 2\nA().f()\n", "self.__x = 2", [2]),
-        ("def wrap(n):\n    return lambda f: f\n@wrap(1 + 1)\ndef f():\n    pass\n", "wrap(1 + 1)", [2]),
-        ("import contextlib\nwith contextlib.nullcontext(7) as x:\n    pass\n", "contextlib.nullcontext(7)", [7]),
+        ("def name(n):\n    return str\n@name(1 + 1)\ndef f():\n    pass\n", "name(1 + 1)", [str]),
+        ("import decimal\nwith decimal.localcontext() as x:\n    y = len('a')\n", "len('a')", [1]),
         ("x = f'{1 + 1} {2}'\n", "x = f'{1 + 1} {2}'", ["2 2"]),
         ("x = [1, 2, 3][0:2]\n", "x = [1, 2, 3][0:2]", [[1, 2]]),
         ("from __future__ import annotations\nx: int = 1 + 1\n", "x: int = 1 + 1", [2]),
@@ -109,9 +109,7 @@ def _run(text: str, *sites: SitePlan, loops: tuple[LoopPlan, ...] = ()) -> dict[
 )
 def test_a_site_reports_what_its_statement_keeps(seen: Seen, text: str, part: str, values: list[Any]) -> None:
     _run(text, _site(text, part))
-    got = [value for value in seen.values if not isinstance(value, type(lambda: 0))]
-    # the object that a context manager or a decorator is has no value to compare
-    assert [value for value in got if type(value) in (int, str, list, tuple, type(None))] == values
+    assert seen.values == values
 
 
 def test_a_hit_begins_once_and_gets_its_further_values(seen: Seen) -> None:
@@ -228,9 +226,7 @@ def test_a_program_has_its_own_lines_in_tracebacks_and_sources(
     path.write_text(text)
     statement = "kept.append(\n            n / x\n        )"
     loop = _site(text, "for n in range(3)")
-    tree, missing = instrument.parse(
-        text, str(path), [_site(text, statement)], [LoopPlan(2, loop.line, loop.column)]
-    )
+    tree, missing = instrument.parse(text, str(path), [_site(text, statement)], [LoopPlan(2, loop.line, loop.column)])
     assert missing == []
     plain: dict[str, Any] = {"__name__": "worker"}
     probed: dict[str, Any] = {"__name__": "worker"}
