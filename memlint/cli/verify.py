@@ -112,5 +112,3 @@ def parse_bytes(text: str) -> int:
         raise argparse.ArgumentTypeError(f"`{text}` is no amount of memory, such as 8GiB")
     base = 1024 if match[3] else 1000
     return int(float(match[1]) * base ** " KMGT".index(match[2].upper() or " "))
-
-

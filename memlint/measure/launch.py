@@ -38,6 +38,8 @@ def main(plan_path: str) -> int:
         plan: Plan = plans.loads(file.read())
     session: Session = sessions.Session(plan)
     probes.install(session)
+    if "torch" in sys.modules:  # a `sitecustomize` has imported it
+        probes.torch_came()
     files: dict[str, FilePlan] = {os.path.realpath(file.path): file for file in plan.files}
 
     def compile_file(path: str, raw: bytes) -> CodeType:
@@ -83,14 +85,28 @@ def _is_memory(error: BaseException) -> bool:
 
 def _told(error: BaseException) -> int:
     """Show an exception as Python would, without the frames of this file."""
-    trace: TracebackType | None = error.__traceback__
-    while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == _HERE:
-        trace = trace.tb_next
+    trace = _own_frames(error.__traceback__)
     if sys.excepthook is sys.__excepthook__:
         traceback.print_exception(type(error), error, trace)
     else:
         sys.excepthook(type(error), error.with_traceback(trace), trace)
     return 1
+
+
+def _own_frames(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of this folder, and without those of the import system around them."""
+    frames: list[TracebackType] = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    names = [each.tb_frame.f_code.co_filename for each in frames]
+    first = next((number for number, name in enumerate(names) if os.path.dirname(name) != _HERE), len(names))
+    between = any(os.path.dirname(name) == _HERE for name in names[first:])
+    for each, name in zip(reversed(frames), reversed(names), strict=False):
+        if os.path.dirname(name) == _HERE or (between and name.startswith("<frozen importlib")):
+            continue
+        trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return trace
 
 
 def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
@@ -109,7 +125,7 @@ def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
         path = plan.target
         if not getattr(sys.flags, "safe_path", False):
             sys.path[0] = os.path.dirname(os.path.realpath(path))
-    sys.argv[:] = [path, *plan.arguments]
+    sys.argv[:] = [plan.typed or path, *plan.arguments]
     module = ModuleType("__main__")
     module.__dict__.update(
         __builtins__=__builtins__,
@@ -130,11 +146,14 @@ def _compile(path: str, raw: bytes, plan: FilePlan | None, session: Session) -> 
     if plan is None:
         return compile(raw, path, "exec", dont_inherit=True)
     instrument = importlib.import_module(f"{_PACKAGE}.instrument")
-    text = plan.text if plan.text is not None else _decode(raw)
+    missing: list[int] | None
     try:
+        text = plan.text if plan.text is not None else _decode(raw)
         tree, missing = instrument.parse(text, path, plan.sites, plan.loops)
         code: CodeType = compile(tree, path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, UnicodeError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, UnicodeError):
+        missing = None
+    if missing is None:
         session.missing += [site.id for site in plan.sites] + [loop.id for loop in plan.loops]
         return compile(raw if plan.text is None else plan.text, path, "exec", dont_inherit=True)
     session.missing += missing

@@ -44,11 +44,12 @@ class FilePlan:
 class Plan:
     """One run of a program.
 
-    ``target`` is the absolute path of a script, or the name of a module where ``module`` is set. ``warmup`` and
-    ``window`` count hits of a site and iterations of a loop. ``max_steps``: stop once a loop has made as many
-    iterations; ``full``: do not stop when all is measured. ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that
-    each device may give. ``seed``: what random generators start from, where two runs are compared; ``losses``: keep
-    what ``backward()`` was called on. ``output``: the folder that results go to.
+    ``target`` is the absolute path of a script, or the name of a module where ``module`` is set; ``typed`` is the
+    script as the user named it. ``warmup`` and ``window`` count hits of a site and iterations of a loop.
+    ``max_steps``: stop once a loop has made as many iterations; ``full``: do not stop when all is measured.
+    ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that each device may give. ``seed``: what random generators
+    start from, where two runs are compared; ``losses``: keep what ``backward()`` was called on. ``output``: the folder
+    that results go to.
     """
 
     target: str
@@ -56,6 +57,7 @@ class Plan:
     files: tuple[FilePlan, ...]
     output: str
     module: bool = False
+    typed: str | None = None
     warmup: int = 3
     window: int = 12
     max_steps: int | None = None

@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from .history import History
@@ -17,36 +18,19 @@ from .loops import LoopWatch, grows, rises, survivors
 from .losses import Losses
 from .meters import CpuMeter, Meter, host_meter, meter_for
 from .plan import Plan
+from .running import Running
 from .sites import Old, SiteWatch
 
 #: results are written at most as often, where nothing has been decided
 _SECONDS = 1.0
 #: a program that catches everything is asked to stop so often, and then ended
 _PATIENCE = 5
+#: modules that are imported when a process is started
+_STARTERS = tuple(f"multiprocessing.popen_{way}" for way in ("fork", "spawn_posix", "spawn_win32", "forkserver"))
 
 
 class Stop(BaseException):
     """Ends the program where all is measured. Not an Exception: programs catch those and go on."""
-
-
-class Run:
-    """One run of a loop. ``frame`` tells the runs of a generator's loop from those around it."""
-
-    __slots__ = ("count", "frame", "loop", "number")
-
-    def __init__(self, loop: int, number: int, frame: int) -> None:
-        self.loop = loop
-        self.number = number
-        self.frame = frame
-        self.count = 0
-
-
-class Stack(threading.local):
-    """The loops that run in this thread, outermost first, and those of generators that wait."""
-
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-        self.waiting: dict[tuple[int, int], Run] = {}
 
 
 class Session:
@@ -62,12 +46,13 @@ class Session:
         self._history: History | None = None
         self._losses: Losses | None = None
         limit = plan.warmup + plan.window
-        self._sites = {site.id: SiteWatch(site.id, limit) for file in plan.files for site in file.sites}
+        self._sites = {site.id: SiteWatch(site.id, plan.warmup, limit) for file in plan.files for site in file.sites}
         self._loops = {
             loop.id: LoopWatch(loop.id, plan.warmup, plan.window) for file in plan.files for loop in file.loops
         }
-        self._stack = Stack()
+        self._running = Running()
         self._runs = 0
+        self.lock = threading.RLock()
         self._tick = 0
         self._due: list[SiteWatch] = []
         self._old: Old | None = None
@@ -115,104 +100,118 @@ class Session:
 
     # loops
 
-    def top(self, number: int, frame: int) -> None:
+    def enter(self, number: int, around: tuple[int, ...], frame: FrameType) -> None:
+        """A loop is about to begin."""
+        self._runs += 1
+        self._running.enter(number, around, frame, self._runs)
+        runs = self._running.runs
+        self._loops[number].outer.update(run.loop for run in runs[:-1])
+        if threading.get_ident() == self._thread:
+            self._forget(self._loops[number])
+
+    def top(self, number: int, frame: FrameType) -> None:
         """An iteration of a loop begins."""
         watch = self._loops[number]
-        run, first = self._entered(number, frame)
+        run = self._running.top(number, frame)
+        if run is None:
+            self.enter(number, (), frame)
+            run = self._running.runs[-1]
+        if not run.count:
+            watch.runs += 1
+            for around in watch.outer:
+                self._loops[around].holds_loops = True
         run.count += 1
         watch.tops += 1
         watch.longest = max(watch.longest, run.count)
         self._tick += 1
-        if first:
-            watch.runs += 1
         if isinstance(self.meter, CpuMeter):
             self.meter.ledger.tick = self._tick
         if self._due:
             self._settle(number)
         if not watch.done and self.torch is not None and threading.get_ident() == self._thread:
-            if watch.read(first, self.meter, self._host, self._tick):
-                self._close(watch)
+            if watch.suspect and self._history is not None and self._history.loop == number:
+                self._history.step()
+            if watch.read(self.meter, self._host, self._tick):
+                self._window(watch)
             self._note_stacks()
-        elif self._history is not None and self._history.loop == number:
-            self._history.step(self.plan.window)
-            self._ready = self._all_measured()
         watch.time(run)
         self._maybe_stop(watch)
 
-    def _entered(self, number: int, frame: int) -> tuple[Run, bool]:
-        """The run that this top is of, and whether it begins."""
-        runs, waiting = self._stack.runs, self._stack.waiting
-        for depth in range(len(runs) - 1, -1, -1):
-            if runs[depth].loop == number and runs[depth].frame == frame:
-                for left in runs[depth + 1 :]:
-                    waiting[(left.loop, left.frame)] = left
-                del runs[depth + 1 :]
-                return runs[depth], False
-        run = waiting.pop((number, frame), None)
-        first = run is None
-        if run is None:
-            self._runs += 1
-            run = Run(number, self._runs, frame)
-        outer = self._loops[number].outer
-        for around in runs:
-            outer.add(around.loop)
-            self._loops[around.loop].holds_loops = True
-        runs.append(run)
-        return run, first
-
-    def exit(self, number: int, frame: int) -> None:
+    def exit(self, number: int, frame: FrameType) -> None:
         """A loop has ended by itself or by break."""
-        runs = self._stack.runs
-        for depth in range(len(runs) - 1, -1, -1):
-            if runs[depth].loop == number and runs[depth].frame == frame:
-                for site in self._sites.values():
-                    if site.generations and number in site.loops:
-                        site.check("exit")
-                        del site.checks[:-8]
-                del runs[depth:]
-                self._stack.waiting.clear()
-                return
+        if self._running.exit(number, frame):
+            for site in self._sites.values():
+                if site.generations and number in site.loops and not self._measured(site):
+                    self._check_exit(site)
+            if threading.get_ident() == self._thread:
+                self._forget(self._loops[number])
+
+    def _forget(self, watch: LoopWatch) -> None:
+        """A run of a loop is over, or the next one begins: its window cannot go on."""
+        if watch.done:
+            return
+        if watch.suspect:
+            self._close(watch)
+        else:
+            watch.forget()
+            self._note_stacks()
 
     def _note_stacks(self) -> None:
         if isinstance(self.meter, CpuMeter):
             self.meter.ledger.stacks = any(loop.open for loop in self._loops.values())
 
-    def _close(self, watch: LoopWatch) -> None:
-        """A loop's window is over: what of it is not explained by a site?"""
-        if isinstance(self.meter, CpuMeter):
-            followed = {key for site in self._sites.values() for key in site.followed()}
-            found = survivors(self.meter.ledger, watch.ticks, followed)
-            if grows(found["bytes"]):
-                before = found["bytes"]
+    def _window(self, watch: LoopWatch) -> None:
+        """A window is over. What has grown in the first one is looked at again after another."""
+        if not watch.suspect:
+            watch.suspect = rises(watch.readings)
+            if isinstance(self.meter, CpuMeter) and grows(self.meter.ledger, watch.ticks):
                 gc.collect()
-                found = survivors(self.meter.ledger, watch.ticks, followed)
-                found["before"] = before
-            watch.survivors = found
-        elif self._history is not None and rises(watch.readings):
-            self._history.begin(watch)
+                watch.suspect = watch.suspect or grows(self.meter.ledger, watch.ticks)
+            if watch.suspect:
+                if self._history is not None:
+                    self._history.begin(watch)
+                return
+        self._close(watch)
+
+    def _close(self, watch: LoopWatch) -> None:
+        """All that will be read of a loop has been read. What of its growth is explained by which site?"""
+        watch.done = True
+        if isinstance(self.meter, CpuMeter) and watch.suspect:
+            gc.collect()
+            following: dict[int, tuple[int, ...]] = {}
+            for site in self._sites.values():
+                for key in site.followed():
+                    following[key] = (*following.get(key, ()), site.number)
+            watch.survivors = survivors(self.meter.ledger, watch.ticks, following)
+        if self._history is not None and self._history.loop == watch.number:
+            self._history.end()
         self._ready = self._all_measured()
         self.write()
 
     # sites
 
-    def hit(self, number: int, value: Any) -> None:
+    def hit(self, number: int, value: Any, frame: FrameType) -> None:
         """A flagged place is reached, with the first of its values."""
         site = self._sites[number]
-        if site.full and site.recording and not site.checks:
+        if site.full and site.recording and not site.windows:
             self._check([site], "window")  # no loop of the program is around it
-        runs = self._stack.runs
-        iteration = (runs[-1].number, runs[-1].count) if runs else (0, site.hits)
+        if not site.full:
+            self._running.settle(frame)
+        runs = self._running.runs
+        iteration = (runs[-1].number, runs[-1].count) if runs else (0, site.hits + 1)
         if site.begin(iteration, tuple(run.loop for run in runs)):
             self.value(number, value)
             if site.full and site not in self._due:
                 self._due.append(site)
-        elif site.hits >= site.limit + self.plan.window and len(site.checks) == 1:
+        elif site.hits >= site.limit + self.plan.window and len(site.windows) == 1 and site not in self._due:
             self._due.append(site)
+        elif site.sampling:
+            self.value(number, value)
 
     def value(self, number: int, value: Any) -> None:
         """A further value of the hit."""
         site = self._sites[number]
-        if site.recording and self.torch is not None:
+        if (site.recording or site.sampling) and self.torch is not None:
             with self.torch._C.DisableTorchFunctionSubclass():
                 site.add(value, self._before(), self.torch)
 
@@ -239,31 +238,35 @@ class Session:
             gc.collect()
         for site, alive in zip(sites, before, strict=False):
             site.recording = False
-            site.check(when, alive)
+            site.check(when, alive, self._known_to_earlier(site))
         self._ready = self._all_measured()
         self.write()
+
+    def _check_exit(self, site: SiteWatch) -> None:
+        """A loop around a site has ended: the last chance to see what its function keeps."""
+        before = [generation.alive() for generation in site.generations]
+        if not site.full and any(before):
+            gc.collect()
+        site.check("exit", before, self._known_to_earlier(site))
+
+    def _known_to_earlier(self, site: SiteWatch) -> set[int]:
+        """The storages that sites before this one follow as well: they count once."""
+        return {key for other in self._sites.values() if other.number < site.number for key in other.followed()}
 
     # the end
 
     def _all_measured(self) -> bool:
         """Whether every flagged place and the loops around it have their windows."""
-        if self._history is not None and self._history.loop is not None:
-            return False
         if not self._sites:
             return all(loop.done for loop in self._loops.values())
         loops = [loop for loop in self._loops.values() if loop.tops and not loop.holds_loops]
         return all(self._measured(site) for site in self._sites.values()) and all(
-            loop.done or loop.longest <= self.plan.warmup + self.plan.window for loop in loops
+            loop.done or (loop.longest <= self.plan.warmup + self.plan.window and not loop.suspect) for loop in loops
         )
 
     def _measured(self, site: SiteWatch) -> bool:
         """Whether more hits would say no more: nothing survives, or it survived a second window as well."""
-        if not site.checks or not site.full:
-            return False
-        windows = [check for check in site.checks if check["when"] == "window"]
-        survives = bool(windows) and any(any(alive.values()) for alive in windows[0]["alive"][: -2])
-        nodes = bool(windows) and any(windows[0]["nodes"][:-2])
-        return bool(windows) and (not (survives or nodes) or len(windows) > 1)
+        return site.full and bool(site.windows) and (not site.survives or len(site.windows) > 1)
 
     def _maybe_stop(self, watch: LoopWatch) -> None:
         plan = self.plan
@@ -286,9 +289,10 @@ class Session:
             return
         self._end = end
         if self.torch is not None:
+            for loop in self._loops.values():
+                if loop.suspect and not loop.done:
+                    self._close(loop)
             self._check([site for site in self._sites.values() if site.generations], "end")
-            if self._history is not None:
-                self._history.end()
         self.write()
         self.active = False
 
@@ -316,6 +320,8 @@ class Session:
             "device": self._device(),
             "unmeasurable": self.meter.reason(),
             "missing": self.missing,
+            "compiled": _has_compiled(),
+            "processes": any(name in sys.modules for name in _STARTERS),
             "sites": [site.data() for site in self._sites.values()],
             "loops": [loop.data() for loop in self._loops.values()],
             "located": None if self._history is None else self._history.found,
@@ -331,3 +337,10 @@ class Session:
             return "cpu"
         cuda = self.torch.cuda
         return str(cuda.get_device_name(0)) if cuda.is_initialized() else None
+
+
+def _has_compiled() -> bool:
+    """Whether torch.compile has made something: no probe sees what runs there."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    counters: Any = getattr(dynamo, "counters", None) or {}
+    return bool(counters.get("stats", {}).get("unique_graphs"))

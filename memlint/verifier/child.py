@@ -55,7 +55,9 @@ def python_for(named: str | None) -> str:
             "name the program's environment by --python PATH"
         )
     if done.returncode:
-        raise ConfigError(f"--python: {python} is no Python that works: {done.stderr.strip().splitlines()[-1:]}")
+        raise ConfigError(
+            f"--python: {python} is no Python that works: {(done.stderr.strip().splitlines() or ['it failed'])[-1]}"
+        )
     return python
 
 
@@ -97,13 +99,15 @@ def run_program(
             start_new_session=True,
         )
         timed_out = interrupted = False
-        try:
-            with _terminable():
+        with _terminable():
+            try:
                 timed_out = not _wait(process, Path(folder), watch, timeout)
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            _end(process, hard=not interrupted and not timed_out)
+            except KeyboardInterrupt:
+                interrupted = True
+            finally:
+                # what we stopped may have left workers that it would have ended by itself
+                stopped = any(one["end"]["kind"] == "stopped" for one in _read(Path(folder)))
+                _end(process, hard=not interrupted and not timed_out and not stopped)
         return Ran(tuple(_read(Path(folder))), process.returncode, timed_out, interrupted)
 
 
@@ -121,15 +125,21 @@ def _terminable() -> Iterator[None]:
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     try:
-        before = signal.signal(signal.SIGTERM, interrupt)
+        before = [
+            (number, signal.signal(number, interrupt))
+            for number in numbers
+            if signal.getsignal(number) != signal.SIG_IGN
+        ]
     except ValueError:  # not in the main thread
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout: float | None) -> bool:
@@ -146,13 +156,15 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout:
 
 def _end(process: subprocess.Popen[bytes], *, hard: bool) -> None:
     """Leave no process behind: ask first, where the program still runs."""
-    if process.poll() is None and not hard:
-        _signal(process, signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE)
-    if process.poll() is None or not hard:
-        _signal(process, signal.SIGKILL)
-    process.wait()
+    try:
+        if process.poll() is None and not hard:
+            _signal(process, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):  # the second Ctrl-C wants it now
+                process.wait(_GRACE)
+    finally:
+        if process.poll() is None or not hard:
+            _signal(process, signal.SIGKILL)
+        process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

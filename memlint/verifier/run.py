@@ -58,7 +58,7 @@ def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Targ
         if not script.is_file():
             what = "is a folder" if script.is_dir() else "does not exist"
             raise ConfigError(f"the script {name} {what}")
-        return Target(str(script.absolute()), False, script.absolute(), tuple(arguments))
+        return Target(str(script.absolute()), False, script.absolute(), tuple(arguments), name)
     base = cwd.joinpath(*name.split("."))
     for file in (base.with_name(base.name + ".py"), base / "__main__.py", base / "__init__.py"):
         if file.is_file():
@@ -103,6 +103,7 @@ def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
     return Plan(
         target=target.name,
         module=target.module,
+        typed=target.typed,
         arguments=target.arguments,
         files=put_in.files,
         output="",
@@ -125,11 +126,7 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
     verdicts = [_verdicts(measured, put_in, wanted, run) for measured in ran.measured]
     verified, ranks = merged(put_in.findings, verdicts, ran.measured, run)
     first = ran.measured[0] if ran.measured else None
-    left = (
-        []
-        if first is None
-        else unattributed(first, dict(verdicts[0].items()), put_in.loops, shown)
-    )
+    left = [] if first is None else unattributed(first, dict(verdicts[0].items()), put_in.loops, shown)
     return Report(
         verified=tuple(sorted((Verified(*pair) for pair in verified), key=_place)),
         failures=program.result.failures,
@@ -206,5 +203,3 @@ def _timeline(measured: Mapping[str, Any], put_in: Probes) -> list[dict[str, Any
         for loop in measured["loops"]
         if loop["readings"]
     ]
-
-

@@ -7,6 +7,7 @@ was put into training or evaluation mode is a model.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Place = tuple[int, int]
@@ -30,7 +31,7 @@ def loops_to_watch(texts: Mapping[str, str], flagged: Mapping[str, Sequence[int]
     working = _working(trees.values(), models)
     found: dict[str, list[Place]] = {}
     for path, tree in trees.items():
-        lines = texts[path].splitlines()
+        lines = re.split(r"\r\n|\r|\n", texts[path])  # as Python counts lines: a form feed ends none
         wanted = flagged.get(path, ())
         found[path] = [
             (loop.lineno, _column(lines, loop))
