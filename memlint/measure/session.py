@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .history import History
+from .agreement import agreement
 from .loops import LoopWatch, grows, rises, survivors
 from .losses import Losses
 from .meters import CpuMeter, Meter, host_meter, meter_for
@@ -73,6 +74,7 @@ class Session:
         self._old: Old | None = None
         self._old_tick = -1
         self._asked = 0
+        self._stopped_at: tuple[int, int] | None = None
         self._ready = False
         self._written = 0.0
         self._started = time.time()
@@ -80,6 +82,7 @@ class Session:
         self._process = os.getpid()
         self._end: dict[str, Any] = {"kind": "running"}
         self._rank = os.environ.get("RANK", "0")
+        self._agreement = agreement(plan.output)
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
@@ -106,6 +109,8 @@ class Session:
             self._history = History(torch)
         if self.plan.seed is not None:
             torch.manual_seed(self.plan.seed)
+            if "numpy" in sys.modules:  # torch imports it where it is installed
+                sys.modules["numpy"].random.seed(self.plan.seed)
         if self.plan.losses:
             self._losses = Losses(torch)
         if self.plan.gpu_memory is not None:
@@ -252,7 +257,9 @@ class Session:
         if not self._sites:
             return all(loop.done for loop in self._loops.values())
         loops = [loop for loop in self._loops.values() if loop.tops and not loop.holds_loops]
-        return all(self._measured(site) for site in self._sites.values()) and all(
+        # what this rank has not reached may be measured by another: they agree on that before they stop
+        awaited = [site for site in self._sites.values() if site.hits or self._agreement is None]
+        return all(self._measured(site) for site in awaited) and all(
             loop.done or loop.longest <= self.plan.warmup + self.plan.window for loop in loops
         )
 
@@ -266,25 +273,41 @@ class Session:
         return bool(windows) and (not (survives or nodes) or len(windows) > 1)
 
     def _maybe_stop(self, watch: LoopWatch) -> None:
-        plan = self.plan
-        far = plan.max_steps is not None and watch.tops > plan.max_steps
-        if not far and (plan.full or not self._ready):
+        if not self._is_enough(watch):
             if time.time() - self._written > _SECONDS:
                 self.write()
             return
         if threading.get_ident() != self._thread:
             return
         self._asked += 1
+        self._stopped_at = self._stopped_at or (watch.number, watch.tops)
         if self._asked > _PATIENCE:
             self.finish({"kind": "stopped", "reason": "it caught every exception, and was ended"})
             os._exit(0)
         raise Stop
+
+    def _is_enough(self, watch: LoopWatch) -> bool:
+        """Whether the program is to be stopped at this top."""
+        plan = self.plan
+        if plan.stop_at is not None:
+            return watch.number == plan.stop_at[0] and watch.tops >= plan.stop_at[1]
+        if plan.max_steps is not None and watch.tops > plan.max_steps:
+            return True
+        if plan.full or not self._ready or threading.get_ident() != self._thread:
+            return False
+        return self._agreement is None or self._agreement.reached(
+            watch.number,
+            {loop.number: loop.tops for loop in self._loops.values() if loop.tops},
+            [site.id for site in self._sites.values() if not site.hits],
+        )
 
     def finish(self, end: dict[str, Any]) -> None:
         """The program has ended: judge what is left, and write it down."""
         if not self.active or self._end["kind"] != "running":
             return
         self._end = end
+        if self._stopped_at is not None:
+            end["at"] = self._stopped_at
         if self.torch is not None:
             self._check([site for site in self._sites.values() if site.generations], "end")
             if self._history is not None:
