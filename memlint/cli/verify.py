@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from memlint.cli.check import write_whole
 from memlint.engine.options import Options
 from memlint.engine.selection import Overrides
+from memlint.verifier.compare import compare_fix, compare_with
 from memlint.verifier.model import BAD, Report
 from memlint.verifier.planning import Probes
 from memlint.verifier.run import Wanted, locate, read, verify
@@ -50,7 +51,13 @@ def run_verify(parsed: argparse.Namespace) -> int:
     target = locate(parsed.target, parsed.module, parsed.arguments, cwd)
     program = read(target, options)
     with _Live(quiet=parsed.quiet) as live:
-        report = verify(program, wanted, live.show)
+        if parsed.compare_fix:
+            report = compare_fix(program, options, wanted, live.show, live.say)
+        elif parsed.compare_with is not None:
+            other = read(locate(parsed.compare_with, False, parsed.arguments, cwd), options)
+            report = compare_with(program, other, wanted, live.show, live.say)
+        else:
+            report = verify(program, wanted, live.show)
     _write(report, parsed, sys.stdout)
     return exit_code(report)
 
@@ -84,6 +91,7 @@ class _Live:
     def __init__(self, *, quiet: bool) -> None:
         self._on = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._shown = False
+        self._quiet = quiet
 
     def __enter__(self) -> _Live:
         return self
@@ -91,6 +99,14 @@ class _Live:
     def __exit__(self, *_: object) -> None:
         if self._shown:
             sys.stderr.write("\r\x1b[K")
+
+    def say(self, label: str) -> None:
+        """The program is about to be run again."""
+        if not self._quiet and sys.stderr is not None:
+            if self._shown:
+                sys.stderr.write("\r\x1b[K")
+            sys.stderr.write(f"memlint: the program runs again: {label}\n")
+            sys.stderr.flush()
 
     def show(self, put_in: Probes, measured: Sequence[Mapping[str, Any]]) -> None:
         if not self._on or not measured:

@@ -62,6 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     measure.add_argument("--gpu-memory", type=parse_bytes, metavar="BYTES", help="as on a smaller card, such as 8GiB")
     measure.add_argument("--nproc-per-node", type=_at_least(1), metavar="N", help="run N ranks by torchrun")
     measure.add_argument("--python", metavar="PATH", help="the program's interpreter (default: the active one)")
+    compare = parser.add_mutually_exclusive_group()
+    compare.add_argument("--compare-fix", action="store_true", help="run it with the findings' fixes as well, in memory")
+    compare.add_argument("--compare-with", metavar="SCRIPT", help="run another script as well, and compare")
     _rule_options(parser.add_argument_group("rules"))
     output = parser.add_argument_group("output")
     output.add_argument("--output-format", type=one_of(*_FORMATS), default="text", metavar="FORMAT",

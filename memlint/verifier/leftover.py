@@ -33,7 +33,7 @@ def unattributed(
             for site in run["sites"]
             if site["id"] in verdicts and _is_inside(site, loop) and verdicts[site["id"]].verdict in BAD
         )
-        for device, each, stacks in _growth(run, loop):
+        for device, each, stacks in growth(run, loop):
             left = each - known
             if left >= BLOCK and not _explained(run, loop, found):
                 path, line = places[loop["id"]]
@@ -56,8 +56,8 @@ def _explained(run: Mapping[str, Any], loop: Mapping[str, Any], found: Sequence[
     return not loop["inner"] and bool(found)
 
 
-def _growth(run: Mapping[str, Any], loop: Mapping[str, Any]) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
-    """Device, bytes an iteration, and where they were asked for."""
+def growth(run: Mapping[str, Any], loop: Mapping[str, Any]) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
+    """What a loop whose window was read leaves: device, bytes an iteration, and where they were asked for."""
     survivors = loop["survivors"]
     if survivors is not None:
         judged = survivors["bytes"][:-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +14,7 @@ import msgspec
 from memlint.config import ConfigError
 from memlint.engine.options import Options
 from memlint.engine.run import run as lint
-from memlint.finding import Result
+from memlint.finding import Finding, Result
 from memlint.measure.plan import Plan
 from memlint.project import decode, display_path
 from memlint.verifier.child import Ran, python_for, run_program
@@ -23,12 +25,16 @@ from memlint.verifier.planning import Probes, Target, probes
 from memlint.verifier.ranks import merged
 from memlint.verifier.verdicts import Settings, judge
 
+#: what random generators start from in runs that are compared
+SEED = 0
+
 #: called while the program runs with the probes and what is measured so far, by rank
 Live = Callable[["Probes", Sequence[Mapping[str, Any]]], None]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """How to verify. Counts are iterations, ``timeout`` seconds, ``gpu_memory`` bytes."""
+    """How to verify. Counts are iterations, ``timeout`` seconds, ``gpu_memory`` bytes. ``compared``: the run is one of
+    several that are compared, and starts its random generators from the same seed as they."""
 
     device: str = "auto"
     warmup: int = 3
@@ -40,6 +46,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     python: str | None = None
     ranks: int | None = None
     program_to_stderr: bool = False
+    compared: bool = False
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -84,18 +91,36 @@ def read(target: Target, options: Options) -> Program:
 def verify(program: Program, wanted: Wanted, live: Live) -> Report:
     """Run a program and judge its findings. Raises ConfigError where it cannot be run as wanted."""
     started = time.perf_counter()
-    python = python_for(wanted.python)
-    findings = [finding for finding in program.result.findings if finding.suppressed is None]
-    put_in = probes(program.texts, program.paths, findings)
-    ran = run_program(
-        plan_for(program.target, put_in, wanted),
+    put_in = probes(program.texts, program.paths, of_program(program))
+    ran = run_once(program.target, put_in, wanted, python_for(wanted.python), live)
+    return msgspec.structs.replace(judged(program, put_in, ran, wanted), seconds=time.perf_counter() - started)
+
+
+def of_program(program: Program) -> list[Finding]:
+    """The findings that are verified."""
+    return [finding for finding in program.result.findings if finding.suppressed is None]
+
+
+def run_once(
+    target: Target,
+    put_in: Probes,
+    wanted: Wanted,
+    python: str,
+    live: Live,
+    *,
+    stop_at: tuple[int, int] | None = None,
+) -> Ran:
+    """One run of a program. ``stop_at``: a loop's id and the top of it at which the program is stopped."""
+    return run_program(
+        dataclasses.replace(plan_for(target, put_in, wanted), stop_at=stop_at),
         python,
         watch=lambda measured: live(put_in, measured),
         timeout=wanted.timeout,
         ranks=wanted.ranks,
         to_stderr=wanted.program_to_stderr,
+        # sets of strings keep their order from run to run
+        environment={"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")} if wanted.compared else None,
     )
-    return msgspec.structs.replace(judged(program, put_in, ran, wanted), seconds=time.perf_counter() - started)
 
 
 def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
@@ -112,6 +137,8 @@ def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
         full=wanted.full,
         device=wanted.device,
         gpu_memory=wanted.gpu_memory,
+        seed=SEED if wanted.compared else None,
+        losses=wanted.compared,
     )
 
 
