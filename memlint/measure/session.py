@@ -12,8 +12,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from .history import History
 from .agreement import agreement
+from .history import History
 from .loops import LoopWatch, grows, rises, survivors
 from .losses import Losses
 from .meters import CpuMeter, Meter, host_meter, meter_for
@@ -298,7 +298,7 @@ class Session:
         return self._agreement is None or self._agreement.reached(
             watch.number,
             {loop.number: loop.tops for loop in self._loops.values() if loop.tops},
-            [site.id for site in self._sites.values() if not site.hits],
+            [site.number for site in self._sites.values() if not site.hits],
         )
 
     def finish(self, end: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from memlint.measure.plan import Plan
 
 #: how long a program may take to end once it was asked to
 _GRACE = 5.0
-#: how long other ranks may take once one has ended by itself
+#: how long other ranks may take once one was stopped
 _RANKS = 60.0
 _POLL = 0.2
 
@@ -133,13 +133,19 @@ def _terminable() -> Iterator[None]:
 
 
 def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout: float | None) -> bool:
-    """Whether the program has ended by itself in time."""
+    """Whether the program has ended in time: by itself, or because some rank was stopped and others were not."""
     until = None if timeout is None else time.monotonic() + timeout
+    stopped: float | None = None
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_POLL)
             return True
-        watch(_read(folder))
+        measured = _read(folder)
+        watch(measured)
+        if len(measured) > 1 and any(one["end"]["kind"] == "stopped" for one in measured):
+            stopped = stopped or time.monotonic()
+            if time.monotonic() > stopped + _RANKS:  # the others wait for it in a collective
+                return True
         if until is not None and time.monotonic() > until:
             return False
 

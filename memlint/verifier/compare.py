@@ -1,10 +1,10 @@
 """The program as it is beside the program as it would be: two processes, the same seed, stopped at the same iteration.
 
 The first run is the one that verifies: it has probes at the findings. The second has none there (its findings are
-mended), so its step time cannot be compared with the first one's; where runs are cheap, a third one gives the program as
-it is without those probes, and tells whether the program is deterministic at all. A finding that claims a peak, or
-time, is decided here: with one fix alone where runs are cheap and such findings few, else with all fixes together, which
-is said.
+mended), so its step time cannot be compared with the first one's; where runs are cheap, a third one gives the program
+as it is without those probes, and tells whether the program is deterministic at all. A finding that claims a peak, or
+time, is decided here: with its fix alone where runs are cheap and such findings few, else with all fixes together,
+which is said.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Work:
             reason=_said(first, second, report, self._how(second)),
         )
         if not _failed(second) and not _failed(first):
-            decide = _Decide(self, version, first, second, third, alone if cheap else None)
+            decide = _Decide(self, version, first, second, third, alone if cheap else None, alone is not None)
             report = msgspec.structs.replace(report, verified=tuple(decide.verified(one) for one in report.verified))
             comparison = msgspec.structs.replace(comparison, savings=tuple(decide.savings))
         return self._done(report, comparison)
@@ -184,11 +184,13 @@ class _Decide:
         second: Ran,
         third: Ran | None,
         alone: Callable[[str], Version | None] | None,
+        fixes: bool,
     ) -> None:
         self._work = work
         self._version = version
         self._first, self._second, self._third = first, second, third
         self._alone = alone
+        self._fixes = fixes
         self._count = 0
         self.savings: list[Saving] = []
 
@@ -228,7 +230,9 @@ class _Decide:
 
     def _verdict(self, finding: Finding, verdict: Verdict) -> Verdict:
         if finding.fingerprint not in self._version.fixed:
-            reason = "it has no fix to compare with" if self._alone is not None else f"{self._version.label} has it, too"
+            reason = (
+                "no fix of it holds, so there is nothing to compare with" if self._fixes else "the other script has it"
+            )
             return msgspec.structs.replace(verdict, reason=reason)
         ran, version, alone = self._run_for(finding)
         if ran is None:
@@ -266,8 +270,8 @@ class _Decide:
             together = sides.peak_saved(self._first.measured, self._second.measured) or 0
             if together >= least:
                 reason = (
-                    f"the peak falls by {together:,} B with all fixes, and not with this one alone: another place holds "
-                    "as much at another time"
+                    f"the peak falls by {together:,} B with all fixes, and not with this one alone: another place "
+                    "holds as much at another time"
                 )
                 return msgspec.structs.replace(verdict, reason=reason)
         reason = f"with the fix, the program's peak of {total:,} B " + (
@@ -377,5 +381,3 @@ def _said(first: Ran, second: Ran, report: Report, end: str) -> str:
     if _failed(first):
         return f"as it is, the program ran out of memory after {report.run.steps:,} steps; the second run went further"
     return ""
-
-

@@ -152,11 +152,7 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
     verdicts = [_verdicts(measured, put_in, wanted, run) for measured in ran.measured]
     verified, ranks = merged(put_in.findings, verdicts, ran.measured, run)
     first = ran.measured[0] if ran.measured else None
-    left = (
-        []
-        if first is None
-        else unattributed(first, dict(verdicts[0].items()), put_in.loops, shown)
-    )
+    left = [] if first is None else unattributed(first, dict(verdicts[0].items()), put_in.loops, shown)
     return Report(
         verified=tuple(sorted((Verified(*pair) for pair in verified), key=_place)),
         failures=program.result.failures,
@@ -196,10 +192,10 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
     first = ran.measured[0] if ran.measured else {}
     ends = [measured["end"]["kind"] for measured in ran.measured]
     end, code = "failed", ran.exit
-    if ran.interrupted or "interrupted" in ends:
-        end = "interrupted"
-    elif ran.timed_out:
+    if ran.timed_out:  # it was interrupted for that
         end = "timeout"
+    elif ran.interrupted or "interrupted" in ends:
+        end = "interrupted"
     elif ends and all(each == "stopped" for each in ends):
         end = "stopped"
     elif ran.exit < 0 and "failed" not in ends:
@@ -233,5 +229,3 @@ def _timeline(measured: Mapping[str, Any], put_in: Probes) -> list[dict[str, Any
         for loop in measured["loops"]
         if loop["readings"]
     ]
-
-

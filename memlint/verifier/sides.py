@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -78,7 +78,7 @@ def peak_saved(before: Ranks, after: Ranks) -> int | None:
     rank, device = max(held, key=lambda key: held[key])
     if rank >= len(after) or device not in after[rank]["peak"]:
         return None
-    return held[rank, device] - int(after[rank]["peak"][device])
+    return int(held[rank, device]) - int(after[rank]["peak"][device])
 
 
 def faster(before: Sequence[float], after: Sequence[float], warmup: int) -> tuple[float, bool] | None:
@@ -113,5 +113,5 @@ def losses(before: Ranks, after: Ranks) -> Losses:
     return Losses("equal" if equal else "different", None if equal else largest, compared, counts)
 
 
-def _most(values: Any) -> int | None:
+def _most(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)

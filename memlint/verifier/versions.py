@@ -16,9 +16,9 @@ from memlint.verifier.targets import Place, loops_to_watch, same_loops
 
 
 class Version(msgspec.Struct, frozen=True):
-    """A version of a program to be run beside it. ``label``: what it is, after "compared with". ``pairs``: the ids of its
-    loops by those of the loops that they are in the program as it is. ``fixed``: the fingerprints of the findings that
-    it is without."""
+    """A version of a program to be run beside it. ``label``: what it is, after "compared with". ``pairs``: the ids of
+    its loops by those of the loops that they are in the program as it is. ``fixed``: the fingerprints of the findings
+    that it is without."""
 
     label: str
     target: Target
@@ -96,7 +96,8 @@ def _version(
         place = names.get(absolute)
         if place is None or place not in texts:
             continue
-        before = [(loop.line, loop.column) for file in put_in.files if file.path == str(absolute) for loop in file.loops]
+        file = next((file for file in put_in.files if file.path == str(absolute)), None)
+        before = [] if file is None else [(loop.line, loop.column) for loop in file.loops]
         there = same_loops(program.texts[path], texts[place], before)
         if there is not None:
             watched[place] = there
