@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from memlint.cli.check import write_whole
+from memlint.config import ConfigError
 from memlint.engine.options import Options
 from memlint.engine.selection import Overrides
 from memlint.verifier.compare import compare_fix, compare_with
+from memlint.verifier.group import group
 from memlint.verifier.model import BAD, Report
 from memlint.verifier.planning import Probes
 from memlint.verifier.run import Wanted, locate, read, verify
@@ -48,18 +50,37 @@ def run_verify(parsed: argparse.Namespace) -> int:
         ranks=parsed.nproc_per_node,
         program_to_stderr=to_standard_output,
     )
+    ranks = group()
+    if ranks is not None:
+        _refuse(parsed)
     target = locate(parsed.target, parsed.module, parsed.arguments, cwd)
     program = read(target, options)
-    with _Live(quiet=parsed.quiet) as live:
+    with _Live(quiet=parsed.quiet or (ranks is not None and not ranks.leads)) as live:
         if parsed.compare_fix:
             report = compare_fix(program, options, wanted, live.show, live.say)
         elif parsed.compare_with is not None:
             other = read(locate(parsed.compare_with, False, parsed.arguments, cwd), options)
             report = compare_with(program, other, wanted, live.show, live.say)
         else:
-            report = verify(program, wanted, live.show)
+            report = verify(program, wanted, live.show, ranks)
+    code = exit_code(report)
+    if ranks is not None and not ranks.leads:
+        return ranks.code(code)
     _write(report, parsed, sys.stdout)
-    return exit_code(report)
+    if ranks is not None:
+        sys.stdout.flush()
+        ranks.finish(code)
+    return code
+
+
+def _refuse(parsed: argparse.Namespace) -> None:
+    """What one rank of several that were started outside cannot do. Raises ConfigError."""
+    for option in ("--nproc-per-node", "--compare-fix", "--compare-with"):
+        if getattr(parsed, option[2:].replace("-", "_")):
+            raise ConfigError(
+                f"{option} does not go with a launcher around memlint (RANK and WORLD_SIZE are set); let memlint start "
+                "the ranks: `memlint verify --nproc-per-node N …`"
+            )
 
 
 def exit_code(report: Report) -> int:
@@ -128,5 +149,3 @@ def parse_bytes(text: str) -> int:
         raise argparse.ArgumentTypeError(f"`{text}` is no amount of memory, such as 8GiB")
     base = 1024 if match[3] else 1000
     return int(float(match[1]) * base ** " KMGT".index(match[2].upper() or " "))
-
-

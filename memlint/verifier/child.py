@@ -22,8 +22,8 @@ from memlint.measure.plan import Plan
 
 #: how long a program may take to end once it was asked to
 _GRACE = 5.0
-#: how long other ranks may take once one was stopped
-_RANKS = 60.0
+#: how long other ranks may take once one was stopped or has failed
+_RANKS = 30.0
 _POLL = 0.2
 
 #: called while the program runs, with what is measured so far, by rank
@@ -32,12 +32,14 @@ Watch = Callable[[Sequence[Mapping[str, Any]]], None]
 
 class Ran(msgspec.Struct, frozen=True):
     """``measured``: what each rank wrote, in order. ``exit``: the program's exit code, negative for a signal.
-    ``timed_out``, ``interrupted``: why it was ended."""
+    ``timed_out``, ``interrupted``: why it was ended. ``left``: ranks were ended because others had stopped long before.
+    """
 
     measured: tuple[dict[str, Any], ...]
     exit: int
     timed_out: bool = False
     interrupted: bool = False
+    left: bool = False
 
 
 def python_for(named: str | None) -> str:
@@ -79,12 +81,15 @@ def run_program(
     ranks: int | None = None,
     to_stderr: bool = False,
     environment: Mapping[str, str] | None = None,
+    shared: Path | None = None,
 ) -> Ran:
     """Run the program of a plan to its end. ``ranks``: that many processes, by torchrun. ``to_stderr``: what it prints
-    goes to standard error, since standard output is the report's."""
-    with tempfile.TemporaryDirectory(prefix="memlint-", ignore_cleanup_errors=True) as folder:
+    goes to standard error, since standard output is the report's. ``shared``: the folder for results, where others run
+    more ranks of the same program; what these measured is in the result as well."""
+    with contextlib.ExitStack() as stack:
+        folder = str(shared or stack.enter_context(_folder()))
         plan = _with(plan, output=folder)
-        file = Path(folder) / "plan.json"
+        file = Path(folder) / f"plan-{os.getpid()}.json"
         file.write_text(plan.dumps(), encoding="utf-8")
         start = [python]
         if ranks is not None:
@@ -96,15 +101,19 @@ def run_program(
             env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
-        timed_out = interrupted = False
+        how, interrupted = "ended", False
         try:
             with _terminable():
-                timed_out = not _wait(process, Path(folder), watch, timeout)
+                how = _wait(process, Path(folder), watch, timeout)
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            _end(process, hard=not interrupted and not timed_out)
-        return Ran(tuple(_read(Path(folder))), process.returncode, timed_out, interrupted)
+            _end(process, hard=not interrupted and how == "ended")
+        return Ran(tuple(read_ranks(Path(folder))), process.returncode, how == "timeout", interrupted, how == "left")
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="memlint-", ignore_cleanup_errors=True)
 
 
 def _with(plan: Plan, **changes: Any) -> Plan:
@@ -132,22 +141,23 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout: float | None) -> bool:
-    """Whether the program has ended in time: by itself, or because some rank was stopped and others were not."""
+def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout: float | None) -> str:
+    """Wait for the end of the program: "ended" by itself, "timeout", or "left" by other ranks: one that was stopped, or
+    failed, comes to no collective any more."""
     until = None if timeout is None else time.monotonic() + timeout
-    stopped: float | None = None
+    gone: float | None = None
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_POLL)
-            return True
-        measured = _read(folder)
+            return "ended"
+        measured = read_ranks(folder)
         watch(measured)
-        if len(measured) > 1 and any(one["end"]["kind"] == "stopped" for one in measured):
-            stopped = stopped or time.monotonic()
-            if time.monotonic() > stopped + _RANKS:  # the others wait for it in a collective
-                return True
+        if len(measured) > 1 and any(one["end"]["kind"] in ("stopped", "failed") for one in measured):
+            gone = gone or time.monotonic()
+            if time.monotonic() > gone + _RANKS:
+                return "left"
         if until is not None and time.monotonic() > until:
-            return False
+            return "timeout"
 
 
 def _end(process: subprocess.Popen[bytes], *, hard: bool) -> None:
@@ -166,7 +176,8 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-def _read(folder: Path) -> list[dict[str, Any]]:
+def read_ranks(folder: Path) -> list[dict[str, Any]]:
+    """What the ranks that share a folder have written so far, in order."""
     found = []
     for path in sorted(folder.glob("rank-*.json")):
         try:

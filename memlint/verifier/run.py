@@ -19,6 +19,7 @@ from memlint.measure.plan import Plan
 from memlint.project import decode, display_path
 from memlint.verifier.child import Ran, python_for, run_program
 from memlint.verifier.closure import program_files
+from memlint.verifier.group import Group
 from memlint.verifier.leftover import fragmentation, unattributed
 from memlint.verifier.model import Report, Run, Verdict, Verified
 from memlint.verifier.planning import Probes, Target, probes
@@ -88,11 +89,15 @@ def read(target: Target, options: Options) -> Program:
     return Program(target, result, texts, paths)
 
 
-def verify(program: Program, wanted: Wanted, live: Live) -> Report:
-    """Run a program and judge its findings. Raises ConfigError where it cannot be run as wanted."""
+def verify(program: Program, wanted: Wanted, live: Live, group: Group | None = None) -> Report:
+    """Run a program and judge its findings. ``group``: the ranks that were started outside, of which this is one; its
+    first one reports on all. Raises ConfigError where the program cannot be run as wanted."""
     started = time.perf_counter()
     put_in = probes(program.texts, program.paths, of_program(program))
-    ran = run_once(program.target, put_in, wanted, python_for(wanted.python), live)
+    shared = None if group is None else group.folder
+    ran = run_once(program.target, put_in, wanted, python_for(wanted.python), live, shared=shared)
+    if group is not None:
+        ran = group.gathered(ran)
     return msgspec.structs.replace(judged(program, put_in, ran, wanted), seconds=time.perf_counter() - started)
 
 
@@ -109,8 +114,10 @@ def run_once(
     live: Live,
     *,
     stop_at: tuple[int, int] | None = None,
+    shared: Path | None = None,
 ) -> Ran:
-    """One run of a program. ``stop_at``: a loop's id and the top of it at which the program is stopped."""
+    """One run of a program. ``stop_at``: a loop's id and the top of it at which the program is stopped. ``shared``: the
+    folder where other ranks put their results."""
     return run_program(
         dataclasses.replace(plan_for(target, put_in, wanted), stop_at=stop_at),
         python,
@@ -118,6 +125,7 @@ def run_once(
         timeout=wanted.timeout,
         ranks=wanted.ranks,
         to_stderr=wanted.program_to_stderr,
+        shared=shared,
         # sets of strings keep their order from run to run
         environment={"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")} if wanted.compared else None,
     )
@@ -196,7 +204,7 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
         end = "timeout"
     elif ran.interrupted or "interrupted" in ends:
         end = "interrupted"
-    elif ends and all(each == "stopped" for each in ends):
+    elif ends and (all(each == "stopped" for each in ends) or (ran.left and "stopped" in ends)):
         end = "stopped"
     elif ran.exit < 0 and "failed" not in ends:
         end = "killed"
