@@ -19,6 +19,7 @@ from .losses import Losses
 from .meters import CpuMeter, Meter, host_meter, meter_for
 from .plan import Plan
 from .sites import Old, SiteWatch
+from .spawned import Spawned, number_here, rank_here
 
 #: results are written at most as often, where nothing has been decided
 _SECONDS = 1.0
@@ -28,6 +29,10 @@ _PATIENCE = 5
 
 class Stop(BaseException):
     """Ends the program where all is measured. Not an Exception: programs catch those and go on."""
+
+
+class Quit(Stop, SystemExit):
+    """Ends a process that the program has spawned: multiprocessing takes it for a good end."""
 
 
 class Run:
@@ -53,8 +58,9 @@ class Stack(threading.local):
 class Session:
     """Receives what the probes report. All methods may be called from any thread."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, spawned: bool = False) -> None:
         self.plan = plan
+        self._spawned = spawned
         self.torch: Any = None
         self.meter: Meter = Meter()
         self.active = True
@@ -81,8 +87,8 @@ class Session:
         self._thread = threading.get_ident()
         self._process = os.getpid()
         self._end: dict[str, Any] = {"kind": "running"}
-        self._rank = os.environ.get("RANK", "0")
-        self._agreement = agreement(plan.output)
+        self._rank = "" if spawned else os.environ.get("RANK", "0")
+        self._agreement = Spawned(plan.output) if spawned else agreement(plan.output)
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
@@ -284,6 +290,9 @@ class Session:
         if self._asked > _PATIENCE:
             self.finish({"kind": "stopped", "reason": "it caught every exception, and was ended"})
             os._exit(0)
+        if self._spawned:
+            self.finish({"kind": "stopped"})
+            raise Quit(0)
         raise Stop
 
     def _is_enough(self, watch: LoopWatch) -> bool:
@@ -320,7 +329,13 @@ class Session:
         if os.getpid() != self._process:
             return
         self._written = time.time()
-        target = Path(self.plan.output) / f"rank-{self._rank}.json"
+        name = f"rank-{self._rank}"
+        if self._spawned:
+            if not any(loop.tops for loop in self._loops.values()) and not any(s.hits for s in self._sites.values()):
+                return  # a worker that loads data
+            self._rank = str(number if (number := rank_here()) is not None else self._rank or number_here())
+            name = f"rank-spawned-{os.getpid()}"
+        target = Path(self.plan.output) / f"{name}.json"
         beside = target.with_suffix(".part")
         beside.write_text(json.dumps(self.data()), encoding="utf-8")
         beside.replace(target)

@@ -33,6 +33,7 @@ Watch = Callable[[Sequence[Mapping[str, Any]]], None]
 class Ran(msgspec.Struct, frozen=True):
     """``measured``: what each rank wrote, in order. ``exit``: the program's exit code, negative for a signal.
     ``timed_out``, ``interrupted``: why it was ended. ``left``: ranks were ended because others had stopped long before.
+    ``forked``: the sites that were reached in processes that the program forked, where nothing is measured.
     """
 
     measured: tuple[dict[str, Any], ...]
@@ -40,6 +41,7 @@ class Ran(msgspec.Struct, frozen=True):
     timed_out: bool = False
     interrupted: bool = False
     left: bool = False
+    forked: frozenset[int] = frozenset()
 
 
 def python_for(named: str | None) -> str:
@@ -109,7 +111,14 @@ def run_program(
             interrupted = True
         finally:
             _end(process, hard=not interrupted and how == "ended")
-        return Ran(tuple(read_ranks(Path(folder))), process.returncode, how == "timeout", interrupted, how == "left")
+        return Ran(
+            tuple(read_ranks(Path(folder))),
+            process.returncode,
+            how == "timeout",
+            interrupted,
+            how == "left",
+            read_forked(Path(folder)),
+        )
 
 
 def _folder() -> tempfile.TemporaryDirectory[str]:
@@ -184,4 +193,16 @@ def read_ranks(folder: Path) -> list[dict[str, Any]]:
             found.append(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError):  # replaced this moment
             continue
+    own = [one for one in found if any(loop["tops"] for loop in one["loops"]) or any(s["hits"] for s in one["sites"])]
+    if own and len(found) > len(own) and any(folder.glob("rank-spawned-*.json")):
+        found = own  # the process that only spawned the others is no rank
     return sorted(found, key=lambda one: int(one["rank"]))
+
+
+def read_forked(folder: Path) -> frozenset[int]:
+    """The sites that forked processes of a program reached."""
+    found: set[int] = set()
+    for path in folder.glob("forked-*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            found |= set(json.loads(path.read_text(encoding="utf-8")))
+    return frozenset(found)

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from memlint.config import ConfigError
-from memlint.verifier.child import Ran, read_ranks
+from memlint.verifier.child import Ran, read_forked, read_ranks
 
 #: how long one rank's memlint waits for another's
 _LIMIT = 90.0
@@ -61,6 +61,7 @@ class Group(msgspec.Struct, frozen=True):
             any(end[1] for end in ends),
             any(end[2] for end in ends),
             any(end[3] for end in ends),
+            read_forked(self.folder),
         )
 
     def finish(self, code: int) -> None:

@@ -26,6 +26,12 @@ from memlint.verifier.planning import Probes, Target, probes
 from memlint.verifier.ranks import merged
 from memlint.verifier.verdicts import Settings, judge
 
+_FORKED = Verdict(
+    verdict="unmeasurable",
+    reason="this statement was only run in processes that the program forked, which are not measured; those that it "
+    "starts by spawn are",
+)
+
 #: what random generators start from in runs that are compared
 SEED = 0
 
@@ -159,6 +165,11 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
     run = how_it_ran(ran, wanted)
     verdicts = [_verdicts(measured, put_in, wanted, run) for measured in ran.measured]
     verified, ranks = merged(put_in.findings, verdicts, ran.measured, run)
+    forked = {put_in.findings[site] for site in ran.forked}
+    verified = [
+        (finding, _FORKED if finding in forked and verdict.verdict == "not-reached" else verdict)
+        for finding, verdict in verified
+    ]
     first = ran.measured[0] if ran.measured else None
     left = [] if first is None else unattributed(first, dict(verdicts[0].items()), put_in.loops, shown)
     return Report(
