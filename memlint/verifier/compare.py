@@ -231,7 +231,7 @@ class _Decide:
     def _verdict(self, finding: Finding, verdict: Verdict) -> Verdict:
         if finding.fingerprint not in self._version.fixed:
             reason = (
-                "no fix of it holds, so there is nothing to compare with" if self._fixes else "the other script has it"
+                "no fix of it holds, so nothing can be compared" if self._fixes else "the other script has it as well"
             )
             return msgspec.structs.replace(verdict, reason=reason)
         ran, version, alone = self._run_for(finding)

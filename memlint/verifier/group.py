@@ -46,6 +46,17 @@ class Group(msgspec.Struct, frozen=True):
         """Whether this is the rank that reports."""
         return self.local == 0
 
+    def meet(self) -> Path:
+        """The folder, made where it is not there. Raises ConfigError where it cannot be used."""
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            about = self.folder.lstat()
+        except OSError as error:
+            raise ConfigError(f"the ranks cannot meet in {self.folder}: {error.strerror}") from None
+        if not stat.S_ISDIR(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
+            raise ConfigError(f"the ranks cannot meet in {self.folder}: it is another user's")
+        return self.folder
+
     def gathered(self, ran: Ran) -> Ran:
         """What all ranks of this host measured; waits until they have ended, so far as there is time. ``ran``: this
         rank's own."""
@@ -94,8 +105,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def group(environment: Mapping[str, str] = os.environ) -> Group | None:
-    """The ranks that this process is one of, by what torchrun or another launcher says; None where it is alone. Raises
-    ConfigError where they have no place to meet."""
+    """The ranks that this process is one of, by what torchrun or another launcher says; None where it is alone."""
     try:
         rank, world = int(environment["RANK"]), int(environment["WORLD_SIZE"])
         local = int(environment.get("LOCAL_RANK", rank))
@@ -109,13 +119,6 @@ def group(environment: Mapping[str, str] = os.environ) -> Group | None:
              environment.get("TORCHELASTIC_RESTART_COUNT", "0"))  # fmt: skip
     name = re.sub(r"[^A-Za-z0-9.-]", "_", "-".join(parts))
     folder = Path(tempfile.gettempdir()) / f"memlint-{os.getuid() if hasattr(os, 'getuid') else 0}-{name}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        about = folder.lstat()
-    except OSError as error:
-        raise ConfigError(f"the ranks cannot meet in {folder}: {error.strerror}") from None
-    if not stat.S_ISDIR(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
-        raise ConfigError(f"the ranks cannot meet in {folder}: it is another user's")
     return Group(rank, local, count, world, folder)
 
 

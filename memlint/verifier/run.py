@@ -100,7 +100,7 @@ def verify(program: Program, wanted: Wanted, live: Live, group: Group | None = N
     first one reports on all. Raises ConfigError where the program cannot be run as wanted."""
     started = time.perf_counter()
     put_in = probes(program.texts, program.paths, of_program(program))
-    shared = None if group is None else group.folder
+    shared = None if group is None else group.meet()
     ran = run_once(program.target, put_in, wanted, python_for(wanted.python), live, shared=shared)
     if group is not None:
         ran = group.gathered(ran)
