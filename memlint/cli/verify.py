@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from memlint.cli.check import write_whole
+from memlint.config import ConfigError
 from memlint.engine.options import Options
 from memlint.engine.selection import Overrides
+from memlint.verifier.compare import compare_fix, compare_with
+from memlint.verifier.group import group
 from memlint.verifier.model import BAD, Report
 from memlint.verifier.planning import Probes
 from memlint.verifier.run import Wanted, locate, read, verify
@@ -47,12 +50,37 @@ def run_verify(parsed: argparse.Namespace) -> int:
         ranks=parsed.nproc_per_node,
         program_to_stderr=to_standard_output,
     )
+    ranks = group()
+    if ranks is not None:
+        _refuse(parsed)
     target = locate(parsed.target, parsed.module, parsed.arguments, cwd)
     program = read(target, options)
-    with _Live(quiet=parsed.quiet) as live:
-        report = verify(program, wanted, live.show)
+    with _Live(quiet=parsed.quiet or (ranks is not None and not ranks.leads)) as live:
+        if parsed.compare_fix:
+            report = compare_fix(program, options, wanted, live.show, live.say)
+        elif parsed.compare_with is not None:
+            other = read(locate(parsed.compare_with, False, parsed.arguments, cwd), options)
+            report = compare_with(program, other, wanted, live.show, live.say)
+        else:
+            report = verify(program, wanted, live.show, ranks)
+    code = exit_code(report)
+    if ranks is not None and not ranks.leads:
+        return ranks.code(code)
     _write(report, parsed, sys.stdout)
-    return exit_code(report)
+    if ranks is not None:
+        sys.stdout.flush()
+        ranks.finish(code)
+    return code
+
+
+def _refuse(parsed: argparse.Namespace) -> None:
+    """What one rank of several that were started outside cannot do. Raises ConfigError."""
+    for option in ("--nproc-per-node", "--compare-fix", "--compare-with"):
+        if getattr(parsed, option[2:].replace("-", "_")):
+            raise ConfigError(
+                f"{option} does not go with a launcher around memlint (RANK and WORLD_SIZE are set); let memlint start "
+                "the ranks: `memlint verify --nproc-per-node N …`"
+            )
 
 
 def exit_code(report: Report) -> int:
@@ -84,6 +112,7 @@ class _Live:
     def __init__(self, *, quiet: bool) -> None:
         self._on = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._shown = False
+        self._quiet = quiet
 
     def __enter__(self) -> _Live:
         return self
@@ -91,6 +120,14 @@ class _Live:
     def __exit__(self, *_: object) -> None:
         if self._shown:
             sys.stderr.write("\r\x1b[K")
+
+    def say(self, label: str) -> None:
+        """The program is about to be run again."""
+        if not self._quiet and sys.stderr is not None:
+            if self._shown:
+                sys.stderr.write("\r\x1b[K")
+            sys.stderr.write(f"memlint: the program runs again: {label}\n")
+            sys.stderr.flush()
 
     def show(self, put_in: Probes, measured: Sequence[Mapping[str, Any]]) -> None:
         if not self._on or not measured:

@@ -29,6 +29,27 @@ def _load() -> None:
 
 def main(plan_path: str) -> int:
     """Run the program of a plan and return its exit code."""
+    plan, session, stop, compile_file = _set_up(plan_path)
+    try:
+        code, main_module = _prepare(plan, compile_file)
+    except BaseException as error:
+        session.finish({"kind": "failed", "code": 1, "exception": type(error).__name__})
+        return _told(error)
+    return _run(code, main_module, session, stop)
+
+
+def spawned(plan_path: str) -> None:
+    """Measure this process, which the program has spawned."""
+    try:
+        _, session, _, compile_file = _set_up(plan_path, spawned=True)
+        begin = importlib.import_module(f"{_PACKAGE}.spawned").begin
+        begin(compile_file, lambda code: session.finish({"kind": "failed" if code else "finished", "code": code}))
+    except Exception:  # not measured, then
+        return
+
+
+def _set_up(plan_path: str, *, spawned: bool = False) -> tuple[Plan, Session, Any, Any]:
+    """The plan, its session, what that raises to end the program, and what compiles the program's files."""
     _load()
     plans = importlib.import_module(f"{_PACKAGE}.plan")
     sessions = importlib.import_module(f"{_PACKAGE}.session")
@@ -36,7 +57,7 @@ def main(plan_path: str) -> int:
     imports = importlib.import_module(f"{_PACKAGE}.imports")
     with open(plan_path, encoding="utf-8") as file:
         plan: Plan = plans.loads(file.read())
-    session: Session = sessions.Session(plan)
+    session: Session = sessions.Session(plan, spawned)
     probes.install(session)
     if "torch" in sys.modules:  # a `sitecustomize` has imported it
         probes.torch_came()
@@ -45,18 +66,17 @@ def main(plan_path: str) -> int:
     def compile_file(path: str, raw: bytes) -> CodeType:
         return _compile(path, raw, files.get(os.path.realpath(path)), session)
 
-    sys.meta_path.insert(0, imports.Finder([file.path for file in plan.files], compile_file, probes.torch_came))
+    def torch_came() -> None:
+        importlib.import_module(f"{_PACKAGE}.spawned").follow_spawned(plan_path)
+        probes.torch_came()
+
+    sys.meta_path.insert(0, imports.Finder([file.path for file in plan.files], compile_file, torch_came))
     _write_before_exit(session)
     if plan.seed is not None:
         import random
 
         random.seed(plan.seed)
-    try:
-        code, main_module = _prepare(plan, compile_file)
-    except BaseException as error:
-        session.finish({"kind": "failed", "code": 1, "exception": type(error).__name__})
-        return _told(error)
-    return _run(code, main_module, session, sessions.Stop)
+    return plan, session, sessions.Stop, compile_file
 
 
 def _run(code: CodeType, module: ModuleType, session: Session, stop: Any) -> int:

@@ -6,12 +6,14 @@ Each returns at once while torch.compile looks at it, so that no graph breaks; n
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from . import instrument
 from .session import Session, Stop
+from .spawned import Forked
 
 
 def _never() -> bool:
@@ -19,13 +21,14 @@ def _never() -> bool:
 
 
 _compiling: Callable[[], bool] = _never
-_session: Session | None = None
+_session: Session | Forked | None = None
 
 
 def install(session: Session) -> None:
     """Make the probes known to the program."""
     global _session
     _session = session
+    os.register_at_fork(after_in_child=_forked)
     for name, probe in (
         (instrument.ENTER, enter),
         (instrument.LOOP, loop),
@@ -34,6 +37,12 @@ def install(session: Session) -> None:
         (instrument.VALUE, more),
     ):
         setattr(builtins, name, probe)
+
+
+def _forked() -> None:
+    global _session
+    if _session is not None:
+        _session = Forked(_session.plan.output) if isinstance(_session, Session) else _session
 
 
 def torch_came() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from .agreement import agreement
 from .history import History
 from .loops import LoopWatch, grows, rises, survivors
 from .losses import Losses
@@ -20,6 +21,7 @@ from .meters import CpuMeter, Meter, host_meter, meter_for
 from .plan import Plan
 from .running import Running
 from .sites import Old, SiteWatch
+from .spawned import Spawned, number_here, rank_here
 
 #: results are written at most as often, where nothing has been decided
 _SECONDS = 1.0
@@ -33,11 +35,16 @@ class Stop(BaseException):
     """Ends the program where all is measured. Not an Exception: programs catch those and go on."""
 
 
+class Quit(Stop, SystemExit):
+    """Ends a process that the program has spawned: multiprocessing takes it for a good end."""
+
+
 class Session:
     """Receives what the probes report. All methods may be called from any thread."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, spawned: bool = False) -> None:
         self.plan = plan
+        self._spawned = spawned
         self.torch: Any = None
         self.meter: Meter = Meter()
         self.active = True
@@ -58,13 +65,15 @@ class Session:
         self._old: Old | None = None
         self._old_tick = -1
         self._asked = 0
+        self._stopped_at: tuple[int, int] | None = None
         self._ready = False
         self._written = 0.0
         self._started = time.time()
         self._thread = threading.get_ident()
         self._process = os.getpid()
         self._end: dict[str, Any] = {"kind": "running"}
-        self._rank = os.environ.get("RANK", "0")
+        self._rank = "" if spawned else os.environ.get("RANK", "0")
+        self._agreement = Spawned(plan.output) if spawned else agreement(plan.output)
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
@@ -91,6 +100,8 @@ class Session:
             self._history = History(torch)
         if self.plan.seed is not None:
             torch.manual_seed(self.plan.seed)
+            if "numpy" in sys.modules:  # torch imports it where it is installed
+                sys.modules["numpy"].random.seed(self.plan.seed)
         if self.plan.losses:
             self._losses = Losses(torch)
         if self.plan.gpu_memory is not None:
@@ -260,7 +271,9 @@ class Session:
         if not self._sites:
             return all(loop.done for loop in self._loops.values())
         loops = [loop for loop in self._loops.values() if loop.tops and not loop.holds_loops]
-        return all(self._measured(site) for site in self._sites.values()) and all(
+        # what this rank has not reached may be measured by another: they agree on that before they stop
+        awaited = [site for site in self._sites.values() if site.hits or self._agreement is None]
+        return all(self._measured(site) for site in awaited) and all(
             loop.done or (loop.longest <= self.plan.warmup + self.plan.window and not loop.suspect) for loop in loops
         )
 
@@ -269,25 +282,44 @@ class Session:
         return site.full and bool(site.windows) and (not site.survives or len(site.windows) > 1)
 
     def _maybe_stop(self, watch: LoopWatch) -> None:
-        plan = self.plan
-        far = plan.max_steps is not None and watch.tops > plan.max_steps
-        if not far and (plan.full or not self._ready):
+        if not self._is_enough(watch):
             if time.time() - self._written > _SECONDS:
                 self.write()
             return
         if threading.get_ident() != self._thread:
             return
         self._asked += 1
+        self._stopped_at = self._stopped_at or (watch.number, watch.tops)
         if self._asked > _PATIENCE:
             self.finish({"kind": "stopped", "reason": "it caught every exception, and was ended"})
             os._exit(0)
+        if self._spawned:
+            self.finish({"kind": "stopped"})
+            raise Quit(0)
         raise Stop
+
+    def _is_enough(self, watch: LoopWatch) -> bool:
+        """Whether the program is to be stopped at this top."""
+        plan = self.plan
+        if plan.stop_at is not None:
+            return watch.number == plan.stop_at[0] and watch.tops >= plan.stop_at[1]
+        if plan.max_steps is not None and watch.tops > plan.max_steps:
+            return True
+        if plan.full or not self._ready or threading.get_ident() != self._thread:
+            return False
+        return self._agreement is None or self._agreement.reached(
+            watch.number,
+            {loop.number: loop.tops for loop in self._loops.values() if loop.tops},
+            [site.number for site in self._sites.values() if not site.hits],
+        )
 
     def finish(self, end: dict[str, Any]) -> None:
         """The program has ended: judge what is left, and write it down."""
         if not self.active or self._end["kind"] != "running":
             return
         self._end = end
+        if self._stopped_at is not None:
+            end["at"] = self._stopped_at
         if self.torch is not None:
             for loop in self._loops.values():
                 if loop.suspect and not loop.done:
@@ -301,7 +333,13 @@ class Session:
         if os.getpid() != self._process:
             return
         self._written = time.time()
-        target = Path(self.plan.output) / f"rank-{self._rank}.json"
+        name = f"rank-{self._rank}"
+        if self._spawned:
+            if not any(loop.tops for loop in self._loops.values()) and not any(s.hits for s in self._sites.values()):
+                return  # a worker that loads data
+            self._rank = str(number if (number := rank_here()) is not None else self._rank or number_here())
+            name = f"rank-spawned-{os.getpid()}"
+        target = Path(self.plan.output) / f"{name}.json"
         beside = target.with_suffix(".part")
         beside.write_text(json.dumps(self.data()), encoding="utf-8")
         beside.replace(target)

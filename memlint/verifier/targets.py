@@ -42,6 +42,22 @@ def loops_to_watch(texts: Mapping[str, str], flagged: Mapping[str, Sequence[int]
     return found
 
 
+def same_loops(before: str, after: str, places: Sequence[Place]) -> list[Place] | None:
+    """Where the loops at ``places`` of one text are in another version of it; None where the two have not as many
+    loops, so that which is which cannot be told."""
+    trees = _parsed(before), _parsed(after)
+    if trees[0] is None or trees[1] is None:
+        return None
+    old, new = ([loop for loop, _ in _loops(tree)] for tree in trees if tree is not None)
+    if len(old) != len(new):
+        return None
+    there = {
+        (one.lineno, _column(before.splitlines(), one)): (other.lineno, _column(after.splitlines(), other))
+        for one, other in zip(old, new, strict=True)
+    }
+    return [there[place] for place in places] if all(place in there for place in places) else None
+
+
 def _parsed(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)

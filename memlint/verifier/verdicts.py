@@ -17,6 +17,8 @@ from memlint.verifier.model import PerIteration, Verdict
 BLOCK = 512
 #: what is called growth of the host: less is noise
 HOST_NOISE = 1024
+#: the reason where only two runs beside each other can tell
+NEEDS_COMPARISON = "needs --compare-fix"
 #: beyond the warm-up, so few hits may confirm, but never refute
 FEWEST = 4
 
@@ -94,7 +96,7 @@ def _refusal(claim: Growth, site: Mapping[str, Any], run: Mapping[str, Any], of:
         where = " in the program's main process, and it has others" if run.get("processes") else ""
         return Verdict(verdict="not-reached", reason=f"this statement was never run{where}{of.ended}", hits=0)
     if claim.kind in ("peak", "time") or claim.memory == "none":
-        return cannot("needs --compare-fix")
+        return cannot(NEEDS_COMPARISON)
     if not site["iterations"]:
         return cannot("this statement was run before torch was imported")
     return None
@@ -287,13 +289,17 @@ class _Measured:
         return round(statistics.fmean(values)) if values else 0
 
     def _host_bytes(self) -> int | None:
-        readings = [] if self.loop is None else self.loop["readings"]
-        gained = [
-            after["host"] - before["host"] - _cpu(after) + _cpu(before)
-            for before, after in itertools.pairwise(readings)
-            if "host" in before and "host" in after
-        ]
-        return round(statistics.median(gained)) if gained else None
+        return None if self.loop is None else host_growth(self.loop["readings"])
+
+
+def host_growth(readings: Sequence[Mapping[str, Any]]) -> int | None:
+    """What an iteration leaves of host memory beside tensors: the median over a window's readings."""
+    gained = [
+        after["host"] - before["host"] - _cpu(after) + _cpu(before)
+        for before, after in itertools.pairwise(readings)
+        if "host" in before and "host" in after
+    ]
+    return round(statistics.median(gained)) if gained else None
 
 
 def by_iteration(site: Mapping[str, Any], check: Mapping[str, Any], start: int, device: str | None = None) -> list[int]:
