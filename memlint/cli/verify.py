@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from memlint.cli.check import write_whole
+from memlint.cli.check import check_writable, write_whole
 from memlint.engine.options import Options
 from memlint.engine.selection import Overrides
+from memlint.evidence import dumps
+from memlint.verifier.evidence import document
 from memlint.verifier.model import BAD, Report
 from memlint.verifier.planning import Probes
 from memlint.verifier.run import Wanted, locate, read, verify
@@ -34,6 +36,9 @@ def run_verify(parsed: argparse.Namespace) -> int:
         config=None if parsed.config is None else cwd / parsed.config,
         isolated=parsed.isolated,
     )
+    for option, file in (("--output-file", parsed.output_file), ("--evidence", parsed.evidence)):
+        if file is not None:
+            check_writable(cwd / file, option)
     to_standard_output = parsed.output_file is None and parsed.output_format in ("json", "html")
     wanted = Wanted(
         device=parsed.device,
@@ -51,6 +56,9 @@ def run_verify(parsed: argparse.Namespace) -> int:
     program = read(target, options)
     with _Live(quiet=parsed.quiet) as live:
         report = verify(program, wanted, live.show)
+    if parsed.evidence is not None:
+        proof = document(report, program.paths, program.hashes, cwd)
+        write_whole(cwd / parsed.evidence, dumps(proof), "--evidence")
     _write(report, parsed, sys.stdout)
     return exit_code(report)
 

@@ -6,41 +6,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from memlint.evidence import WORST as WORST
+from memlint.evidence import VerdictName as VerdictName
 from memlint.finding import Failure, Finding
+from memlint.finding import PerIteration as PerIteration
 
-VerdictName = Literal[
-    "confirmed",
-    "confirmed-host",
-    "peak-only",
-    "bounded",
-    "cycle",
-    "refuted",
-    "not-reached",
-    "too-few-iterations",
-    "unmeasurable",
-]
 #: these say that the program wastes memory
 BAD: frozenset[str] = frozenset({"confirmed", "confirmed-host", "cycle", "peak-only"})
-#: from the worst on: of several ranks the worst speaks
-WORST: tuple[VerdictName, ...] = (
-    "confirmed",
-    "peak-only",
-    "cycle",
-    "confirmed-host",
-    "bounded",
-    "refuted",
-    "unmeasurable",
-    "too-few-iterations",
-    "not-reached",
-)
-
-
-class PerIteration(msgspec.Struct, frozen=True):
-    """Bytes that an iteration leaves: the least and the most over the window, and ``exact`` where all were equal."""
-
-    min: int
-    max: int
-    exact: int | None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ import msgspec
 from memlint.config import ConfigError
 from memlint.engine.options import Options
 from memlint.engine.run import run as lint
+from memlint.evidence import content_hash
 from memlint.finding import Result
 from memlint.measure.plan import Plan
 from memlint.project import decode, display_path
@@ -43,12 +44,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Program(msgspec.Struct, frozen=True):
-    """A linted program. ``texts`` and ``paths``: its files by display path."""
+    """A linted program. ``texts``, ``paths`` and ``hashes`` (of what was linted): its files by display path."""
 
     target: Target
     result: Result
     texts: Mapping[str, str]
     paths: Mapping[str, Path]
+    hashes: Mapping[str, str] = {}
 
 
 def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Target:
@@ -69,16 +71,19 @@ def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Targ
 def read(target: Target, options: Options) -> Program:
     """Lint the script and what of its project it imports. Raises ConfigError."""
     files = program_files(target.script, options)
-    result = lint([str(path) for path in files], options).result
-    texts, paths = {}, {}
+    # what was measured before is not taken for granted
+    result = lint([str(path) for path in files], msgspec.structs.replace(options, evidence=())).result
+    texts, paths, hashes = {}, {}, {}
     for path in files:
         display = display_path(path, options.cwd)
         try:
-            texts[display] = decode(path.read_bytes())
+            raw = path.read_bytes()
+            texts[display] = decode(raw)
         except (OSError, SyntaxError, LookupError, UnicodeError):
             continue  # among the result's failures
         paths[display] = path
-    return Program(target, result, texts, paths)
+        hashes[display] = content_hash(raw)
+    return Program(target, result, texts, paths, hashes)
 
 
 def verify(program: Program, wanted: Wanted, live: Live) -> Report:
