@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("--output-format", type=one_of(*_FORMATS), default="text", metavar="FORMAT",
                         help=f"{', '.join(_FORMATS)} (default: text)")  # fmt: skip
-    output.add_argument("--evidence", metavar="FILE", help="write what was measured for `memlint check --evidence FILE`")
+    output.add_argument("--evidence", metavar="FILE", help="write what was measured, for `memlint check --evidence`")
     output.add_argument("-o", "--output-file", metavar="FILE", help="write the report to a file")
     output.add_argument("-q", "--quiet", action="store_true", help="no progress")
     return parser

@@ -70,9 +70,9 @@ def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Targ
 
 def read(target: Target, options: Options) -> Program:
     """Lint the script and what of its project it imports. Raises ConfigError."""
+    options = msgspec.structs.replace(options, evidence=())  # what was measured before is not taken for granted
     files = program_files(target.script, options)
-    # what was measured before is not taken for granted
-    result = lint([str(path) for path in files], msgspec.structs.replace(options, evidence=())).result
+    result = lint([str(path) for path in files], options).result
     texts, paths, hashes = {}, {}, {}
     for path in files:
         display = display_path(path, options.cwd)
