@@ -13,10 +13,11 @@ from memlint.cli.check import check_writable, write_whole
 from memlint.engine.options import Options
 from memlint.engine.selection import Overrides
 from memlint.evidence import dumps
+from memlint.report.lines import Lines
 from memlint.verifier.evidence import document
 from memlint.verifier.model import BAD, Report
 from memlint.verifier.planning import Probes
-from memlint.verifier.run import Wanted, locate, read, verify
+from memlint.verifier.run import Program, Wanted, locate, read, verify
 
 NOTHING, CONFIRMED, FAILED, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -59,7 +60,7 @@ def run_verify(parsed: argparse.Namespace) -> int:
     if parsed.evidence is not None:
         proof = document(report, program.paths, program.hashes, cwd)
         write_whole(cwd / parsed.evidence, dumps(proof), "--evidence")
-    _write(report, parsed, sys.stdout)
+    _write(report, program, parsed, sys.stdout)
     return exit_code(report)
 
 
@@ -74,16 +75,24 @@ def exit_code(report: Report) -> int:
     return CONFIRMED if any(one.verdict.verdict in BAD for one in report.verified) else NOTHING
 
 
-def _write(report: Report, parsed: argparse.Namespace, out: TextIO) -> None:
-    from memlint.report import verify_json, verify_text
-
-    write = verify_json.write if parsed.output_format == "json" else verify_text.write
+def _write(report: Report, program: Program, parsed: argparse.Namespace, out: TextIO) -> None:
     if parsed.output_file is None:
-        write(report, out)
+        _write_to(report, program, parsed, out)
         return
     text = io.StringIO()
-    write(report, text)
+    _write_to(report, program, parsed, text)
     write_whole(Path(parsed.output_file), text.getvalue())
+
+
+def _write_to(report: Report, program: Program, parsed: argparse.Namespace, out: TextIO) -> None:
+    """The report in its format; only what that needs is imported."""
+    from memlint.report import verify_html, verify_json, verify_text
+
+    if parsed.output_format == "html":
+        named = f"-m {program.target.name}" if program.target.module else parsed.target
+        verify_html.write(report, Lines(program.texts.get), out, named)
+    else:
+        (verify_json if parsed.output_format == "json" else verify_text).write(report, out)
 
 
 class _Live:

@@ -13,7 +13,7 @@ _EPILOG = """\
 Everything behind `--` is given to the program. exit codes: 0 nothing confirmed, 1 something confirmed, 2 it cannot be
 run as asked, 3 the program itself failed
 """
-_FORMATS = ("text", "json")
+_FORMATS = ("text", "json", "html")
 
 
 def parse_verify(rest: Sequence[str]) -> argparse.Namespace:

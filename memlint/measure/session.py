@@ -18,6 +18,7 @@ from .losses import Losses
 from .meters import CpuMeter, Meter, host_meter, meter_for
 from .plan import Plan
 from .sites import Old, SiteWatch
+from .timeline import Timeline
 
 #: results are written at most as often, where nothing has been decided
 _SECONDS = 1.0
@@ -69,6 +70,8 @@ class Session:
         self._stack = Stack()
         self._runs = 0
         self._tick = 0
+        self._steps = 0
+        self._timeline = Timeline()
         self._due: list[SiteWatch] = []
         self._old: Old | None = None
         self._old_tick = -1
@@ -125,6 +128,10 @@ class Session:
         self._tick += 1
         if first:
             watch.runs += 1
+            self._timeline.begin(run.number, number, self._steps)
+        self._note()
+        if not watch.holds_loops:
+            self._steps += 1
         if isinstance(self.meter, CpuMeter):
             self.meter.ledger.tick = self._tick
         if self._due:
@@ -156,9 +163,16 @@ class Session:
         outer = self._loops[number].outer
         for around in runs:
             outer.add(around.loop)
-            self._loops[around.loop].holds_loops = True
+            if not self._loops[around.loop].holds_loops:
+                self._loops[around.loop].holds_loops = True
+                self._steps -= around.count  # they were no steps
         runs.append(run)
         return run, first
+
+    def _note(self, *, always: bool = False) -> None:
+        """A point of the timeline, where one is due."""
+        if self.torch is not None and threading.get_ident() == self._thread:
+            self._timeline.note(self._steps, self.meter, self._host, self._sites.values(), always=always)
 
     def exit(self, number: int, frame: int) -> None:
         """A loop has ended by itself or by break."""
@@ -169,6 +183,9 @@ class Session:
                     if site.generations and number in site.loops:
                         site.check("exit")
                         del site.checks[:-8]
+                for left in runs[depth:]:
+                    self._timeline.end(left.number, self._steps)
+                self._note()
                 del runs[depth:]
                 self._stack.waiting.clear()
                 return
@@ -286,6 +303,7 @@ class Session:
             return
         self._end = end
         if self.torch is not None:
+            self._note(always=True)
             self._check([site for site in self._sites.values() if site.generations], "end")
             if self._history is not None:
                 self._history.end()
@@ -321,6 +339,7 @@ class Session:
             "located": None if self._history is None else self._history.found,
             "peak": self.meter.peak(),
             "free": self.meter.free(),
+            "timeline": self._timeline.data(),
             "losses": None if self._losses is None or self._end["kind"] == "running" else self._losses.data(),
         }
 

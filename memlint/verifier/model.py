@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -121,8 +121,38 @@ class Run(msgspec.Struct, frozen=True):
     window: int = 12
 
 
+class LoopRun(msgspec.Struct, frozen=True):
+    """One run of a loop (``path:line``), from the step where it begins to the one where it ends, if it does."""
+
+    loop: str
+    first: int
+    last: int | None
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What a confirmed site keeps on a device, at each point. ``measured``: of the hits that were followed, no memory
+    counted for two sites; ``projected``: of all hits, if the others keep as much each."""
+
+    fingerprint: str
+    device: str
+    measured: tuple[int, ...]
+    projected: tuple[int, ...]
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """Readings over the run, one column each. ``steps``: iterations of innermost loops that are done; ``devices``:
+    bytes of live tensors; ``host``: bytes that the C library handed out, where it says."""
+
+    steps: tuple[int, ...]
+    seconds: tuple[float, ...]
+    devices: dict[str, tuple[int, ...]]
+    host: tuple[int | None, ...]
+    shares: tuple[Share, ...]
+    runs: tuple[LoopRun, ...]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one verification says. ``timeline``: readings of the loops for pictures, as measured."""
+    """All that one verification says. ``timeline``: of the first rank."""
 
     verified: tuple[Verified, ...]
     failures: tuple[Failure, ...]
@@ -131,6 +161,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     fragmentation: tuple[Fragmentation, ...] = ()
     comparison: Comparison | None = None
     ranks: tuple[Rank, ...] = ()
-    timeline: tuple[dict[str, Any], ...] = ()
+    timeline: Timeline | None = None
     files: int = 0
     seconds: float = 0.0

@@ -22,6 +22,7 @@ from memlint.verifier.leftover import fragmentation, unattributed
 from memlint.verifier.model import Report, Run, Verdict, Verified
 from memlint.verifier.planning import Probes, Target, probes
 from memlint.verifier.ranks import merged
+from memlint.verifier.timeline import timeline
 from memlint.verifier.verdicts import Settings, judge
 
 #: called while the program runs with the probes and what is measured so far, by rank
@@ -142,7 +143,7 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
         unattributed=tuple(left),
         fragmentation=tuple(row for measured in ran.measured for row in fragmentation(measured)),
         ranks=tuple(ranks),
-        timeline=() if first is None else tuple(_timeline(first, put_in)),
+        timeline=None if first is None else timeline(first, put_in, verdicts[0]),
         files=len(program.texts),
     )
 
@@ -197,19 +198,3 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
         warmup=wanted.warmup,
         window=wanted.window,
     )
-
-
-def _timeline(measured: Mapping[str, Any], put_in: Probes) -> list[dict[str, Any]]:
-    """The loops' readings, for pictures."""
-    return [
-        {
-            "loop": ":".join(str(part) for part in put_in.loops[loop["id"]]),
-            "requested": [reading["requested"] for reading in loop["readings"]],
-            "host": [reading.get("host") for reading in loop["readings"]],
-            "warmup": measured.get("warmup", 0),
-        }
-        for loop in measured["loops"]
-        if loop["readings"]
-    ]
-
-
