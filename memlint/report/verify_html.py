@@ -144,7 +144,8 @@ def _trace(finding: Finding, lines: Lines) -> str:
     for step in finding.trace:
         source = lines.get(step.path, step.line)
         shown = "" if source is None or not source.strip() else element("pre", esc(source.strip()))
-        steps.append(element("li", element("code", esc(f"{step.path}:{step.line}")) + f" {prose(step.message)}{shown}"))
+        place = element("code", esc(f"{step.path}:{step.line}"))
+        steps.append(element("li", f"{place}: {prose(step.message)}{shown}"))
     return element("ol", "".join(steps), class_="trace") if steps else ""
 
 
