@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from memlint.cli.check import check_writable, write_whole
+from memlint.cli.live import Live
+from memlint.config import ConfigError
 from memlint.engine.options import Options
 from memlint.engine.selection import Overrides
 from memlint.evidence import dumps
 from memlint.report.lines import Lines
 from memlint.verifier.evidence import document
 from memlint.verifier.model import BAD, Report
-from memlint.verifier.planning import Probes
 from memlint.verifier.run import Program, Wanted, locate, read, verify
 
 NOTHING, CONFIRMED, FAILED, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -40,6 +40,8 @@ def run_verify(parsed: argparse.Namespace) -> int:
     for option, file in (("--output-file", parsed.output_file), ("--evidence", parsed.evidence)):
         if file is not None:
             check_writable(cwd / file, option)
+    if parsed.evidence is not None and parsed.evidence == parsed.output_file:
+        raise ConfigError("--evidence and --output-file name the same file")
     to_standard_output = parsed.output_file is None and parsed.output_format in ("json", "html")
     wanted = Wanted(
         device=parsed.device,
@@ -55,7 +57,7 @@ def run_verify(parsed: argparse.Namespace) -> int:
     )
     target = locate(parsed.target, parsed.module, parsed.arguments, cwd)
     program = read(target, options)
-    with _Live(quiet=parsed.quiet) as live:
+    with Live(quiet=parsed.quiet) as live:
         report = verify(program, wanted, live.show)
     if parsed.evidence is not None:
         proof = document(report, program.paths, program.hashes, cwd)
@@ -93,31 +95,6 @@ def _write_to(report: Report, program: Program, parsed: argparse.Namespace, out:
         verify_html.write(report, Lines(program.texts.get), out, named)
     else:
         (verify_json if parsed.output_format == "json" else verify_text).write(report, out)
-
-
-class _Live:
-    """A line of progress on a terminal while the program runs; nothing elsewhere."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._on = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        self._shown = False
-
-    def __enter__(self) -> _Live:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-
-    def show(self, put_in: Probes, measured: Sequence[Mapping[str, Any]]) -> None:
-        if not self._on or not measured:
-            return
-        sites = measured[0]["sites"]
-        done = sum(any(check["when"] == "window" for check in site["checks"]) for site in sites)
-        steps = max((loop["tops"] for loop in measured[0]["loops"]), default=0)
-        sys.stderr.write(f"\r\x1b[Kmemlint: step {steps:,}, {done} of {len(sites)} findings measured")
-        sys.stderr.flush()
-        self._shown = True
 
 
 def parse_bytes(text: str) -> int:

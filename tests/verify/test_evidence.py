@@ -227,6 +227,15 @@ def test_where_nothing_can_be_written_nothing_is_run(tmp_path: Path, option: str
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py"]
 
 
+def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("open('ran', 'w').close()\n")
+    done = memlint("verify", "program.py", "-o", ".", "--isolated", cwd=tmp_path)
+    assert (done.returncode, "cannot be written: Is a directory" in done.stderr) == (2, True)
+    done = memlint("verify", "program.py", "-o", "a", "--evidence", "a", "--isolated", cwd=tmp_path)
+    assert (done.returncode, "name the same file" in done.stderr) == (2, True)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_what_verify_measured_check_tells(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(LEAK)
     (tmp_path / "pyproject.toml").write_text('[tool.memlint]\nevidence = "proof.json"\n')
