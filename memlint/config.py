@@ -39,7 +39,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """What the configuration says; codes are as written (codes, prefixes or names), paths absolute.
 
     ``file``: where it comes from (None: there is none). ``device_memory``: bytes. ``fixable`` and ``unfixable``: the
-    rules whose fixes are given (None: all), and those whose are not.
+    rules whose fixes are given (None: all), and those whose are not. ``evidence``: files that ``memlint verify`` wrote.
     """
 
     file: Path | None = None
@@ -58,6 +58,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     fixable: tuple[str, ...] | None = None
     unfixable: tuple[str, ...] = ()
     scalar_fix: ScalarFix = "detach"
+    evidence: tuple[Path, ...] = ()
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -80,6 +81,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     fixable: list[str] | None = None
     unfixable: list[str] | None = None
     scalar_fix: ScalarFix | None = None
+    evidence: str | list[str] | None = None
 
 
 KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))
@@ -169,6 +171,7 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
         fixable=_either(_codes(table.fixable), base.fixable),
         unfixable=_either(_codes(table.unfixable), base.unfixable),
         scalar_fix=_either(table.scalar_fix, base.scalar_fix),
+        evidence=_either(_folders(folder, _listed(table.evidence)), base.evidence),
     )  # fmt: skip
 
 
@@ -237,6 +240,10 @@ def _either(value: T | None, other: T) -> T:
 
 def _codes(codes: list[str] | None) -> tuple[str, ...] | None:
     return None if codes is None else tuple(codes)
+
+
+def _listed(names: str | list[str] | None) -> list[str] | None:
+    return [names] if isinstance(names, str) else names
 
 
 def _folders(folder: Path, names: list[str] | None) -> tuple[Path, ...] | None:

@@ -64,18 +64,32 @@ class Fix(msgspec.Struct, frozen=True, gc=False):
 
 
 class Suppressed(msgspec.Struct, frozen=True, gc=False):
-    """``by``: the comment that suppressed the finding (noqa, ignore, ignore-file); ``reason``: what follows ``--``."""
+    """``by``: the comment that suppressed the finding (noqa, ignore, ignore-file), and ``reason`` what follows ``--``;
+    or evidence, and how a measurement refuted it."""
 
     by: str
     reason: str | None
 
 
-class Evidence(msgspec.Struct, frozen=True, gc=False):
-    """What a runtime verification said of this finding; ``bytes`` an iteration."""
+class PerIteration(msgspec.Struct, frozen=True, gc=False):
+    """Bytes that an iteration leaves: the least and the most over the window, ``exact`` where all were equal, and the
+    ``mean``: of a place that is reached now and then, most iterations leave nothing."""
+
+    min: int
+    max: int
+    exact: int | None
+    mean: int = 0
+
+
+class Evidence(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What an earlier ``memlint verify`` measured of this finding, in the words of its verdict."""
 
     verdict: str
-    bytes: int | None
-    device: str | None
+    reason: str = ""
+    device: str | None = None
+    bytes_per_iteration: PerIteration | None = None
+    host_bytes_per_iteration: int | None = None
+    graph_nodes_per_iteration: int | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -120,7 +134,8 @@ class Skipped(msgspec.Struct, frozen=True, gc=False):
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
-    """Suppressed findings count in none of these. ``seconds`` is wall time."""
+    """Suppressed findings count in none of these. ``seconds`` is wall time. ``silenced_by_evidence``: how many findings
+    measurements refuted."""
 
     files: int
     skipped: int
@@ -128,6 +143,7 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     warnings: int
     notes: int
     seconds: float
+    silenced_by_evidence: int = 0
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -80,7 +80,9 @@ def _check_parser() -> argparse.ArgumentParser:
         "paths", nargs="*", metavar="PATHS", help="files and folders; `-` reads standard input (default: .)"
     )
     parser.add_argument("-V", "--version", action="version", version=f"memlint {__version__}")
-    _rule_options(parser.add_argument_group("rules"))
+    rules = parser.add_argument_group("rules")
+    _rule_options(rules)
+    _evidence_option(rules)
     _file_options(parser.add_argument_group("files"))
     _fix_options(parser.add_argument_group("fixes"))
     _output_options(parser.add_argument_group("output"))
@@ -98,6 +100,15 @@ def _rule_options(group: argparse._ArgumentGroup) -> None:
         "--min-confidence", type=one_of("high", "medium", "low"), metavar="LEVEL",
         help="show findings of this confidence or more: high, medium (default) or low",
     )  # fmt: skip
+
+
+def _evidence_option(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--evidence",
+        action="append",
+        metavar="FILE",
+        help="what `memlint verify --evidence FILE` measured: bytes for what it confirmed, silence for what it refuted",
+    )
 
 
 def _file_options(group: argparse._ArgumentGroup) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -93,6 +94,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         stdin=_stdin() if STDIN in parsed.paths else None,
         stdin_filename=parsed.stdin_filename,
         unsafe_fixes=parsed.unsafe_fixes,
+        evidence=None if parsed.evidence is None else tuple(cwd / name for name in parsed.evidence),
     )
 
 
@@ -131,23 +133,47 @@ def _text(path: str, options: Options) -> str | None:
         return None
 
 
-def write_whole(target: Path, text: str) -> None:
+def check_writable(target: Path, option: str = "--output-file") -> None:
+    """Raises ConfigError where `write_whole` would, as far as that can be known before; leaves nothing behind."""
+    try:
+        if _is_stream(target):
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if not os.access(target, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return
+        handle, name = _beside(Path(os.path.realpath(target)))
+        os.close(handle)
+        Path(name).unlink()
+    except OSError as error:
+        raise ConfigError(f"{option}: {target} cannot be written: {error.strerror}") from None
+
+
+def write_whole(target: Path, text: str, option: str = "--output-file") -> None:
     """Write a file so that nobody sees half of it: beside it first, then moved into place. Raises ConfigError.
 
     A symlink stays one, and what is no file (/dev/stdout, a pipe) is written to and not replaced.
     """
     try:
-        if (target.exists() and not target.is_file()) or target.is_relative_to("/dev"):
+        if _is_stream(target):
             with target.open("w", encoding="utf-8", newline="\n") as stream:
                 stream.write(text)
         else:
             _replace(Path(os.path.realpath(target)), text)
     except OSError as error:
-        raise ConfigError(f"--output-file: {target} cannot be written: {error.strerror}") from None
+        raise ConfigError(f"{option}: {target} cannot be written: {error.strerror}") from None
+
+
+def _is_stream(target: Path) -> bool:
+    return (target.exists() and not target.is_file()) or target.is_relative_to("/dev")
+
+
+def _beside(target: Path) -> tuple[int, str]:
+    return tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
 
 
 def _replace(target: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, name = _beside(target)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from memlint.cli.check import write_whole
+from memlint.cli.check import check_writable, write_whole
+from memlint.cli.live import Live
 from memlint.config import ConfigError
 from memlint.engine.options import Options
 from memlint.engine.selection import Overrides
+from memlint.evidence import dumps
+from memlint.report.lines import Lines
 from memlint.verifier.compare import compare_fix, compare_with
+from memlint.verifier.evidence import document
 from memlint.verifier.group import group
 from memlint.verifier.model import BAD, Report
-from memlint.verifier.planning import Probes
-from memlint.verifier.run import Wanted, locate, read, verify
+from memlint.verifier.run import Program, Wanted, locate, read, verify
 
 NOTHING, CONFIRMED, FAILED, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -37,6 +39,11 @@ def run_verify(parsed: argparse.Namespace) -> int:
         config=None if parsed.config is None else cwd / parsed.config,
         isolated=parsed.isolated,
     )
+    for option, file in (("--output-file", parsed.output_file), ("--evidence", parsed.evidence)):
+        if file is not None:
+            check_writable(cwd / file, option)
+    if parsed.evidence is not None and parsed.evidence == parsed.output_file:
+        raise ConfigError("--evidence and --output-file name the same file")
     to_standard_output = parsed.output_file is None and parsed.output_format in ("json", "html")
     wanted = Wanted(
         device=parsed.device,
@@ -55,7 +62,7 @@ def run_verify(parsed: argparse.Namespace) -> int:
         _refuse(parsed)
     target = locate(parsed.target, parsed.module, parsed.arguments, cwd)
     program = read(target, options)
-    with _Live(quiet=parsed.quiet or (ranks is not None and not ranks.leads)) as live:
+    with Live(quiet=parsed.quiet or (ranks is not None and not ranks.leads)) as live:
         if parsed.compare_fix:
             report = compare_fix(program, options, wanted, live.show, live.say)
         elif parsed.compare_with is not None:
@@ -66,7 +73,10 @@ def run_verify(parsed: argparse.Namespace) -> int:
     code = exit_code(report)
     if ranks is not None and not ranks.leads:
         return ranks.code(code)
-    _write(report, parsed, sys.stdout)
+    if parsed.evidence is not None:
+        proof = document(report, program.paths, program.hashes, cwd)
+        write_whole(cwd / parsed.evidence, dumps(proof), "--evidence")
+    _write(report, program, parsed, sys.stdout)
     if ranks is not None:
         sys.stdout.flush()
         ranks.finish(code)
@@ -94,50 +104,24 @@ def exit_code(report: Report) -> int:
     return CONFIRMED if any(one.verdict.verdict in BAD for one in report.verified) else NOTHING
 
 
-def _write(report: Report, parsed: argparse.Namespace, out: TextIO) -> None:
-    from memlint.report import verify_json, verify_text
-
-    write = verify_json.write if parsed.output_format == "json" else verify_text.write
+def _write(report: Report, program: Program, parsed: argparse.Namespace, out: TextIO) -> None:
     if parsed.output_file is None:
-        write(report, out)
+        _write_to(report, program, parsed, out)
         return
     text = io.StringIO()
-    write(report, text)
+    _write_to(report, program, parsed, text)
     write_whole(Path(parsed.output_file), text.getvalue())
 
 
-class _Live:
-    """A line of progress on a terminal while the program runs; nothing elsewhere."""
+def _write_to(report: Report, program: Program, parsed: argparse.Namespace, out: TextIO) -> None:
+    """The report in its format; only what that needs is imported."""
+    from memlint.report import verify_html, verify_json, verify_text
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._on = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        self._shown = False
-        self._quiet = quiet
-
-    def __enter__(self) -> _Live:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-
-    def say(self, label: str) -> None:
-        """The program is about to be run again."""
-        if not self._quiet and sys.stderr is not None:
-            if self._shown:
-                sys.stderr.write("\r\x1b[K")
-            sys.stderr.write(f"memlint: the program runs again: {label}\n")
-            sys.stderr.flush()
-
-    def show(self, put_in: Probes, measured: Sequence[Mapping[str, Any]]) -> None:
-        if not self._on or not measured:
-            return
-        sites = measured[0]["sites"]
-        done = sum(any(check["when"] == "window" for check in site["checks"]) for site in sites)
-        steps = max((loop["tops"] for loop in measured[0]["loops"]), default=0)
-        sys.stderr.write(f"\r\x1b[Kmemlint: step {steps:,}, {done} of {len(sites)} findings measured")
-        sys.stderr.flush()
-        self._shown = True
+    if parsed.output_format == "html":
+        named = f"-m {program.target.name}" if program.target.module else parsed.target
+        verify_html.write(report, Lines(program.texts.get), out, named)
+    else:
+        (verify_json if parsed.output_format == "json" else verify_text).write(report, out)
 
 
 def parse_bytes(text: str) -> int:

@@ -13,7 +13,7 @@ _EPILOG = """\
 Everything behind `--` is given to the program. exit codes: 0 nothing confirmed, 1 something confirmed, 2 it cannot be
 run as asked, 3 the program itself failed
 """
-_FORMATS = ("text", "json")
+_FORMATS = ("text", "json", "html")
 
 
 def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
@@ -70,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("--output-format", type=one_of(*_FORMATS), default="text", metavar="FORMAT",
                         help=f"{', '.join(_FORMATS)} (default: text)")  # fmt: skip
+    output.add_argument("--evidence", metavar="FILE", help="write what was measured, for `memlint check --evidence`")
     output.add_argument("-o", "--output-file", metavar="FILE", help="write the report to a file")
     output.add_argument("-q", "--quiet", action="store_true", help="no progress")
     return parser

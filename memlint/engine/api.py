@@ -29,12 +29,14 @@ def lint(
     isolated: bool = False,
     jobs: int = 0,
     screen: bool = True,
+    evidence: Iterable[str | os.PathLike[str]] | str | os.PathLike[str] | None = None,
 ) -> Result:
     """Lint files and folders, as ``memlint check`` does; the parameters are its options.
 
     One path or word may come alone. Imports no torch and runs nothing of the linted code. Findings that a comment
-    suppresses are in the result, with ``suppressed`` set. Raises `memlint.config.ConfigError` where an option or the
-    configuration is wrong; files that cannot be read and rules that fail are in the result's ``failures``.
+    or evidence suppresses are in the result, with ``suppressed`` set. Raises `memlint.config.ConfigError` where an
+    option or the configuration is wrong; files that cannot be read and rules that fail are in the result's
+    ``failures``.
     """
     cwd = Path.cwd()
     if min_confidence is not None and min_confidence not in get_args(Confidence):
@@ -57,9 +59,14 @@ def lint(
         force_exclude=force_exclude,
         jobs=jobs,
         screen=screen,
+        evidence=None if evidence is None else tuple(cwd / name for name in _paths(evidence)),
     )
-    named = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    return run([os.fspath(path) for path in named], options).result
+    return run(_paths(paths), options).result
+
+
+def _paths(paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str]) -> list[str]:
+    """The paths, of which one may come alone."""
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
 def _words(words: Iterable[str]) -> tuple[str, ...]:

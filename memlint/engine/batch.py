@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from memlint.engine.options import Options
+from memlint.engine.proof import read_proof
 from memlint.engine.run import absolute, configured, run
 from memlint.finding import Failure, Finding
 from memlint.project import display_path, find_root
@@ -41,4 +42,5 @@ def lint_each(paths: Iterable[str], options: Options) -> tuple[dict[str, Said], 
 
 def check_configuration(path: str, options: Options) -> None:
     """Raise ConfigError where a run on this file would: for a wrong configuration or option."""
-    configured(find_root(absolute(path, options.cwd), options.cwd), options)
+    config, _, _ = configured(find_root(absolute(path, options.cwd), options.cwd), options)
+    read_proof(config, options.evidence)

@@ -10,6 +10,7 @@ import msgspec
 from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.passes import CONSEQUENCES, Lint, Mended, Refusal, mend
+from memlint.engine.proof import without_silence
 from memlint.engine.run import Linted, Outcome, Prepared, lint, no_collection, outcome, prepare, takes_unsafe
 from memlint.finding import Failure, Finding
 from memlint.fix.edits import EditError
@@ -58,9 +59,9 @@ def run_and_fix(
             changes += one.write()
             mended.append(one.mended)
             parts.append((one.prepared, one.linted))
-    done = outcome(parts, options, started)
-    gone = _count(before) - _count(done.result.findings)
-    told = _consequences(done.result.findings) - _consequences(before)
+    after = [finding for _, part in parts for finding in part.findings]
+    gone, told = _count(before) - _count(after), _consequences(after) - _consequences(before)
+    done = outcome([(prepared, _unproved(part, changes)) for prepared, part in parts], options, started)
     refused = {refusal.finding for one in mended for refusal in one.refused}
     result = msgspec.structs.replace(
         done.result,
@@ -77,6 +78,12 @@ def run_and_fix(
         tuple(finding for one in mended for finding in one.fixed),
         tuple(refusal for one in mended for refusal in one.refused),
     )
+
+
+def _unproved(linted: Linted, changes: Iterable[Change]) -> Linted:
+    """What was found, where evidence speaks of the files as they were before they were changed."""
+    changed = frozenset(change.display for change in changes)
+    return msgspec.structs.replace(linted, findings=without_silence(linted.findings, changed))
 
 
 class _Work:

@@ -25,7 +25,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     so. ``exclude`` replaces what the configuration excludes, ``extend_exclude`` adds to it. ``jobs``: worker processes,
     0 for one a core. ``stdin``: what ``-`` means, ``stdin_filename`` the path that it stands for. ``parsed``: the
     caller knows that the linted files parse, so that they are read no further where nothing imports torch. ``each``:
-    the paths are files, and each gets what it would get alone, also where others in the run are gitignored."""
+    the paths are files, and each gets what it would get alone, also where others in the run are gitignored.
+    ``evidence``: files of evidence in place of the configured ones."""
 
     cwd: Path
     overrides: Overrides = Overrides()
@@ -41,6 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     stdin_filename: str | None = None
     parsed: bool = False
     each: bool = False
+    evidence: tuple[Path, ...] | None = None
 
     @property
     def stdin_path(self) -> Path:

@@ -18,6 +18,7 @@ from memlint.engine.analysis import Analyse, Problem, analyse_with_flow
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted, internal_error, meta_finding
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.prefilter import nothing_to_say
+from memlint.engine.proof import BY, Proof, read_proof
 from memlint.engine.rooms import Room, load_rooms
 from memlint.engine.selection import ALWAYS, Selection, choose
 from memlint.engine.silence import silence
@@ -44,6 +45,7 @@ class Prepared(msgspec.Struct, frozen=True):
     rooms: Mapping[str, Room]
     selection: Selection
     found: Discovery
+    proof: Proof
 
 
 class Linted(msgspec.Struct, frozen=True):
@@ -118,6 +120,7 @@ def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started:
             warnings=counted.count("warning"),
             notes=counted.count("note"),
             seconds=round(time.perf_counter() - started, 3),
+            silenced_by_evidence=sum(one.suppressed is not None and one.suppressed.by == BY for one in findings),
         ),
         remarks=tuple(remark for _, part in parts for remark in part.remarks),
         unsafe_fixes=any(takes_unsafe(prepared, options) for prepared, _ in parts),
@@ -166,6 +169,7 @@ def configured(root: Path, options: Options) -> tuple[Config, dict[str, Room], S
 
 def _project(root: Path, named: Sequence[Named], options: Options, progress: Progress) -> Iterator[Prepared]:
     config, rooms, selection = configured(root, options)
+    proof = read_proof(config, options.evidence)
     progress("finding files", 0, 0)
     listing = list_context(root, named, options.cwd)
     for group in apart(named, listing, options.cwd) if options.each else [named]:
@@ -178,7 +182,7 @@ def _project(root: Path, named: Sequence[Named], options: Options, progress: Pro
             import_roots=config.import_roots,
             listing=listing,
         )
-        yield Prepared(config, rooms, selection, found)
+        yield Prepared(config, rooms, selection, found, proof)
 
 
 def _readable(found: Discovery) -> int:
@@ -233,7 +237,9 @@ def lint(prepared: Prepared, project: Project, options: Options, *, progress: Pr
         whole = display not in broken and not problems
         raws = silence(display, project.sources[display].text, raws, rooms, ran, whole)
         findings += _chosen(fingerprinted(raws, project.relative), selection)
-    return Linted(tuple(findings), tuple(failures), tuple(analysis.remarks))
+    # fixes are tried on changed contents; what was measured is of those that the files had
+    findings, stale = prepared.proof.applied(findings, prepared.found.project)
+    return Linted(tuple(findings), tuple(failures), (*analysis.remarks, *stale))
 
 
 def _unparsed(display: str, problem: Problem) -> Raw:

@@ -58,14 +58,13 @@ class Running(threading.local):
             self.runs.append(run)
         return run
 
-    def exit(self, loop: int, frame: FrameType) -> bool:
-        """A loop has ended by itself or by break. Whether it was known to run."""
+    def exit(self, loop: int, frame: FrameType) -> Run | None:
+        """A loop has ended by itself or by break: its run, where it was known to run."""
         depth = self._depth(loop, id(frame))
         if depth is None:
-            return False
+            return None
         self._cut(depth + 1, id(frame))
-        self.runs.pop()
-        return True
+        return self.runs.pop()
 
     def settle(self, frame: FrameType) -> None:
         """Put aside the runs of frames that do not run now."""

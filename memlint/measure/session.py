@@ -22,6 +22,7 @@ from .plan import Plan
 from .running import Running
 from .sites import Old, SiteWatch
 from .spawned import Spawned, number_here, rank_here
+from .timeline import Timeline
 
 #: results are written at most as often, where nothing has been decided
 _SECONDS = 1.0
@@ -61,6 +62,8 @@ class Session:
         self._runs = 0
         self.lock = threading.RLock()
         self._tick = 0
+        self._steps = 0
+        self._timeline = Timeline()
         self._due: list[SiteWatch] = []
         self._old: Old | None = None
         self._old_tick = -1
@@ -129,12 +132,19 @@ class Session:
             run = self._running.runs[-1]
         if not run.count:
             watch.runs += 1
-            for around in watch.outer:
-                self._loops[around].holds_loops = True
+            self._timeline.begin(run.number, number, self._steps)
+            for around in self._running.runs:
+                if around is not run and not self._loops[around.loop].holds_loops:
+                    self._steps -= around.count  # they were no steps
+            for outer in watch.outer:
+                self._loops[outer].holds_loops = True
         run.count += 1
         watch.tops += 1
         watch.longest = max(watch.longest, run.count)
         self._tick += 1
+        self._note()
+        if not watch.holds_loops:
+            self._steps += 1
         if isinstance(self.meter, CpuMeter):
             self.meter.ledger.tick = self._tick
         if self._due:
@@ -148,14 +158,23 @@ class Session:
         watch.time(run)
         self._maybe_stop(watch)
 
+    def _note(self, *, always: bool = False) -> None:
+        """A point of the timeline, where one is due."""
+        if self.torch is not None and threading.get_ident() == self._thread:
+            self._timeline.note(self._steps, self.meter, self._host, self._sites.values(), always=always)
+
     def exit(self, number: int, frame: FrameType) -> None:
         """A loop has ended by itself or by break."""
-        if self._running.exit(number, frame):
-            for site in self._sites.values():
-                if site.generations and number in site.loops and not self._measured(site):
-                    self._check_exit(site)
-            if threading.get_ident() == self._thread:
-                self._forget(self._loops[number])
+        run = self._running.exit(number, frame)
+        if run is None:
+            return
+        for site in self._sites.values():
+            if site.generations and number in site.loops and not self._measured(site):
+                self._check_exit(site)
+        self._timeline.end(run.number, self._steps)
+        self._note()
+        if threading.get_ident() == self._thread:
+            self._forget(self._loops[number])
 
     def _forget(self, watch: LoopWatch) -> None:
         """A run of a loop is over, or the next one begins: its window cannot go on."""
@@ -324,6 +343,7 @@ class Session:
             for loop in self._loops.values():
                 if loop.suspect and not loop.done:
                     self._close(loop)
+            self._note(always=True)
             self._check([site for site in self._sites.values() if site.generations], "end")
         self.write()
         self.active = False
@@ -365,6 +385,7 @@ class Session:
             "located": None if self._history is None else self._history.found,
             "peak": self.meter.peak(),
             "free": self.meter.free(),
+            "timeline": self._timeline.data(),
             "losses": None if self._losses is None or self._end["kind"] == "running" else self._losses.data(),
         }
 

@@ -16,8 +16,17 @@ def summary(result: Result) -> str:
         for count, word in ((counts.errors, "error"), (counts.warnings, "warning"), (counts.notes, "note"))
         if count
     ]
-    suppressed = sum(finding.suppressed is not None for finding in result.findings)
-    extra = [f"{suppressed} suppressed"] * bool(suppressed) + [f"{counts.skipped} skipped"] * bool(counts.skipped)
+    silenced = counts.silenced_by_evidence
+    suppressed = sum(finding.suppressed is not None for finding in result.findings) - silenced
+    extra = [
+        f"{count} {what}"
+        for count, what in (
+            (suppressed, "suppressed"),
+            (silenced, "silenced by evidence"),
+            (counts.skipped, "skipped"),
+        )
+        if count
+    ]
     found = f"Found {_and(parts)}" if parts else "Found nothing"
     if result.fixed:
         remaining = counts.errors + counts.warnings + counts.notes

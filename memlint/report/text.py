@@ -12,6 +12,7 @@ from rich.text import Text
 
 from memlint.finding import Finding, Fix, Result, Severity, TraceStep
 from memlint.report.lines import Lines
+from memlint.report.measured import said as what_was_measured
 from memlint.report.summary import offer, summary
 
 _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -68,6 +69,11 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> It
     yield from _excerpt(finding, lines, gutter, width)
     for number, step in enumerate(finding.trace, 1):
         yield from _step(number, step, lines, gutter, wrap, width)
+    if finding.evidence is not None:
+        measured = Text.assemble(
+            (" " * gutter + " = ", "blue"), ("measured: ", "bold green"), what_was_measured(finding.evidence)
+        )
+        yield _wrapped(measured, wrap, gutter + 3)
     if finding.advice:
         yield _wrapped(
             Text.assemble((" " * gutter + " = ", "blue"), ("help: ", "bold green"), finding.advice), wrap, gutter + 3

@@ -46,14 +46,14 @@ def write(report: Report, out: TextIO) -> None:
     for rank in report.ranks:
         target.print(_rank(rank), soft_wrap=True)
     target.print(how(report.run), soft_wrap=True)
-    target.print(Text(_summary(report), "bold"), soft_wrap=True)
+    target.print(Text(summary(report), "bold"), soft_wrap=True)
 
 
 def table(report: Report) -> Table:
     """One line a finding."""
-    saves = report.comparison is not None
+    compared = report.comparison is not None
     rows = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("site", "claim", "verdict", "an iteration", "full after", *(["fix saves"] if saves else [])):
+    for name in ("site", "claim", "verdict", "an iteration", "full after", *(["fix saves"] if compared else [])):
         rows.add_column(name, overflow="fold", justify="right" if name in ("an iteration", "full after") else "left")
     for one in report.verified:
         verdict = one.verdict
@@ -65,7 +65,7 @@ def table(report: Report) -> Table:
             "" if verdict.iterations_until_full is None else f"{verdict.iterations_until_full:,} it.",
         ]
         if report.comparison is not None:
-            cells.append(_saves(one, report.comparison))
+            cells.append(saves(one, report.comparison))
         rows.add_row(*cells)
     return rows
 
@@ -174,8 +174,8 @@ def _milliseconds(seconds: float | None) -> str:
     return "?" if seconds is None else f"{seconds * 1000:.2f} ms"
 
 
-def _saves(one: Verified, comparison: Comparison) -> str:
-    """What the fix saves of that which the verdict is about."""
+def saves(one: Verified, comparison: Comparison) -> str:
+    """What the fix saves of that which the verdict is about, in one cell."""
     if one.finding.fingerprint not in comparison.fixed:
         return "no fix"
     for saving in comparison.savings:
@@ -198,7 +198,8 @@ def _rank(rank: Rank) -> Text:
     return Text(f"{said}; differs: {differ}" if differ else said)
 
 
-def _summary(report: Report) -> str:
+def summary(report: Report) -> str:
+    """For example ``3 of 4 findings confirmed (12.3 s).``"""
     if not report.verified:
         said = f"No findings in {plural(report.files, 'file')}"
     else:

@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from memlint.evidence import WORST as WORST
+from memlint.evidence import VerdictName as VerdictName
 from memlint.finding import Failure, Finding
+from memlint.finding import PerIteration as PerIteration
 
-VerdictName = Literal[
-    "confirmed",
-    "confirmed-host",
-    "peak-only",
-    "bounded",
-    "cycle",
-    "refuted",
-    "not-reached",
-    "too-few-iterations",
-    "unmeasurable",
-]
 #: these say that the program wastes memory
 BAD: frozenset[str] = frozenset({"confirmed", "confirmed-host", "cycle", "peak-only"})
-#: from the worst on: of several ranks the worst speaks
-WORST: tuple[VerdictName, ...] = (
-    "confirmed",
-    "peak-only",
-    "cycle",
-    "confirmed-host",
-    "bounded",
-    "refuted",
-    "unmeasurable",
-    "too-few-iterations",
-    "not-reached",
-)
-
-
-class PerIteration(msgspec.Struct, frozen=True):
-    """Bytes that an iteration leaves: the least and the most over the window, ``exact`` where all were equal, and the
-    ``mean``: of a place that is reached now and then, most iterations leave nothing."""
-
-    min: int
-    max: int
-    exact: int | None
-    mean: int = 0
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,8 +158,38 @@ class Run(msgspec.Struct, frozen=True):
     window: int = 12
 
 
+class LoopRun(msgspec.Struct, frozen=True):
+    """One run of a loop (``path:line``), from the step where it begins to the one where it ends, if it does."""
+
+    loop: str
+    first: int
+    last: int | None
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What a confirmed site keeps on a device, at each point. ``measured``: of the hits that were followed, no memory
+    counted for two sites; ``projected``: of all hits, if the others keep as much each."""
+
+    fingerprint: str
+    device: str
+    measured: tuple[int, ...]
+    projected: tuple[int, ...]
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """Readings over the run, one column each. ``steps``: iterations of innermost loops that are done; ``devices``:
+    bytes of live tensors; ``host``: bytes that the C library handed out, where it says."""
+
+    steps: tuple[int, ...]
+    seconds: tuple[float, ...]
+    devices: dict[str, tuple[int, ...]]
+    host: tuple[int | None, ...]
+    shares: tuple[Share, ...]
+    runs: tuple[LoopRun, ...]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one verification says. ``timeline``: readings of the loops for pictures, as measured."""
+    """All that one verification says. ``timeline``: of the first rank."""
 
     verified: tuple[Verified, ...]
     failures: tuple[Failure, ...]
@@ -198,6 +198,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     fragmentation: tuple[Fragmentation, ...] = ()
     comparison: Comparison | None = None
     ranks: tuple[Rank, ...] = ()
-    timeline: tuple[dict[str, Any], ...] = ()
+    timeline: Timeline | None = None
     files: int = 0
     seconds: float = 0.0

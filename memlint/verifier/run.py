@@ -14,6 +14,7 @@ import msgspec
 from memlint.config import ConfigError
 from memlint.engine.options import Options
 from memlint.engine.run import run as lint
+from memlint.evidence import content_hash
 from memlint.finding import Finding, Result
 from memlint.measure.plan import Plan
 from memlint.project import decode, display_path
@@ -24,6 +25,7 @@ from memlint.verifier.leftover import fragmentation, unattributed
 from memlint.verifier.model import Report, Run, Verdict, Verified
 from memlint.verifier.planning import Probes, Target, probes
 from memlint.verifier.ranks import merged
+from memlint.verifier.timeline import timeline
 from memlint.verifier.verdicts import Settings, judge
 
 _FORKED = Verdict(
@@ -57,12 +59,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Program(msgspec.Struct, frozen=True):
-    """A linted program. ``texts`` and ``paths``: its files by display path."""
+    """A linted program. ``texts``, ``paths`` and ``hashes`` (of what was linted): its files by display path."""
 
     target: Target
     result: Result
     texts: Mapping[str, str]
     paths: Mapping[str, Path]
+    hashes: Mapping[str, str] = {}
 
 
 def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Target:
@@ -82,17 +85,20 @@ def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Targ
 
 def read(target: Target, options: Options) -> Program:
     """Lint the script and what of its project it imports. Raises ConfigError."""
+    options = msgspec.structs.replace(options, evidence=())  # what was measured before is not taken for granted
     files = program_files(target.script, options)
     result = lint([str(path) for path in files], options).result
-    texts, paths = {}, {}
+    texts, paths, hashes = {}, {}, {}
     for path in files:
         display = display_path(path, options.cwd)
         try:
-            texts[display] = decode(path.read_bytes())
+            raw = path.read_bytes()
+            texts[display] = decode(raw)
         except (OSError, SyntaxError, LookupError, UnicodeError):
             continue  # among the result's failures
         paths[display] = path
-    return Program(target, result, texts, paths)
+        hashes[display] = content_hash(raw)
+    return Program(target, result, texts, paths, hashes)
 
 
 def verify(program: Program, wanted: Wanted, live: Live, group: Group | None = None) -> Report:
@@ -180,7 +186,7 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
         unattributed=tuple(left),
         fragmentation=tuple(row for measured in ran.measured for row in fragmentation(measured)),
         ranks=tuple(ranks),
-        timeline=() if first is None else tuple(_timeline(first, put_in)),
+        timeline=None if first is None else timeline(first, put_in, verdicts[0]),
         files=len(program.texts),
     )
 
@@ -235,17 +241,3 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
         warmup=wanted.warmup,
         window=wanted.window,
     )
-
-
-def _timeline(measured: Mapping[str, Any], put_in: Probes) -> list[dict[str, Any]]:
-    """The loops' readings, for pictures."""
-    return [
-        {
-            "loop": ":".join(str(part) for part in put_in.loops[loop["id"]]),
-            "requested": [reading["requested"] for reading in loop["readings"]],
-            "host": [reading.get("host") for reading in loop["readings"]],
-            "warmup": measured.get("warmup", 0),
-        }
-        for loop in measured["loops"]
-        if loop["readings"]
-    ]

@@ -189,7 +189,8 @@ def test_json_has_exactly_the_documented_keys(toy: Toy, capsys: Capture) -> None
     report = as_json(capsys)
     assert list(report) == ["version", "findings", "failures", "summary"]
     assert report["version"] == 1
-    assert list(report["summary"]) == ["files", "skipped", "errors", "warnings", "notes", "seconds"]
+    counts = ["files", "skipped", "errors", "warnings", "notes", "seconds", "silenced_by_evidence"]
+    assert list(report["summary"]) == counts
     (finding,) = report["findings"]
     assert len(finding.pop("fingerprint")) == 16
     assert finding == {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -253,3 +255,19 @@ def test_without_torch_nothing_is_parsed_or_analysed(make: Make) -> None:
     root = make({"a.py": "import numpy\n\nprint(numpy.pi)\n", "b.py": '"""From torch to jax (it was slow)."""\n'})
     done = run("-c", script, *plugin_options(), "--jobs", "1", ".", cwd=root)
     assert done.stdout.split("\n") == ["[]", "[] 0", ""], done.stdout + done.stderr
+
+
+def test_evidence_silences_here_as_well(make: Make) -> None:
+    root = make({"a.py": LEAK.format(comment=""), "pyproject.toml": '[tool.memlint]\nevidence = "proof.json"\n'})
+    assert flake8(*MINE, "a.py", cwd=root).stdout.count("`evidence`: there is no file") == 1
+    found = json.loads(run("-m", "memlint", "a.py", "--isolated", "--output-format", "json", cwd=root).stdout)
+    record = {
+        "fingerprint": found["findings"][0]["fingerprint"], "code": "MEM102", "path": "a.py", "verdict": "refuted",
+        "reason": "all is freed", "files": {"a.py": hashlib.sha256((root / "a.py").read_bytes()).hexdigest()},
+    }  # fmt: skip
+    how = dict.fromkeys(("python", "torch", "device", "meter", "end"), "") | {"warmup": 3, "window": 12}
+    proof = {"format": "memlint-evidence", "version": 1, "memlint": "0.1.0", "run": how, "findings": [record]}
+    (root / "proof.json").write_text(json.dumps(proof))
+    assert flake8(*MINE, "a.py", cwd=root).stdout == ""
+    (root / "a.py").write_text(LEAK.format(comment="") + "# changed\n")
+    assert places(flake8(*MINE, "a.py", cwd=root).stdout) == {KEPT}

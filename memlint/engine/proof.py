@@ -1,0 +1,111 @@
+"""What earlier measurements say of the findings of a run: bytes where they confirmed, silence where they refuted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from memlint.config import Config
+from memlint.evidence import SILENT, WORST, Record, content_hash, load
+from memlint.finding import Finding, Suppressed
+from memlint.project import Project
+
+#: what `Suppressed.by` says of a finding that a measurement refuted
+BY = "evidence"
+
+
+class Proof:
+    """The records of all evidence files that one project is given."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._records: dict[str, list[Record]] = {}
+        for record in records:
+            if record.verdict not in SILENT:
+                self._records.setdefault(record.fingerprint, []).append(record)
+
+    def applied(self, findings: Sequence[Finding], project: Project) -> tuple[list[Finding], list[str]]:
+        """The findings with what is known of them, and remarks on evidence that is out of date. ``project``: the one
+        whose contents were linted; a finding that a comment suppresses stays suppressed by it."""
+        if not self._records:
+            return list(findings), []
+        contents = _Contents(project)
+        found: list[Finding] = []
+        remarks: list[str] = []
+        for finding in findings:
+            judged = [
+                (record, contents.changed(finding, record)) for record in self._records.get(finding.fingerprint, ())
+            ]
+            remarks += (
+                f"evidence for {finding.code} at {finding.path}:{finding.line} is not used: {reason}"
+                for reason in dict.fromkeys(reason for _, reason in judged if reason is not None)
+            )
+            found.append(_with(finding, [record for record, reason in judged if reason is None]))
+        return found, remarks
+
+
+def read_proof(config: Config, given: tuple[Path, ...] | None) -> Proof:
+    """The evidence of a configuration, or ``given`` in place of it. Raises ConfigError."""
+    where = "--evidence" if given is not None else f"{config.file}: `evidence`"
+    paths = config.evidence if given is None else given
+    return Proof(record for path in paths for record in load(path, where).findings)
+
+
+def without_silence(findings: Iterable[Finding], changed: frozenset[str]) -> tuple[Finding, ...]:
+    """The findings once files were changed (by display path): what was measured of these does not hold any more."""
+    return tuple(
+        msgspec.structs.replace(
+            finding,
+            evidence=None,
+            suppressed=None if finding.suppressed is not None and finding.suppressed.by == BY else finding.suppressed,
+        )
+        if finding.evidence is not None and not changed.isdisjoint(_paths(finding))
+        else finding
+        for finding in findings
+    )
+
+
+def _with(finding: Finding, records: Sequence[Record]) -> Finding:
+    if not records:
+        return finding
+    worst = min(records, key=lambda record: WORST.index(record.verdict))
+    suppressed = finding.suppressed
+    if worst.verdict == "refuted" and suppressed is None:
+        suppressed = Suppressed(BY, worst.reason)
+    return msgspec.structs.replace(finding, evidence=worst.as_evidence(), suppressed=suppressed)
+
+
+def _paths(finding: Finding) -> set[str]:
+    return {finding.path, *(step.path for step in finding.trace)}
+
+
+class _Contents:
+    """The files of one project as they are now."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._hashes: dict[str, str | None] = {}
+
+    def changed(self, finding: Finding, record: Record) -> str | None:
+        """Why a record speaks of another version of the finding's files; None where it does not."""
+        project = self._project
+        own = {project.relative(path): path for path in _paths(finding) if path in project.sources}
+        if finding.path not in own.values() or len(own) < len(_paths(finding)):
+            return "its trace leads out of the project"
+        for name in sorted({*own, *record.files}):
+            if name not in record.files:
+                return f"its trace now leads through {name}, which was not measured"
+            if self._hash(name, own.get(name)) != record.files[name]:
+                return f"{name} has changed since it was measured"
+        return None
+
+    def _hash(self, name: str, display: str | None) -> str | None:
+        if name not in self._hashes:
+            project = self._project
+            try:
+                content = (project.root / name).read_bytes() if display is None else project.sources.raw(display)
+                self._hashes[name] = content_hash(content)
+            except OSError:
+                self._hashes[name] = None
+        return self._hashes[name]

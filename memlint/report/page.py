@@ -1,0 +1,45 @@
+"""A self-contained HTML page: its frame, its style, and text that is only ever text."""
+
+from __future__ import annotations
+
+import html
+import re
+from importlib import resources
+
+
+def esc(text: object) -> str:
+    """Text as HTML shows it. Nothing in it is markup, and what is not printable is a dot."""
+    shown = "".join(char if char.isprintable() or char == "\n" else "·" for char in str(text).expandtabs(4))
+    return html.escape(shown, quote=True)
+
+
+def prose(text: str) -> str:
+    """A sentence whose `code` is set as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", esc(text))
+
+
+def element(name: str, inside: str, **attributes: object) -> str:
+    """An element around what is HTML already. ``class_`` is ``class``, and ``_`` in names is ``-``."""
+    return f"<{name}{_attributes(attributes)}>{inside}</{name}>"
+
+
+def void(name: str, **attributes: object) -> str:
+    """An element of SVG without content."""
+    return f"<{name}{_attributes(attributes)}/>"
+
+
+def _attributes(attributes: dict[str, object]) -> str:
+    given = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items() if value is not None}
+    return "".join(f' {name}="{esc(value)}"' for name, value in given.items())
+
+
+def page(title: str, body: str) -> str:
+    """The page. It loads nothing, and its policy lets nothing run, whatever a source file says."""
+    style = resources.files("memlint.report").joinpath("page.css").read_text("utf-8")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{esc(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+    )

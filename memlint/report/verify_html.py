@@ -1,0 +1,235 @@
+"""A verification as one HTML page that needs nothing but itself."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from memlint.finding import Finding
+from memlint.report.lines import Lines
+from memlint.report.page import element, esc, page, prose
+from memlint.report.verify_chart import colours_for, figures
+from memlint.report.verify_text import an_iteration, claim, how, saves, size, summary
+from memlint.verifier.model import BAD, Comparison, Report, Side, Stack, Unattributed, Verified
+
+#: lines that are shown around a finding
+_AROUND = 2
+#: lines of a statement that are shown at most
+_LONGEST = 12
+_TONES = {"confirmed": "bad", "confirmed-host": "warn", "cycle": "warn", "peak-only": "warn", "bounded": "good",
+          "refuted": "good"}  # fmt: skip
+
+
+def write(report: Report, lines: Lines, out: TextIO, program: str) -> None:
+    """Write the page. ``program``: what was run, as the user named it."""
+    title = f"memlint verify {program}"
+    parts = [
+        element("h1", esc(title)),
+        element("p", esc(summary(report)), class_="said"),
+        element("p", esc(how(report.run).plain), class_="soft"),
+        *_timeline(report),
+        *_findings(report, lines),
+        *_unattributed(report),
+        *_comparison(report),
+        *_rest(report),
+    ]
+    text = page(title, "\n".join(parts) + "\n")
+    # names of files may hold what UTF-8 cannot
+    out.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def _timeline(report: Report) -> list[str]:
+    if report.timeline is None:
+        return []
+    names = {one.finding.fingerprint: f"{_place(one.finding)} {one.finding.code}" for one in report.verified}
+    colours = colours_for(report.timeline.shares)
+    drawn = figures(report.timeline, lambda fingerprint: names.get(fingerprint, fingerprint), colours)
+    if not drawn:
+        return []
+    said = "What live tensors asked for at the tops of loops. Each colour is what a confirmed site keeps"
+    beyond = any(share.projected != share.measured for share in report.timeline.shares)
+    said += "; paler, what later hits of it keep if each keeps as much as those that were followed." if beyond else "."
+    return [element("h2", "Memory over the run"), drawn, element("p", said, class_="soft")]
+
+
+def _findings(report: Report, lines: Lines) -> list[str]:
+    if not report.verified:
+        return []
+    names = ["site", "claim", "verdict", "an iteration", "full after"]
+    names += ["fix saves"] if report.comparison is not None else []
+    head = "".join(element("th", name, class_="number" if name in _NUMBERS else None) for name in names)
+    rows: list[str] = []
+    for number, one in enumerate(report.verified, 1):
+        verdict = one.verdict
+        cells = [
+            element("a", element("code", esc(_place(one.finding))), href=f"#finding-{number}"),
+            esc(claim(one.finding)),
+            _tag(verdict.verdict),
+            esc(an_iteration(verdict)),
+            "" if verdict.iterations_until_full is None else f"{verdict.iterations_until_full:,} iterations",
+        ]
+        if report.comparison is not None:
+            cells.append(esc(saves(one, report.comparison)))
+        rows.append(
+            element(
+                "tr",
+                "".join(
+                    element("td", cell, class_="number" if name in _NUMBERS else None, data_name=name)
+                    for name, cell in zip(names, cells, strict=True)
+                ),
+            )
+        )
+    table = element("thead", element("tr", head)) + element("tbody", "".join(rows))
+    return [
+        element("h2", "Findings"),
+        element("div", element("table", table, class_="cards"), class_="scroll"),
+        element("h2", "Why"),
+        *(_finding(number, one, lines) for number, one in enumerate(report.verified, 1)),
+    ]
+
+
+_NUMBERS = ("an iteration", "full after")
+
+
+def _finding(number: int, one: Verified, lines: Lines) -> str:
+    finding, verdict = one.finding, one.verdict
+    head = (
+        element("code", element("b", esc(_place(finding))))
+        + element("span", esc(f"{finding.code} {finding.name}"))
+        + _tag(verdict.verdict)
+        + element("span", esc(an_iteration(verdict)), class_="soft")
+    )
+    facts = [("measured", verdict.reason), ("hits", f"{verdict.hits:,}")]
+    if verdict.held_bytes is not None:
+        facts.append(("held at the window's end", size(verdict.held_bytes)))
+    if finding.advice:
+        facts.append(("help", finding.advice))
+    if finding.fix is not None:
+        facts.append(("fix", f"{finding.fix.title} [{finding.fix.safety}]"))
+    inside = (
+        element("p", prose(finding.message))
+        + _excerpt(finding, lines)
+        + _trace(finding, lines)
+        + element("dl", "".join(element("dt", esc(name)) + element("dd", prose(said)) for name, said in facts))
+    )
+    open_ = "open" if verdict.verdict in BAD else None
+    return element(
+        "details",
+        element("summary", head) + element("div", inside, class_="inside"),
+        class_="finding",
+        id=f"finding-{number}",
+        open=open_,
+    )
+
+
+def _excerpt(finding: Finding, lines: Lines) -> str:
+    """The finding's lines, marked, and some around them."""
+    last = min(finding.end_line, finding.line + _LONGEST)
+    gutter = len(str(last + _AROUND))
+    rows: list[str] = []
+    for line in range(finding.line - _AROUND, last + _AROUND + 1):
+        source = lines.get(finding.path, line)
+        if source is None:
+            continue
+        start = finding.column - 1 if line == finding.line else len(source) - len(source.lstrip())
+        end = finding.end_column - 1 if line == finding.end_line else len(source)
+        shown = esc(source)
+        if finding.line <= line <= last:
+            shown = f"{esc(source[:start])}<mark>{esc(source[start:end])}</mark>{esc(source[end:])}"
+        rows.append(f'<span class="no">{line:>{gutter}}  </span>{shown}')
+    return element("pre", "\n".join(rows)) if rows else ""
+
+
+def _trace(finding: Finding, lines: Lines) -> str:
+    steps: list[str] = []
+    for step in finding.trace:
+        source = lines.get(step.path, step.line)
+        shown = "" if source is None or not source.strip() else element("pre", esc(source.strip()))
+        place = element("code", esc(f"{step.path}:{step.line}"))
+        steps.append(element("li", f"{place}: {prose(step.message)}{shown}"))
+    return element("ol", "".join(steps), class_="trace") if steps else ""
+
+
+def _unattributed(report: Report) -> list[str]:
+    if not report.unattributed:
+        return []
+    return [element("h2", "Growth that no finding explains"), *(_left(row) for row in report.unattributed)]
+
+
+def _left(row: Unattributed) -> str:
+    said = f"each iteration leaves {row.bytes_per_iteration:,} B on {row.device}"
+    head = element("code", element("b", esc(row.loop))) + _tag("unattributed", "bad") + element("span", esc(said))
+    inside = "".join(_stack(stack) for stack in row.stacks) or element("p", "Where it was asked for is not known.")
+    return element(
+        "details",
+        element("summary", head) + element("div", inside, class_="inside"),
+        class_="finding",
+        open="open",
+    )
+
+
+def _stack(stack: Stack) -> str:
+    frames = "\n".join(esc(f"{frame.path}:{frame.line} in {frame.function}") for frame in stack.frames)
+    return element("p", f"{stack.bytes_per_iteration:,} B an iteration, asked for at") + element("pre", frames)
+
+
+def _comparison(report: Report) -> list[str]:
+    comparison = report.comparison
+    if comparison is None:
+        return []
+    rows = "".join(
+        element(
+            "tr",
+            element("td", name)
+            + element("td", esc(before), class_="number", data_name="as it is")
+            + element("td", esc(after), class_="number", data_name="changed"),
+        )
+        for name, before, after in zip(_SIDE, _side(comparison.before), _side(comparison.after), strict=True)
+    )
+    names = "".join(element("th", name, class_="number") for name in ("as it is", "changed"))
+    head = element("tr", f"<th></th>{names}")
+    table = element("table", element("thead", head) + element("tbody", rows))
+    said = [element("p", esc(text)) for text in (_losses(comparison), comparison.reason) if text]
+    return [element("h2", f"Compared with {esc(comparison.label)}"), element("div", table, class_="scroll"), *said]
+
+
+_SIDE = ("peak", "an iteration leaves", "of host memory", "step time", "steps")
+
+
+def _side(side: Side) -> tuple[str, ...]:
+    milliseconds = "?" if side.step_seconds is None else f"{side.step_seconds * 1000:.2f} ms"
+    return (
+        size(side.peak),
+        size(side.bytes_per_iteration),
+        size(side.host_bytes_per_iteration),
+        milliseconds,
+        f"{side.steps:,}",
+    )
+
+
+def _losses(comparison: Comparison) -> str:
+    return {
+        "equal": f"All {comparison.compared:,} losses are equal, bit for bit.",
+        "different": f"Losses differ by up to {comparison.largest_difference} (of {comparison.compared:,}).",
+        "unknown": "No backward() was seen, so no losses could be compared.",
+    }[comparison.losses]
+
+
+def _rest(report: Report) -> list[str]:
+    said = [
+        f"{row.device}: reserved memory went from {size(row.reserved[0])} to {size(row.reserved[1])}, what is in use "
+        f"from {size(row.allocated[0])} to {size(row.allocated[1])}; {row.advice}"
+        for row in report.fragmentation
+    ]
+    said += [f"{failure.path}: failed: {failure.reason}" for failure in report.failures]
+    for rank in report.ranks:
+        differ = ", ".join(f"{name} for {fingerprint}" for fingerprint, name in rank.verdicts.items())
+        said.append(f"Rank {rank.rank}: {rank.end}, {rank.steps:,} steps" + (f"; differs: {differ}" if differ else ""))
+    return [element("h2", "Besides"), *(element("p", esc(text)) for text in said)] if said else []
+
+
+def _place(finding: Finding) -> str:
+    return f"{finding.path}:{finding.line}"
+
+
+def _tag(name: str, tone: str | None = None) -> str:
+    return element("span", esc(name), class_=f"tag {tone or _TONES.get(name, '')}".strip())
