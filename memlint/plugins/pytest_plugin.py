@@ -64,6 +64,7 @@ class _Peak:
 class _Limits:
     growth: _Growing | None = None
     peak: _Peak | None = None
+    wrong: str | None = None
 
 
 _LIMITS: pytest.StashKey[_Limits] = pytest.StashKey()
@@ -83,8 +84,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _note(item: pytest.Item, mark: pytest.Mark) -> None:
     """Keep the limit of a test; the closest mark of a name counts. Raises UsageError."""
+    limits = item.stash.setdefault(_LIMITS, _Limits())
     try:
-        limits = item.stash.setdefault(_LIMITS, _Limits())
         if mark.name == _GROWTH and limits.growth is None:
             limits.growth = _parse_growth(*mark.args, **mark.kwargs)
         elif mark.name == _PEAK and limits.peak is None:
@@ -95,7 +96,9 @@ def _note(item: pytest.Item, mark: pytest.Mark) -> None:
             raise ValueError("async tests cannot be measured: tasks beside the test would be counted as its own")
     except (TypeError, ValueError) as error:
         said = re.sub(r"^_parse_\w+\(\)", "the mark", str(error))
-        raise pytest.UsageError(f"{item.nodeid}: {mark.name}: {said}") from None
+        limits.wrong = f"{item.nodeid}: {mark.name}: {said}"
+        if not hasattr(item.config, "workerinput"):  # in a worker of pytest-xdist it would be an internal error
+            raise pytest.UsageError(limits.wrong) from None
 
 
 def _parse_growth(
@@ -142,6 +145,8 @@ def _count(name: str, number: Any, least: int) -> int:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     limits = item.stash.get(_LIMITS, None)
     if limits is not None:
+        if limits.wrong is not None:
+            pytest.fail(limits.wrong, pytrace=False)
         for limit, name in ((limits.growth, _GROWTH), (limits.peak, _PEAK)):
             if limit is not None:
                 _gauges(limit.device, name)
