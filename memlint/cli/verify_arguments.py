@@ -10,6 +10,7 @@ from memlint.cli.verify import parse_bytes
 from memlint.config import nearest
 
 _EPILOG = """\
+`memlint verify --rules` measures the rules themselves (`memlint verify --rules --help`).
 Everything behind `--` is given to the program. exit codes: 0 nothing confirmed, 1 something confirmed, 2 it cannot be
 run as asked, 3 the program itself failed
 """
@@ -24,6 +25,10 @@ def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
     if "--" in words_before:
         cut = words_before.index("--")
         words_before, arguments = words_before[:cut], words_before[cut + 1 :]
+    if "--rules" in words_before:
+        from memlint.cli.verify_rules import parse_verify_rules
+
+        return parse_verify_rules(rest)
     parsed, unknown = parser.parse_known_intermixed_args(words_before)
     if unknown:
         word = unknown[0].partition("=")[0]
