@@ -1,4 +1,4 @@
-"""What it needs at most to grow a tensor onto itself (a whole collection an iteration): `memlint verify --rules MEM302`."""
+"""What it needs to grow a tensor onto itself (a whole collection an iteration): `memlint verify --rules MEM302`."""
 
 from __future__ import annotations
 
