@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
+from memlint.amounts import bytes_in
 from memlint.finding import Confidence, Severity
 from memlint.project import Patterns, mistake
 from memlint.project.presence import exists, is_dir, is_file
@@ -250,16 +251,11 @@ def _folders(folder: Path, names: list[str] | None) -> tuple[Path, ...] | None:
     return None if names is None else tuple(folder / name for name in names)
 
 
-_UNITS = {"": 1, "b": 1}
-_UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
-_UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
-
-
 def _bytes(value: int | str | None, file: Path) -> int | None:
     """Bytes from a number of them or a text such as "80 GiB" (KB, MB, GB count in thousands)."""
     if value is None:
         return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(value).lower())
-    if match is None or match[2] not in _UNITS or float(match[1]) == 0:
+    found = bytes_in(str(value))
+    if not found:
         raise ConfigError(f"{file}: `device-memory`: {value!r} is no amount of memory; write for example 80 GiB")
-    return int(float(match[1]) * _UNITS[match[2]])
+    return found

@@ -76,6 +76,10 @@ def _run(arguments: list[str]) -> int:
             from memlint.cli.new_rule import scaffold
 
             return scaffold(parsed)
+        if parsed.command == "verify-rules":
+            from memlint.cli.verify_rules import run_verify_rules
+
+            return run_verify_rules(parsed)
         if parsed.command == "verify":
             from memlint.cli.verify import run_verify
 

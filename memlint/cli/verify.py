@@ -126,10 +126,9 @@ def _write_to(report: Report, program: Program, parsed: argparse.Namespace, out:
 
 def parse_bytes(text: str) -> int:
     """A number of bytes such as 8GiB, 500 MB or 1024. Raises ArgumentTypeError."""
-    import re
+    from memlint.amounts import bytes_in
 
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.IGNORECASE)
-    if match is None:
+    found = bytes_in(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"`{text}` is no amount of memory, such as 8GiB")
-    base = 1024 if match[3] else 1000
-    return int(float(match[1]) * base ** " KMGT".index(match[2].upper() or " "))
+    return found

@@ -10,6 +10,7 @@ from memlint.cli.verify import parse_bytes
 from memlint.config import nearest
 
 _EPILOG = """\
+`memlint verify --rules` measures the rules themselves (`memlint verify --rules --help`).
 Everything behind `--` is given to the program. exit codes: 0 nothing confirmed, 1 something confirmed, 2 it cannot be
 run as asked, 3 the program itself failed
 """
@@ -24,6 +25,10 @@ def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
     if "--" in words_before:
         cut = words_before.index("--")
         words_before, arguments = words_before[:cut], words_before[cut + 1 :]
+    if "--rules" in words_before:
+        from memlint.cli.verify_rules import parse_verify_rules
+
+        return parse_verify_rules(rest)
     parsed, unknown = parser.parse_known_intermixed_args(words_before)
     if unknown:
         word = unknown[0].partition("=")[0]
@@ -54,13 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     measure = parser.add_argument_group("measuring")
     measure.add_argument("--device", type=one_of("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
                          help="what to measure: cuda, cpu, or auto (default)")  # fmt: skip
-    measure.add_argument("--warmup", type=_at_least(0), default=3, metavar="N", help="hits that are not judged (3)")
-    measure.add_argument("--window", type=_at_least(4), default=12, metavar="N", help="hits that are (12)")
-    measure.add_argument("--max-steps", type=_at_least(1), metavar="N", help="stop when a loop has made N iterations")
+    measure.add_argument("--warmup", type=at_least(0), default=3, metavar="N", help="hits that are not judged (3)")
+    measure.add_argument("--window", type=at_least(4), default=12, metavar="N", help="hits that are (12)")
+    measure.add_argument("--max-steps", type=at_least(1), metavar="N", help="stop when a loop has made N iterations")
     measure.add_argument("--full", action="store_true", help="let the program run to its end")
     measure.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end the program after so long")
     measure.add_argument("--gpu-memory", type=parse_bytes, metavar="BYTES", help="as on a smaller card, such as 8GiB")
-    measure.add_argument("--nproc-per-node", type=_at_least(1), metavar="N", help="run N ranks by torchrun")
+    measure.add_argument("--nproc-per-node", type=at_least(1), metavar="N", help="run N ranks by torchrun")
     measure.add_argument("--python", metavar="PATH", help="the program's interpreter (default: the active one)")
     compare = parser.add_mutually_exclusive_group()
     compare.add_argument("--compare-fix", action="store_true",
@@ -87,7 +92,9 @@ def _rule_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--isolated", action="store_true", help="ignore all configuration")
 
 
-def _at_least(least: int) -> Callable[[str], int]:
+def at_least(least: int) -> Callable[[str], int]:
+    """A type that takes whole numbers from ``least`` on."""
+
     def count(text: str) -> int:
         if not text.isdigit() or int(text) < least:
             raise argparse.ArgumentTypeError(f"`{text}` is no whole number of at least {least}")

@@ -38,7 +38,7 @@ class History:
 
     def step(self) -> None:
         """The loop has come to its top again."""
-        self._held_at.append(self._held())
+        self._held_at.append(held(self._torch))
 
     def end(self) -> None:
         """Stop, and keep the stacks that held more at each time of the second half than ever in the first."""
@@ -59,23 +59,26 @@ class History:
         self.loop = None
         self._held_at = []
 
-    def _held(self) -> dict[Where, int]:
-        """The bytes that live blocks asked for, by the stack that they were asked from."""
-        try:
-            segments = self._torch.cuda.memory_snapshot(include_traces=False)
-        except TypeError:  # torch before 2.11
-            segments = self._torch.cuda.memory_snapshot()
-        found: dict[Where, int] = {}
-        own = os.path.dirname(__file__)
-        for segment in segments:
-            for block in segment["blocks"]:
-                frames = block.get("frames")
-                if block["state"] != "active_allocated" or not frames:
-                    continue
-                where = tuple(
-                    (frame["filename"], frame["line"], frame["name"])
-                    for frame in frames
-                    if not frame["filename"].startswith(own)
-                )[:_DEPTH]
-                found[where] = found.get(where, 0) + block.get("requested_size", block["size"])
-        return found
+
+def held(torch: Any, device: int | None = None) -> dict[Where, int]:
+    """The bytes that live blocks (of one device) asked for, by the stack that they were asked from."""
+    try:
+        segments = torch.cuda.memory_snapshot(include_traces=False)
+    except TypeError:  # torch before 2.11
+        segments = torch.cuda.memory_snapshot()
+    found: dict[Where, int] = {}
+    own = os.path.dirname(__file__)
+    for segment in segments:
+        if device is not None and segment["device"] != device:
+            continue
+        for block in segment["blocks"]:
+            frames = block.get("frames")
+            if block["state"] != "active_allocated" or not frames:
+                continue
+            where = tuple(
+                (frame["filename"], frame["line"], frame["name"])
+                for frame in frames
+                if not frame["filename"].startswith(own)
+            )[:_DEPTH]
+            found[where] = found.get(where, 0) + block.get("requested_size", block["size"])
+    return found

@@ -200,5 +200,11 @@ def _write_before_exit(session: Session) -> None:
     os._exit = write_and_leave  # type: ignore[assignment]
 
 
+def rooms(job_path: str) -> int:
+    """Measure rules' probes in place of a program."""
+    _load()
+    return int(importlib.import_module(f"{_PACKAGE}.rooms").main(job_path))
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(rooms(sys.argv[2]) if sys.argv[1] == "--rooms" else main(sys.argv[1]))

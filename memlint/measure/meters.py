@@ -80,10 +80,7 @@ class CudaMeter(Meter):
         }
 
     def reason(self) -> str | None:
-        if not self._torch.cuda.is_initialized():
-            return None
-        backend = self._torch.cuda.get_allocator_backend()
-        return None if backend == "native" else f"the allocator is {backend}, whose counters stay zero"
+        return allocator_reason(self._torch) if self._torch.cuda.is_initialized() else None
 
     def _watch_resets(self) -> None:
         """A program that resets its peak must not take ours with it: read it first."""
@@ -103,6 +100,12 @@ class CudaMeter(Meter):
             return reset(*arguments, **options)
 
         return read_and_reset
+
+
+def allocator_reason(torch: Any) -> str | None:
+    """Why the counters of the allocator say nothing, where they do not."""
+    backend = torch.cuda.get_allocator_backend()
+    return None if backend == "native" else f"the allocator is {backend}, whose counters stay zero"
 
 
 def _current(stats: Any, key: str) -> int:

@@ -49,7 +49,7 @@ class Ledger:
             return
         nbytes = storage.nbytes()
         reference = weakref.ref(storage, functools.partial(self._died, key))
-        self.alive[key] = Born(nbytes, self.tick, _stack() if self.stacks else (), reference)
+        self.alive[key] = Born(nbytes, self.tick, self.origin() if self.stacks else (), reference)
         self._grown(nbytes)
 
     def given(self, storage: Any) -> None:
@@ -58,6 +58,10 @@ class Ledger:
             self.shown(storage)
         else:
             self.made(storage)
+
+    def origin(self) -> tuple[Frame, ...]:
+        """The stack that a storage is made on."""
+        return stack_from(5)  # stack_from, this, made, look and the mode
 
     def shown(self, storage: Any) -> None:
         """A view, or an operation in place: the storage may have been resized."""
@@ -77,10 +81,11 @@ class Ledger:
         self.total -= self.alive.pop(key).nbytes
 
 
-def _stack() -> tuple[Frame, ...]:
+def stack_from(depth: int, most: int = _DEPTH) -> tuple[Frame, ...]:
+    """The ``most`` innermost frames, without the first ``depth`` of them."""
     frames: list[Frame] = []
-    frame = sys._getframe(4)  # this, made, look and the mode
-    while frame is not None and len(frames) < _DEPTH:
+    frame = sys._getframe(depth)
+    while frame is not None and len(frames) < most:
         frames.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back  # type: ignore[assignment]
     return tuple(frames)

@@ -1,0 +1,17 @@
+"""Amounts of memory as people write them."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgt", 1):
+    _UNITS |= {_letter: 1000**_power, f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
+
+
+def bytes_in(text: str) -> int | None:
+    """The bytes of a text such as "80 GiB", "500MB" or "1024" (KB, MB, GB count in thousands); None for no amount."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if match is None or match[2] not in _UNITS:
+        return None
+    return int(float(match[1]) * _UNITS[match[2]])

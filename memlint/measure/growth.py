@@ -1,0 +1,272 @@
+"""What a piece of code keeps each time that it runs: the gauges of a test, which has no flagged places.
+
+Unlike in a measured program, nobody else reads the counters here: a test's own peak may be begun anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .history import held
+from .meters import allocator_reason
+from .tracker import Frame, Ledger, lines, stack_from, tracker
+
+#: a place on a stack: path, line, function
+Where = tuple[str, int, str]
+#: bytes that are alive, by the stack that they were made on, innermost first
+Held = dict[tuple[Where, ...], int]
+#: a test's frames lie below those of its runner, and those of its model's modules above
+_DEPTH = 120
+
+
+class UnmeasurableError(Exception):
+    """Why a device cannot be measured here."""
+
+
+class CpuGauge:
+    """CPU tensors that operations make while it runs, to the byte."""
+
+    device = "cpu"
+
+    def __init__(self, torch: Any) -> None:
+        self._ledger = _OnCpu()
+        self._ledger.stacks = True
+        self._mode = tracker(self._ledger, torch)
+
+    def start(self) -> None:
+        self._mode.__enter__()
+
+    def stop(self) -> None:
+        self._mode.__exit__(None, None, None)
+
+    def step(self, number: int) -> None:
+        """What is made from now on belongs to iteration ``number``."""
+        self._ledger.tick = number
+
+    def read(self) -> int:
+        return self._ledger.total
+
+    def peak(self) -> int:
+        """The most bytes that were alive at once, of those made since the start."""
+        return self._ledger.peak
+
+    def survivors(self, first: int, last: int) -> int | None:
+        """The bytes that iterations ``first`` to ``last``, both included, made and that are alive; None: unknown."""
+        return sum(born.nbytes for born in self._ledger.alive.values() if first <= born.tick <= last)
+
+    def held(self) -> Held:
+        found: dict[tuple[Frame, ...], int] = {}
+        for born in list(self._ledger.alive.values()):
+            found[born.stack] = found.get(born.stack, 0) + born.nbytes
+        return {
+            tuple((frame[0].co_filename, lines(frame), frame[0].co_name) for frame in stack): count
+            for stack, count in found.items()
+        }
+
+
+class _OnCpu(Ledger):
+    def made(self, storage: Any) -> None:
+        if storage.device.type == "cpu":
+            super().made(storage)
+
+    def origin(self) -> tuple[Frame, ...]:
+        return stack_from(6, _DEPTH)
+
+
+class CudaGauge:
+    """One device's bytes by the counters of torch's caching allocator."""
+
+    def __init__(self, torch: Any, index: int) -> None:
+        self.device = f"cuda:{index}"
+        self._torch = torch
+        self._index = index
+        self._before = 0
+        self._peak = 0
+        self._recording = False
+        self._put_back: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        cuda = self._torch.cuda
+        cuda.init()
+        self._before = self._stat("allocated_bytes", "current")
+        cuda.reset_peak_memory_stats(self._index)
+        self._watch_resets()
+        self._record()
+
+    def stop(self) -> None:
+        self._peak = max(self._peak, self._stat("allocated_bytes", "peak"))
+        for put_back in self._put_back:
+            put_back()
+        if self._recording:
+            self._torch.cuda.memory._record_memory_history(None)
+            self._recording = False
+
+    def step(self, number: int) -> None:
+        pass
+
+    def read(self) -> int:
+        return self._stat("requested_bytes", "current")
+
+    def peak(self) -> int:
+        """The most bytes that the allocator had given out at once, above what it had at the start."""
+        return max(self._peak, self._stat("allocated_bytes", "peak")) - self._before
+
+    def survivors(self, first: int, last: int) -> int | None:
+        return None
+
+    def held(self) -> Held:
+        return held(self._torch, self._index)
+
+    def _stat(self, key: str, which: str) -> int:
+        return int(self._torch._C._cuda_memoryStats(self._index)[key]["all"][which])
+
+    def _record(self) -> None:
+        """Have the allocator note stacks, unless the test does so itself."""
+        enabled = getattr(self._torch._C, "_cuda_isHistoryEnabled", None)
+        if enabled is not None and enabled():
+            return
+        try:
+            self._torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
+        except (RuntimeError, TypeError, AttributeError):  # an older torch, a system without the unwinder
+            return
+        self._recording = True
+
+    def _watch_resets(self) -> None:
+        """A test that resets its peak must not take ours with it."""
+        for module in (self._torch.cuda, self._torch.cuda.memory):
+            for name in ("reset_peak_memory_stats", "reset_max_memory_allocated"):
+                reset = getattr(module, name, None)
+                if reset is not None:
+                    setattr(module, name, self._reading_first(reset))
+                    self._put_back.append(functools.partial(setattr, module, name, reset))
+
+    def _reading_first(self, reset: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(reset)
+        def read_and_reset(*arguments: Any, **options: Any) -> Any:
+            self._peak = max(self._peak, self._stat("allocated_bytes", "peak"))
+            return reset(*arguments, **options)
+
+        return read_and_reset
+
+
+def gauges(device: str | None, torch: Any) -> list[CpuGauge | CudaGauge]:
+    """The gauges of a device ("cpu", "cuda" for all of them, "cuda:1"); None: of all that there are. Raises
+    UnmeasurableError."""
+    if device == "cpu":
+        return [CpuGauge(torch)]
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device is None:
+        usable = count if count and allocator_reason(torch) is None else 0
+        return [CpuGauge(torch), *(CudaGauge(torch, index) for index in range(usable))]
+    if not count:
+        raise UnmeasurableError("torch finds no CUDA device")
+    if (reason := allocator_reason(torch)) is not None:
+        raise UnmeasurableError(reason)
+    if device == "cuda":
+        return [CudaGauge(torch, index) for index in range(count)]
+    index = int(device.partition(":")[2])
+    if index >= count:
+        raise UnmeasurableError(f"there is no {device}: torch finds {count} CUDA device{'s' * (count > 1)}")
+    return [CudaGauge(torch, index)]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What an iteration leaves on a device. ``per_iteration``: bytes; ``kept``: by stack, innermost first, those that
+    keep more than they did after the warm-up, most first."""
+
+    device: str
+    per_iteration: float
+    kept: tuple[tuple[tuple[Where, ...], float], ...]
+
+
+class Watch:
+    """Reads gauges after each iteration, once the garbage collector has run. A context manager."""
+
+    def __init__(self, watched: Iterable[CpuGauge | CudaGauge], warmups: int) -> None:
+        self._gauges = list(watched)
+        self._warmups = warmups
+        self._readings: dict[str, list[int]] = {gauge.device: [] for gauge in self._gauges}
+        self._base: dict[str, Held] = {}
+        self._last: dict[str, Held] = {}
+        self._survivors: dict[str, int | None] = {}
+        self._froze = False
+
+    def __enter__(self) -> Watch:
+        # what is there already is not looked through in each iteration: with torch that takes a tenth of a second
+        gc.collect()
+        if not gc.get_freeze_count():
+            gc.freeze()
+            self._froze = True
+        started: list[CpuGauge | CudaGauge] = []
+        try:
+            for gauge in self._gauges:
+                gauge.start()
+                started.append(gauge)
+        except BaseException:
+            for gauge in reversed(started):
+                gauge.stop()
+            self._thaw()
+            raise
+        self.mark()
+        return self
+
+    def _thaw(self) -> None:
+        if self._froze:
+            gc.unfreeze()
+            gc.collect()
+
+    def __exit__(self, *_: object) -> None:
+        self._thaw()
+        for gauge in self._gauges:
+            readings = self._readings[gauge.device]
+            readings[-1] = min(readings[-1], gauge.read())
+            self._last[gauge.device] = gauge.held() if self.iterations > 0 else {}
+            self._survivors[gauge.device] = gauge.survivors(*self._first_half())
+        for gauge in reversed(self._gauges):
+            gauge.stop()
+
+    def mark(self) -> None:
+        """An iteration has ended."""
+        gc.collect()
+        for gauge in self._gauges:
+            readings = self._readings[gauge.device]
+            readings.append(gauge.read())
+            gauge.step(len(readings))
+            if len(readings) == self._warmups + 1:
+                self._base[gauge.device] = gauge.held()
+
+    @property
+    def iterations(self) -> int:
+        """How many iterations are judged so far."""
+        return max(0, min(len(readings) for readings in self._readings.values()) - 1 - self._warmups)
+
+    def peaks(self) -> dict[str, int]:
+        """The most bytes above those of the start, by device."""
+        return {gauge.device: gauge.peak() for gauge in self._gauges}
+
+    def growth(self) -> list[Growth]:
+        """What an iteration leaves, by device; there must be two iterations or more, and the watch be over."""
+        return [self._growth(gauge.device) for gauge in self._gauges]
+
+    def _first_half(self) -> tuple[int, int]:
+        return self._warmups + 1, self._warmups + self.iterations // 2
+
+    def _growth(self, device: str) -> Growth:
+        """A cache that fills once grows in one half of the iterations only, and is no growth an iteration. Nor are
+        batches of different sizes: of those made in the first half, none is left."""
+        readings = self._readings[device][self._warmups :]
+        whole = len(readings) - 1
+        half = whole // 2
+        rates = [(readings[half] - readings[0]) / half, (readings[-1] - readings[half]) / (whole - half)]
+        left = self._survivors[device]
+        if left is not None:
+            rates.append(left / half)
+        base = self._base[device]
+        more = {stack: count - base.get(stack, 0) for stack, count in self._last[device].items()}
+        kept = sorted(((stack, count / whole) for stack, count in more.items() if count > 0), key=lambda row: -row[1])
+        return Growth(device, max(0.0, min(rates)), tuple(kept))

@@ -1,0 +1,348 @@
+"""Limits for tests: what a test keeps each time that it runs, and the most memory that it needs at once.
+
+::
+
+    @pytest.mark.limit_memory_growth("0 B", device="cuda", warmups=3, iterations=8)
+    def test_a_step_keeps_nothing(trainer, batch):
+        trainer.step(batch)
+
+    @pytest.mark.limit_peak_memory("2 GiB")
+    def test_it_fits(model, batch): ...
+
+    def test_an_epoch(memory_growth, trainer, loader):
+        with memory_growth("1 KiB", warmups=3) as growth:
+            for batch in growth.steps(loader):
+                trainer.step(batch)
+
+``limit_memory_growth`` calls the test function warmups + iterations times. Its fixtures are made once: what a step
+leaves in the objects that it is given is what is looked for. Without a device, CPU tensors and every CUDA device are
+measured. ``-p no:memlint`` turns all of it off.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import os
+import re
+import sysconfig
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from memlint.measure.growth import Growth, Watch, Where
+
+_GROWTH, _PEAK = "limit_memory_growth", "limit_peak_memory"
+_MARKS = {
+    _GROWTH: '(limit, device=None, warmups=3, iterations=8): fail when what each run of the test keeps ("0 B") is more',
+    _PEAK: '(limit, device=None): fail when the test has more memory ("2 GiB") at once than that',
+}
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Growing:
+    limit: int
+    device: str | None = None
+    warmups: int = 3
+    iterations: int = 8
+
+
+@dataclass(frozen=True)
+class _Peak:
+    limit: int
+    device: str | None = None
+
+
+@dataclass
+class _Limits:
+    growth: _Growing | None = None
+    peak: _Peak | None = None
+    wrong: str | None = None
+
+
+_LIMITS: pytest.StashKey[_Limits] = pytest.StashKey()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, text in _MARKS.items():
+        config.addinivalue_line("markers", name + text)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in item.iter_markers():
+            if mark.name in _MARKS:
+                _note(item, mark)
+
+
+def _note(item: pytest.Item, mark: pytest.Mark) -> None:
+    """Keep the limit of a test; the closest mark of a name counts. Raises UsageError."""
+    limits = item.stash.setdefault(_LIMITS, _Limits())
+    try:
+        if mark.name == _GROWTH and limits.growth is None:
+            limits.growth = _parse_growth(*mark.args, **mark.kwargs)
+        elif mark.name == _PEAK and limits.peak is None:
+            limits.peak = _parse_peak(*mark.args, **mark.kwargs)
+        if not isinstance(item, pytest.Function):
+            raise ValueError("only test functions and methods can be measured")
+        if inspect.iscoroutinefunction(item.obj) or inspect.isasyncgenfunction(item.obj):
+            raise ValueError("async tests cannot be measured: tasks beside the test would be counted as its own")
+    except (TypeError, ValueError) as error:
+        said = re.sub(r"^_parse_\w+\(\)", "the mark", str(error))
+        limits.wrong = f"{item.nodeid}: {mark.name}: {said}"
+        if not hasattr(item.config, "workerinput"):  # in a worker of pytest-xdist it would be an internal error
+            raise pytest.UsageError(limits.wrong) from None
+
+
+def _parse_growth(
+    limit: Any = "0 B", *, device: Any = None, warmups: Any = 3, iterations: Any = 8, **unknown: Any
+) -> _Growing:
+    _refuse(unknown)
+    return _Growing(_bytes(limit), _device(device), _count("warmups", warmups, 0), _count("iterations", iterations, 2))
+
+
+def _parse_peak(limit: Any, *, device: Any = None, **unknown: Any) -> _Peak:
+    _refuse(unknown)
+    return _Peak(_bytes(limit), _device(device))
+
+
+def _refuse(unknown: dict[str, Any]) -> None:
+    if unknown:
+        raise ValueError(f"unknown argument {', '.join(map(repr, unknown))}")
+
+
+def _bytes(limit: Any) -> int:
+    from memlint.amounts import bytes_in
+
+    if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
+        return limit
+    found = bytes_in(limit) if isinstance(limit, str) else None
+    if found is None:
+        raise ValueError(f"{limit!r} is no amount of memory; write for example '16 KiB'")
+    return found
+
+
+def _device(device: Any) -> str | None:
+    if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
+        raise ValueError(f"device={device!r} is none of 'cpu', 'cuda' and 'cuda:N'")
+    return device
+
+
+def _count(name: str, number: Any, least: int) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or number < least:
+        raise ValueError(f"{name}={number!r} is no whole number of at least {least}")
+    return number
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    limits = item.stash.get(_LIMITS, None)
+    if limits is not None:
+        if limits.wrong is not None:
+            pytest.fail(limits.wrong, pytrace=False)
+        for limit, name in ((limits.growth, _GROWTH), (limits.peak, _PEAK)):
+            if limit is not None:
+                _gauges(limit.device, name)
+
+
+def _gauges(device: str | None, name: str) -> list[Any]:
+    """The gauges of a device; skips the test where it cannot be measured."""
+    torch = _torch(name)
+    from memlint.measure.growth import UnmeasurableError, gauges
+
+    try:
+        return list(gauges(device, torch))
+    except UnmeasurableError as error:
+        pytest.skip(f"{name}: {error}")
+
+
+def _torch(name: str) -> Any:
+    try:
+        return __import__("torch")
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
+        pytest.skip(f"{name}: {'torch is not installed' if missing else f'torch cannot be imported: {error}'}")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    limits = item.stash.get(_LIMITS, None)
+    if limits is None or not isinstance(item, pytest.Function):
+        yield
+        return
+    test = item.obj
+    item.obj = _measured(test, limits, item)
+    try:
+        yield
+    finally:
+        item.obj = test
+
+
+def _measured(test: Callable[..., Any], limits: _Limits, item: pytest.Item) -> Callable[..., Any]:
+    """The test function as one that runs it as often as its limits ask, and fails beyond them."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **options: Any) -> None:
+        grown: list[str] = []
+        if limits.growth is not None:
+            wanted = limits.growth
+            watch = _watch(wanted.device, wanted.warmups, _GROWTH)
+            with watch:
+                for _ in range(wanted.warmups + wanted.iterations):
+                    test(*arguments, **options)
+                    watch.mark()
+            grown += _growth_failures(watch, wanted.limit, wanted.warmups, item.config, item.path)
+        if limits.peak is not None:
+            watch = _watch(limits.peak.device, 0, _PEAK)
+            with watch:
+                test(*arguments, **options)
+            grown += _peak_failures(watch, limits.peak.limit)
+        if grown:
+            pytest.fail("\n".join(grown), pytrace=False)
+
+    return run
+
+
+def _watch(device: str | None, warmups: int, name: str) -> Watch:
+    from memlint.measure.growth import Watch
+
+    return Watch(_gauges(device, name), warmups)
+
+
+def _growth_failures(watch: Watch, limit: int, warmups: int, config: pytest.Config, test: Path) -> list[str]:
+    said = []
+    for growth in watch.growth():
+        if growth.per_iteration > limit:
+            how = f"{watch.iterations} iterations after {warmups} of warm-up"
+            said.append(
+                f"memory grows by {_amount(growth.per_iteration)} an iteration on {growth.device} ({how}); "
+                f"the limit is {_amount(limit)}"
+            )
+            said += _kept(growth, config, test)
+    return said
+
+
+def _peak_failures(watch: Watch, limit: int) -> list[str]:
+    return [
+        f"memory peaks at {_amount(peak)} on {device}; the limit is {_amount(limit)}"
+        for device, peak in watch.peaks().items()
+        if peak > limit
+    ]
+
+
+def _kept(growth: Growth, config: pytest.Config, test: Path) -> list[str]:
+    """The lines that allocated what stayed."""
+    places: dict[str, float] = {}
+    for stack, count in growth.kept:
+        place = _place(stack, config, test)
+        places[place] = places.get(place, 0) + count
+    if not places:
+        return ["  where it was allocated is not known"]
+    rows = sorted(places.items(), key=lambda row: -row[1])
+    said = [f"  {place} keeps {_amount(count)} an iteration" for place, count in rows[:_SHOWN]]
+    return said + [f"  ...and {len(rows) - _SHOWN} more"] * (len(rows) > _SHOWN)
+
+
+def _place(stack: tuple[Where, ...], config: pytest.Config, test: Path) -> str:
+    """The innermost line that is the project's own, and that of the test which led there."""
+    own = [where for where in stack if not _is_library(where[0])] or list(stack)
+    if not own:
+        return "a place that is not known"
+    path, line, _ = own[0]
+    said = f"{_shown(path, config)}:{line}"
+    called = next((where for where in own if Path(where[0]) == test), None)
+    if called is not None and called[0] != path:
+        said += f" (from {_shown(called[0], config)}:{called[1]})"
+    return said
+
+
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    own = Path(__file__).resolve().parent.parent
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return (*(str(own / part) + os.sep for part in ("measure", "plugins")),
+            *{sysconfig.get_paths()[name] + os.sep for name in names})  # fmt: skip
+
+
+def _is_library(path: str) -> bool:
+    return path.startswith((*_libraries(), "<")) or f"{os.sep}site-packages{os.sep}" in path
+
+
+def _shown(path: str, config: pytest.Config) -> str:
+    """As pytest itself shows paths."""
+    try:
+        return str(Path(path).relative_to(config.invocation_params.dir))
+    except ValueError:
+        return path
+
+
+def _amount(count: float) -> str:
+    return f"{math.ceil(count):,} B"
+
+
+class MemoryGrowth:
+    """Measures the iterations of a loop inside a test, as ``limit_memory_growth`` measures whole tests.
+
+    ``per_iteration`` (bytes, of the device where it is most) and ``peaks`` (bytes by device) are there at the end.
+    """
+
+    def __init__(self, limits: _Growing, request: pytest.FixtureRequest) -> None:
+        self._limits = limits
+        self._request = request
+        self._watch = _watch(limits.device, limits.warmups, "memory_growth")
+        self.per_iteration: int | None = None
+        self.peaks: dict[str, int] = {}
+
+    def __enter__(self) -> MemoryGrowth:
+        self._watch.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._watch.__exit__()
+        if kind is not None:
+            return
+        limits, done = self._limits, self._watch.iterations
+        if done < 2:
+            pytest.fail(
+                f"memory_growth saw {done} iteration{'s' * (done != 1)} after {limits.warmups} of warm-up, and needs "
+                "at least 2: go through growth.steps(…), or call growth.step() after each",
+                pytrace=False,
+            )
+        self.peaks = self._watch.peaks()
+        self.per_iteration = max(math.ceil(growth.per_iteration) for growth in self._watch.growth())
+        node = self._request.node
+        said = _growth_failures(self._watch, limits.limit, limits.warmups, node.config, node.path)
+        if said:
+            pytest.fail("\n".join(said), pytrace=False)
+
+    def step(self) -> None:
+        """An iteration has ended."""
+        self._watch.mark()
+
+    def steps(self, over: int | Iterable[Any]) -> Iterator[Any]:
+        """The items of ``over``, or so many numbers; each ends an iteration."""
+        for each in range(over) if isinstance(over, int) else over:
+            yield each
+            self._watch.mark()
+
+
+@pytest.fixture
+def memory_growth(request: pytest.FixtureRequest) -> Callable[..., MemoryGrowth]:
+    """``with memory_growth("0 B", device=None, warmups=3) as growth: for batch in growth.steps(loader): …``"""
+    _torch("memory_growth")
+
+    def make(limit: Any = "0 B", *, device: Any = None, warmups: Any = 3) -> MemoryGrowth:
+        try:
+            limits = _parse_growth(limit, device=device, warmups=warmups)
+        except ValueError as error:
+            raise pytest.UsageError(f"{request.node.nodeid}: memory_growth: {error}") from None
+        return MemoryGrowth(limits, request)
+
+    return make
