@@ -18,7 +18,7 @@ _VERDICTS = re.compile(r"# verdict: ([A-Z0-9a-z, -]+)")
 
 
 def _programs() -> list[object]:
-    scripts = sorted(PROGRAMS.glob("*.py")) + [PROGRAMS / "several_files/train.py", PROGRAMS / "packaged/__main__.py"]
+    scripts = [*sorted(PROGRAMS.glob("*.py")), PROGRAMS / "several_files/train.py", PROGRAMS / "packaged/__main__.py"]
     return [
         pytest.param(
             script.relative_to(PROGRAMS),
@@ -38,8 +38,8 @@ def _expected(script: Path) -> tuple[list[str], list[str]]:
         shown = file.relative_to(PROGRAMS).as_posix()
         for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
             found = _VERDICTS.search(line)
-            for one in found[1].split(",") if found else ():
-                verdicts.append(f"{shown}:{number} {one.strip()}")
+            names = found[1].split(",") if found else ()
+            verdicts += [f"{shown}:{number} {name.strip()}" for name in names]
             if line.endswith("# unattributed"):
                 unattributed.append(f"{shown}:{number}")
     return sorted(verdicts), sorted(unattributed)
