@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import hashlib
+import itertools
 import json
 import sys
 import time
@@ -39,7 +40,7 @@ class ResNet18(nn.Module):
         first = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
         self.stem = nn.Sequential(first, nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
         widths = (64, 64, 64, 128, 128, 256, 256, 512, 512)
-        pairs = zip(widths, widths[1:])
+        pairs = itertools.pairwise(widths)
         self.blocks = nn.Sequential(*(Block(one, other, 1 if one == other else 2) for one, other in pairs))
         self.head = nn.Linear(512, classes)
 

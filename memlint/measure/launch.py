@@ -150,11 +150,13 @@ def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
     module.__dict__.update(
         __builtins__=__builtins__,
         __file__=path,
-        __cached__=None,
+        __cached__=None if spec is None else spec.cached,
         __spec__=spec,
         __package__=None if spec is None else spec.parent,
         __loader__=importlib.machinery.SourceFileLoader("__main__", path) if spec is None else spec.loader,
     )
+    if "__annotations__" in globals():  # as this Python gives every main module
+        module.__annotations__ = {}
     sys.modules["__main__"] = module
     with open(path, "rb") as file:
         raw = file.read()

@@ -3,12 +3,14 @@ those that run, and loops that were left by an exception or a return are none at
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Sequence
 from types import CodeType, FrameType
 
 #: runs of frames that are not running now: generators that wait, and those that will never go on
 _MOST_WAITING = 256
+_CAN_WAIT = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class Run:
@@ -52,36 +54,38 @@ class Running(threading.local):
             if depth + 1 < len(self.runs):
                 self._cut(depth + 1, here)
             return self.runs[depth]
-        run = self._waiting.pop((loop, here), None)
-        if run is not None:
-            self.settle(frame)
-            self.runs.append(run)
-        return run
+        if (loop, here) not in self._waiting:
+            return None
+        self.settle(frame)
+        depth = self._depth(loop, here)
+        return None if depth is None else self.runs[depth]
 
     def exit(self, loop: int, frame: FrameType) -> Run | None:
         """A loop has ended by itself or by break: its run, where it was known to run."""
         depth = self._depth(loop, id(frame))
-        if depth is None:
-            return None
+        if depth is None:  # a generator that goes on only to end
+            return self._waiting.pop((loop, id(frame)), None)
         self._cut(depth + 1, id(frame))
         return self.runs.pop()
 
     def settle(self, frame: FrameType) -> None:
-        """Put aside the runs of frames that do not run now."""
-        if not self.runs:
+        """Put aside the runs of frames that do not run now, and take up those that go on."""
+        if not self.runs and not self._waiting:
             return
-        calls: dict[int, CodeType] = {}
+        calls: dict[int, tuple[int, CodeType]] = {}
         around: FrameType | None = frame
         while around is not None:
-            calls[id(around)] = around.f_code
+            calls[id(around)] = -len(calls), around.f_code
             around = around.f_back
-        kept: list[Run] = []
-        for run in self.runs:
-            if calls.get(run.frame) is run.code:
-                kept.append(run)
+        known = [*self.runs, *self._waiting.values()]
+        runs: list[Run] = []
+        self._waiting = {}
+        for run in known:
+            if calls.get(run.frame, (0, None))[1] is run.code:
+                runs.append(run)
             else:
                 self._wait(run)
-        self.runs = kept
+        self.runs = sorted(runs, key=lambda run: (calls[run.frame][0], run.number))
 
     def _depth(self, loop: int, frame: int) -> int | None:
         for depth in range(len(self.runs) - 1, -1, -1):
@@ -96,6 +100,8 @@ class Running(threading.local):
         del self.runs[depth:]
 
     def _wait(self, run: Run) -> None:
+        if not run.code.co_flags & _CAN_WAIT:
+            return
         self._waiting[run.loop, run.frame] = run
         if len(self._waiting) > _MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]

@@ -117,7 +117,9 @@ class SiteWatch:
 
     def add(self, value: Any, old: Old, torch: Any) -> None:
         """A value of the current hit: note the storages and nodes that no earlier hit had."""
-        tensors = list(tensors_in(value, torch))
+        cut: list[bool] = []
+        tensors = list(tensors_in(value, torch, cut))
+        self.cut = self.cut or bool(cut)
         self.tensors += len(tensors)
         if self.recording:
             self._follow(self.generations[-1], tensors, old, torch)

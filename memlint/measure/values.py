@@ -13,9 +13,9 @@ _DEPTH, _MOST = 6, 10_000
 _PLAIN = (str, bytes, bytearray, int, float, complex, type, type(None))
 
 
-def tensors_in(value: Any, torch: Any) -> Iterator[Any]:
+def tensors_in(value: Any, torch: Any, cut: list[bool] | None = None) -> Iterator[Any]:
     """The tensors of ``value``, each once. Calls nothing of the program: neither properties nor iterators, nor what
-    objects say of their class."""
+    objects say of their class. ``cut`` gets a member where there was too much to look at it all."""
     seen: set[int] = set()
     kept: list[Any] = []  # what is made here, so that no identity comes twice
     level: list[Any] = [value]
@@ -23,8 +23,12 @@ def tensors_in(value: Any, torch: Any) -> Iterator[Any]:
         below: list[Any] = []
         for each in level:
             kind = type(each)
-            if id(each) in seen or len(seen) >= _MOST or issubclass(kind, _PLAIN):
+            if id(each) in seen or issubclass(kind, _PLAIN):
                 continue
+            if len(seen) >= _MOST:
+                if cut is not None:
+                    cut.append(True)
+                return
             seen.add(id(each))
             if issubclass(kind, torch.Tensor):
                 yield each

@@ -157,6 +157,10 @@ class _Measured:
             seen.survives(seen.nodes),
             seen.survives(seen.before),
         )
+        if not full:  # few hits tell a leak from a ring only where none of them has been freed
+            tensors, nodes = (
+                name if self._all_stay(what) else "none" for name, what in ((tensors, "alive"), (nodes, "nodes"))
+            )
         freed = any(other.survives(other.alive) in ("none", "second") for other in later)
         self.stayed = bool(later) and not freed
         if tensors == "both" and not freed and self._counts():
@@ -165,12 +169,14 @@ class _Measured:
             return self._host(full)
         if tensors == "both" and not freed:
             return self._confirmed(full)
-        if before == "both" and tensors in ("none", "second"):
+        if before == "both" and seen.survives(seen.alive) in ("none", "second"):
             freed_bytes = sum(seen.before) - sum(seen.alive)
             reason = f"only the garbage collector frees what it keeps ({freed_bytes:,} B in this window): a cycle"
             return self._make("cycle", reason, held=sum(seen.before))
         if not full:
             return Verdict(verdict="too-few-iterations", reason=_too_few(self.hits, self.of), hits=self.hits)
+        if tensors == "none":
+            tensors = nodes
         if tensors == "both":
             return self._make("bounded", "what it keeps was freed later: it grows only so far, then is emptied")
         if tensors == "first":
@@ -219,6 +225,11 @@ class _Measured:
             hits=self.hits,
             iterations_until_full=None if host or left is None or not mean else left // mean,
         )
+
+    def _all_stay(self, what: str) -> bool:
+        """Whether every hit but the last left something. The first one's values were there before it was looked at."""
+        kept = self.check[what][1:-1]
+        return all(any(each.values()) if isinstance(each, dict) else each for each in kept)
 
     def _counts(self) -> bool:
         """Whether the tensors that stay are more than single numbers beside a graph that grows on the host."""

@@ -38,7 +38,8 @@ def _expected(script: Path) -> tuple[list[str], list[str]]:
         shown = file.relative_to(PROGRAMS).as_posix()
         for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
             found = _VERDICTS.search(line)
-            verdicts += [f"{shown}:{number} {one.strip()}" for one in (found[1].split(",") if found else ())]
+            names = found[1].split(",") if found else ()
+            verdicts += [f"{shown}:{number} {name.strip()}" for name in names]
             if line.endswith("# unattributed"):
                 unattributed.append(f"{shown}:{number}")
     return sorted(verdicts), sorted(unattributed)

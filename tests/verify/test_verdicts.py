@@ -1,0 +1,219 @@
+"""From what a site left behind to its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from memlint.finding import Growth
+from memlint.verifier.leftover import unattributed
+from memlint.verifier.verdicts import Settings, judge
+
+SETTINGS = Settings(3, 12)
+CLAIM = Growth("device-tensor", "per-iteration")
+KIB = 1024
+
+
+def _check(when: str, hits: int, alive: Sequence[int], nodes: Sequence[int] = (), before: Sequence[int] = ()) -> Any:
+    return {
+        "when": when,
+        "hits": hits,
+        "alive": [{"cpu": count} if count else {} for count in alive],
+        "before": [{"cpu": count} if count else {} for count in before or alive],
+        "nodes": list(nodes or [0] * len(alive)),
+        "own": list(alive),
+    }
+
+
+def _site(*checks: Any, hits: int = 27, **more: Any) -> dict[str, Any]:
+    count = len(checks[0]["alive"]) if checks else 0
+    return {
+        "id": 1,
+        "hits": hits,
+        "loops": [2],
+        "iterations": [[7, number + 1] for number in range(count)],
+        "checks": list(checks),
+        **more,
+    }
+
+
+def _loop(number: int = 2, **more: Any) -> dict[str, Any]:
+    return {"id": number, "readings": [], "survivors": None, "inner": True, **more}
+
+
+def _run(**more: Any) -> dict[str, Any]:
+    basic: dict[str, Any] = {
+        "end": {"kind": "finished"},
+        "missing": [],
+        "torch": "2.13.0",
+        "unmeasurable": None,
+        "meter": "cpu",
+        "free": {"cpu": 1_000_000},
+    }
+    return {**basic, **more}
+
+
+def _judge(site: dict[str, Any], claim: Growth = CLAIM, **run: Any) -> Any:
+    return judge(claim, site, {2: _loop()}, _run(**run), SETTINGS)
+
+
+ALL, NONE = [KIB] * 15, [0] * 15
+FIRST = [KIB] * 8 + [0] * 7
+LAST = [0] * 11 + [KIB] * 4
+
+
+@pytest.mark.parametrize(
+    ("checks", "verdict"),
+    [
+        ([_check("window", 15, ALL)], "confirmed"),
+        ([_check("window", 15, ALL), _check("window", 27, ALL)], "confirmed"),
+        ([_check("window", 15, ALL), _check("window", 27, NONE)], "bounded"),
+        ([_check("window", 15, ALL), _check("exit", 20, NONE)], "bounded"),
+        ([_check("window", 15, ALL), _check("end", 20, NONE)], "confirmed"),
+        ([_check("window", 15, FIRST)], "bounded"),
+        ([_check("window", 15, LAST)], "bounded"),
+        ([_check("window", 15, NONE)], "refuted"),
+        ([_check("window", 15, NONE, before=ALL)], "cycle"),
+        ([_check("window", 15, NONE, nodes=[5] * 15)], "confirmed-host"),
+        ([_check("window", 15, [4] * 15, nodes=[5] * 15)], "confirmed-host"),
+        ([_check("window", 15, [4] * 15)], "confirmed"),
+        ([_check("window", 15, NONE, nodes=[5] * 15), _check("window", 27, NONE)], "bounded"),
+        ([_check("window", 15, NONE, nodes=[0] * 10 + [5] * 5)], "bounded"),
+        ([_check("window", 15, [0] * 14 + [KIB])], "refuted"),
+    ],
+)
+def test_generations_that_live_decide(checks: list[Any], verdict: str) -> None:
+    assert _judge(_site(*checks)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("checks", "hits", "verdict"),
+    [
+        ([_check("end", 6, [KIB] * 6)], 6, "confirmed"),
+        ([_check("end", 6, [0] * 6)], 6, "too-few-iterations"),
+        ([_check("end", 3, [KIB] * 3)], 3, "too-few-iterations"),
+        ([_check("end", 1, [KIB])], 1, "too-few-iterations"),
+        ([_check("end", 10, [0] * 5 + [KIB] * 5)], 10, "too-few-iterations"),
+        ([_check("end", 10, [0] * 2 + [KIB] * 8)], 10, "too-few-iterations"),
+        ([_check("end", 10, [0] + [KIB] * 9)], 10, "confirmed"),
+        ([_check("exit", 10, [KIB] * 10), _check("end", 10, [0] * 10)], 10, "confirmed"),
+    ],
+)
+def test_few_hits_confirm_and_never_refute(checks: list[Any], hits: int, verdict: str) -> None:
+    assert _judge(_site(*checks, hits=hits)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("run", "site", "verdict", "reason"),
+    [
+        ({"end": {"kind": "broken"}}, {}, "unmeasurable", "a mistake of memlint"),
+        ({"missing": [1]}, {}, "unmeasurable", "cannot read this file"),
+        ({"torch": None}, {}, "unmeasurable", "never imported torch"),
+        ({"unmeasurable": "no counters"}, {}, "unmeasurable", "no counters"),
+        ({}, {"hits": 0}, "not-reached", "never run"),
+        ({"compiled": True}, {"hits": 0}, "unmeasurable", "torch.compile"),
+        ({"processes": True}, {"hits": 0}, "not-reached", "main process, and it has others"),
+        ({}, {"cut": True}, "unmeasurable", "too large"),
+    ],
+)
+def test_what_was_not_measured_is_not_judged(run: Any, site: Any, verdict: str, reason: str) -> None:
+    found = _judge({**_site(_check("window", 15, NONE)), **site}, **run)
+    assert found.verdict == verdict
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize("kind", ["peak", "time"])
+def test_peaks_and_time_need_a_comparison(kind: Any) -> None:
+    found = _judge(_site(_check("window", 15, ALL)), Growth("device-tensor", kind))
+    assert (found.verdict, found.reason) == ("unmeasurable", "needs --compare-fix")
+
+
+def test_bytes_are_those_of_an_iteration() -> None:
+    exact = _judge(_site(_check("window", 15, ALL))).bytes_per_iteration
+    assert (exact.min, exact.max, exact.exact, exact.mean) == (KIB, KIB, KIB, KIB)
+    spread = _judge(_site(_check("window", 15, [KIB, 2 * KIB, 3 * KIB] * 5))).bytes_per_iteration
+    assert (spread.min, spread.max, spread.exact) == (KIB, 3 * KIB, None)
+
+
+def test_several_hits_in_an_iteration_are_added() -> None:
+    site = _site(_check("window", 15, ALL))
+    site["iterations"] = [[7, 1 + number // 3] for number in range(15)]
+    assert _judge(site).bytes_per_iteration.max == 3 * KIB
+
+
+def test_iterations_that_missed_the_place_count_as_nothing_and_the_mean_projects() -> None:
+    site = _site(_check("window", 15, ALL))
+    site["iterations"] = [[7, 1 + 50 * number] for number in range(15)]
+    found = _judge(site)
+    assert (found.bytes_per_iteration.min, found.bytes_per_iteration.max) == (0, KIB)
+    assert found.bytes_per_iteration.mean in range(KIB // 50, KIB // 40)
+    assert found.iterations_until_full == 1_000_000 // found.bytes_per_iteration.mean
+
+
+def _late(count: int, every: int, nbytes: int = KIB) -> list[dict[str, Any]]:
+    return [
+        {"hit": 51 + every * number, "alive": {"cpu": nbytes} if nbytes else {}, "nodes": 2, "walked": True}
+        for number in range(count)
+    ]
+
+
+def test_what_stays_now_and_then_is_confirmed_by_its_own_hits() -> None:
+    found = _judge(_site(_check("window", 15, NONE), hits=1000, late=_late(8, 50)))
+    assert found.verdict == "confirmed"
+    assert (found.bytes_per_iteration.min, found.bytes_per_iteration.max) == (0, KIB)
+    assert found.bytes_per_iteration.mean == KIB * 7 // 350
+    assert _judge(_site(_check("window", 15, NONE), hits=1000, late=_late(8, 50, 0))).verdict == "confirmed-host"
+
+
+def test_a_late_hit_or_two_that_stay_neither_confirm_nor_refute() -> None:
+    found = _judge(_site(_check("window", 15, NONE), hits=1000, late=_late(2, 50)))
+    assert found.verdict == "too-few-iterations"
+    assert "of 1000 hits 2 left something that stays" in found.reason
+
+
+def test_a_claim_of_epochs_is_judged_across_epochs_only() -> None:
+    claim = Growth("device-tensor", "per-epoch")
+    site = {**_site(_check("window", 15, ALL)), "loops": [3, 2]}
+    loops = {2: _loop(), 3: _loop(3)}
+    assert judge(claim, site, loops, _run(), SETTINGS).verdict == "too-few-iterations"
+    site["iterations"] = [[7 + number // 5, 1 + number % 5] for number in range(15)]
+    assert judge(claim, site, loops, _run(), SETTINGS).verdict == "confirmed"
+
+
+def _frames(line: int) -> list[dict[str, Any]]:
+    return [{"path": "/p.py", "line": line, "function": "f"}]
+
+
+def _grown(sites: Sequence[int], row: Sequence[int], line: int = 5) -> dict[str, Any]:
+    return {
+        "groups": [{"sites": list(sites), "bytes": list(row)}],
+        "stacks": [{"sites": list(sites), "bytes": list(row), "frames": _frames(line)}],
+        "latest": [],
+    }
+
+
+def _left(survivors: Any, verdict: Any, readings: Sequence[int] = (0,) * 13, **loop: Any) -> list[Any]:
+    watched = _loop(readings=[{"requested": {"cpu": held}} for held in readings], survivors=survivors, **loop)
+    run = {"loops": [watched], "sites": [], "located": None}
+    return unattributed(run, {1: verdict}, {2: ("p.py", 4)}, {"/p.py": "p.py"})
+
+
+def test_growth_that_a_confirmed_site_follows_is_explained_and_other_growth_is_not() -> None:
+    confirmed = _judge(_site(_check("window", 15, ALL)))
+    refuted = _judge(_site(_check("window", 15, NONE)))
+    grown = [KIB] * 12
+    assert _left(_grown([1], grown), confirmed) == []
+    (row,) = _left(_grown([], grown), confirmed)
+    assert (row.bytes_per_iteration, row.loop, row.stacks[0].frames[0].line) == (KIB, "p.py:4", 5)
+    assert len(_left(_grown([1], grown), refuted)) == 1
+    assert _left(_grown([], [100] * 12), refuted) == []
+    assert _left(_grown([], [KIB] * 3 + [0] * 9), refuted) == []
+
+
+def test_one_tensor_that_grows_is_growth_too() -> None:
+    refuted = _judge(_site(_check("window", 15, NONE)))
+    survivors = {"groups": [], "stacks": [], "latest": [{"bytes": 9 * KIB, "frames": _frames(6)}]}
+    (row,) = _left(survivors, refuted, [KIB * step for step in range(25)])
+    assert (row.bytes_per_iteration, row.stacks[0].frames[0].line) == (KIB, 6)
