@@ -11,7 +11,7 @@ from rich.text import Text
 from memlint.finding import Finding
 from memlint.report.summary import plural
 from memlint.report.text import console
-from memlint.verifier.model import BAD, Comparison, Fragmentation, Rank, Report, Run, Side, Unattributed, Verdict, Verified
+from memlint.verifier.model import BAD, Comparison, Fragmentation, Rank, Report, Run, Unattributed, Verdict, Verified
 
 _STYLES = {
     "confirmed": "bold red",
@@ -147,7 +147,7 @@ def _comparison(comparison: Comparison) -> Iterator[Text]:
     if comparison.reason:
         yield Text(f"  {comparison.reason}")
     before, after = comparison.before, comparison.after
-    if after == Side(None, None, None, None, 0):
+    if after.peak is None and not after.steps:  # there was no second run
         return
     rows = (
         ("peak", size(before.peak), size(after.peak)),
