@@ -326,6 +326,9 @@ class Session:
             return True
         if plan.full or not self._ready or threading.get_ident() != self._thread:
             return False
+        if self._agreement is not None and self.meter.name == "cuda" and self.torch.cuda.is_initialized():
+            # the host of a rank may be a hundred iterations ahead of its device, so of the other ranks as well
+            self.torch.cuda.synchronize()
         return self._agreement is None or self._agreement.reached(
             watch.number,
             {loop.number: loop.tops for loop in self._loops.values() if loop.tops},

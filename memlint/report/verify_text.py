@@ -147,6 +147,8 @@ def _comparison(comparison: Comparison) -> Iterator[Text]:
     if comparison.reason:
         yield Text(f"  {comparison.reason}")
     before, after = comparison.before, comparison.after
+    if after.peak is None and not after.steps:  # there was no second run
+        return
     rows = (
         ("peak", size(before.peak), size(after.peak)),
         ("an iteration leaves", size(before.bytes_per_iteration), size(after.bytes_per_iteration)),

@@ -283,7 +283,13 @@ class _Decide:
         self._save(finding, ran, version, alone)
         seen = self._faster(finding, ran, version)
         if seen is None:
-            return msgspec.structs.replace(verdict, reason="too few steps were timed to compare their times")
+            loop = _around(finding, self._work.put_in, self._first)
+            reason = "too few steps were timed to compare their times"
+            if loop is None or loop not in version.pairs:
+                reason = f"there is no loop around it that is in {version.label} as well"
+            elif self._third is None:
+                reason = "the program runs too long, or too differently, to be run once more for its times"
+            return msgspec.structs.replace(verdict, reason=reason)
         share, sure = seen
         shared = "" if alone else f" (shared with the fixes of {len(self._version.fixed) - 1} other findings)"
         if not sure or 0 < share < SHARE_OF_TIME:

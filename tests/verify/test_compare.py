@@ -147,12 +147,12 @@ def test_a_peak_is_decided_with_its_fix_alone(tmp_path: Path) -> None:
     comparison = done.report["comparison"]
     assert (comparison["losses"], comparison["compared"], comparison["own_difference"]) == ("equal", 20, 0.0)
     assert comparison["reason"] == ""
-    # two activations of 512 x 64 numbers are alive at once without graphs, seven with them, and a mask
-    assert comparison["before"]["peak"] - comparison["after"]["peak"] >= 5 * 512 * 64 * 4
+    # two activations of 512 x 64 numbers are alive at once without graphs, one a layer with them
+    assert comparison["before"]["peak"] - comparison["after"]["peak"] >= 4 * 512 * 64 * 4
     assert comparison["before"]["steps"] == comparison["after"]["steps"]
     savings = {row["fingerprint"]: row for row in comparison["savings"]}
     peak = savings[next(row["fingerprint"] for row in done.report["findings"] if row["code"] == "MEM201")]
-    assert peak["alone"] and peak["peak"] >= 5 * 512 * 64 * 4
+    assert peak["alone"] and peak["peak"] >= 4 * 512 * 64 * 4
     kept = savings[next(row["fingerprint"] for row in done.report["findings"] if row["code"] == "MEM102")]
     assert not kept["alone"] and kept["host_bytes_per_iteration"] > 1024
     assert len(comparison["loops"]) == 2
@@ -183,7 +183,7 @@ def test_another_script_beside_it(tmp_path: Path) -> None:
 def test_a_second_run_that_fails_leaves_the_first_ones_verdicts(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(EVALUATION)
     (tmp_path / "broken.py").write_text("import torch\n\nraise ValueError('this one is broken')\n")
-    done = verified("train.py", "--compare-with", "broken.py", "--max-steps", "16", cwd=tmp_path)
+    done = verified("train.py", "--compare-with", "broken.py", cwd=tmp_path)
     assert done.code == 1
     assert "this one is broken" in done.said
     assert done.report["comparison"]["reason"] == "the second run failed with exit code 1"
