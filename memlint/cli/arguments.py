@@ -92,9 +92,7 @@ def _check_parser() -> argparse.ArgumentParser:
 
 def _rule_options(group: argparse._ArgumentGroup) -> None:
     codes = "codes, prefixes of codes or names, separated by commas"
-    group.add_argument(
-        "--select", type=words, action="extend", metavar="RULES", help=f"run these rules alone: {codes}"
-    )
+    group.add_argument("--select", type=words, action="extend", metavar="RULES", help=f"run these rules alone: {codes}")
     group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="run these rules as well")
     group.add_argument("--ignore", type=words, action="extend", metavar="RULES", help="do not run these rules")
     group.add_argument("--preview", action="store_true", help="run rules whose precision has not been measured, too")

@@ -35,6 +35,7 @@ class Live:
     def __init__(self, *, quiet: bool) -> None:
         stream = sys.stderr
         capable = os.name == "posix" and os.environ.get("TERM", "dumb") != "dumb"
+        self._quiet = quiet or stream is None
         self._on = not quiet and capable and stream is not None and stream.isatty()
         #: columns and rows of the terminal, and how many rows are ours, while there are any
         self._taken: tuple[int, int, int] | None = None
@@ -44,6 +45,11 @@ class Live:
 
     def __exit__(self, *_: object) -> None:
         self._write(self._given_back())
+
+    def say(self, label: str) -> None:
+        """The program is about to be run again."""
+        if not self._quiet:
+            self._write(f"{self._given_back()}memlint: the program runs again: {label}\n")
 
     def show(self, put_in: Probes, measured: Sequence[Mapping[str, Any]]) -> None:
         """Draw the table anew, with what the first process of the program has measured."""

@@ -15,7 +15,9 @@ from memlint.engine.options import Options
 from memlint.engine.selection import Overrides
 from memlint.evidence import dumps
 from memlint.report.lines import Lines
+from memlint.verifier.compare import compare_fix, compare_with
 from memlint.verifier.evidence import document
+from memlint.verifier.group import group
 from memlint.verifier.model import BAD, Report
 from memlint.verifier.run import Program, Wanted, locate, read, verify
 
@@ -55,15 +57,40 @@ def run_verify(parsed: argparse.Namespace) -> int:
         ranks=parsed.nproc_per_node,
         program_to_stderr=to_standard_output,
     )
+    ranks = group()
+    if ranks is not None:
+        _refuse(parsed)
     target = locate(parsed.target, parsed.module, parsed.arguments, cwd)
     program = read(target, options)
-    with Live(quiet=parsed.quiet) as live:
-        report = verify(program, wanted, live.show)
+    with Live(quiet=parsed.quiet or (ranks is not None and not ranks.leads)) as live:
+        if parsed.compare_fix:
+            report = compare_fix(program, options, wanted, live.show, live.say)
+        elif parsed.compare_with is not None:
+            other = read(locate(parsed.compare_with, False, parsed.arguments, cwd), options)
+            report = compare_with(program, other, wanted, live.show, live.say)
+        else:
+            report = verify(program, wanted, live.show, ranks)
+    code = exit_code(report)
+    if ranks is not None and not ranks.leads:
+        return ranks.code(code)
     if parsed.evidence is not None:
         proof = document(report, program.paths, program.hashes, cwd)
         write_whole(cwd / parsed.evidence, dumps(proof), "--evidence")
     _write(report, program, parsed, sys.stdout)
-    return exit_code(report)
+    if ranks is not None:
+        sys.stdout.flush()
+        ranks.finish(code)
+    return code
+
+
+def _refuse(parsed: argparse.Namespace) -> None:
+    """What one rank of several that were started outside cannot do. Raises ConfigError."""
+    for option in ("--nproc-per-node", "--compare-fix", "--compare-with"):
+        if getattr(parsed, option[2:].replace("-", "_")):
+            raise ConfigError(
+                f"{option} does not go with a launcher around memlint (RANK and WORLD_SIZE are set); let memlint start "
+                "the ranks: `memlint verify --nproc-per-node N …`"
+            )
 
 
 def exit_code(report: Report) -> int:
@@ -106,5 +133,3 @@ def parse_bytes(text: str) -> int:
         raise argparse.ArgumentTypeError(f"`{text}` is no amount of memory, such as 8GiB")
     base = 1024 if match[3] else 1000
     return int(float(match[1]) * base ** " KMGT".index(match[2].upper() or " "))
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from memlint.cli.arguments import Parser, one_of, words
 from memlint.cli.verify import parse_bytes
@@ -62,6 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     measure.add_argument("--gpu-memory", type=parse_bytes, metavar="BYTES", help="as on a smaller card, such as 8GiB")
     measure.add_argument("--nproc-per-node", type=_at_least(1), metavar="N", help="run N ranks by torchrun")
     measure.add_argument("--python", metavar="PATH", help="the program's interpreter (default: the active one)")
+    compare = parser.add_mutually_exclusive_group()
+    compare.add_argument("--compare-fix", action="store_true",
+                         help="run it with the findings' fixes as well, which are made in memory")  # fmt: skip
+    compare.add_argument("--compare-with", metavar="SCRIPT", help="run another script as well, and compare")
     _rule_options(parser.add_argument_group("rules"))
     output = parser.add_argument_group("output")
     output.add_argument("--output-format", type=one_of(*_FORMATS), default="text", metavar="FORMAT",
@@ -83,14 +87,13 @@ def _rule_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--isolated", action="store_true", help="ignore all configuration")
 
 
-def _at_least(least: int) -> type[int]:
-    class Count(int):
-        def __new__(cls, text: str) -> Count:
-            if not text.isdigit() or int(text) < least:
-                raise argparse.ArgumentTypeError(f"`{text}` is no whole number of at least {least}")
-            return super().__new__(cls, text)
+def _at_least(least: int) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        if not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"`{text}` is no whole number of at least {least}")
+        return int(text)
 
-    return Count
+    return count
 
 
 def _seconds(text: str) -> float:

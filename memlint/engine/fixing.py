@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -34,10 +34,12 @@ def run_and_fix(
     options: Options,
     *,
     write_files: bool = True,
+    only: Collection[str] | None = None,
     progress: Progress = no_progress,
     analyse: Analyse = analyse_with_flow,
 ) -> Fixed:
     """As `run`, and make the fixes. Nothing is written before all of them are checked, nor without ``write_files``.
+    ``only``: the fingerprints of the findings to fix; None for all.
 
     Files that cannot be written are failures of the result. Raises ConfigError.
     """
@@ -52,7 +54,7 @@ def run_and_fix(
         ]
         before = [finding for one in work for finding in one.linted.findings]
         for one in work:
-            one.mend()
+            one.mend(only)
         for one in work:
             changes += one.write()
             mended.append(one.mended)
@@ -109,9 +111,11 @@ class _Work:
     def _project(self) -> Project:
         return self.prepared.found.project
 
-    def mend(self) -> None:
-        """Make what holds, in memory."""
-        self.mended = mend(self._project, self.linted, self._lint, unsafe=self._unsafe, blocked=self._is_blocked)
+    def mend(self, only: Collection[str] | None) -> None:
+        """Make what holds, in memory. ``only``: fingerprints."""
+        self.mended = mend(
+            self._project, self.linted, self._lint, unsafe=self._unsafe, blocked=self._is_blocked, only=only
+        )
         self.linted = self.mended.linted or self.linted
 
     def write(self) -> list[Change]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -58,8 +58,17 @@ class _Blame(msgspec.Struct, frozen=True):
     sure: bool = False
 
 
-def mend(project: Project, linted: Linted, lint: Lint, *, unsafe: bool, blocked: Callable[[str], bool]) -> Mended:
+def mend(
+    project: Project,
+    linted: Linted,
+    lint: Lint,
+    *,
+    unsafe: bool,
+    blocked: Callable[[str], bool],
+    only: Collection[str] | None = None,
+) -> Mended:
     """Make the fixes of a project, in memory. ``blocked``: whether a file (by display path) cannot be written.
+    ``only``: the fingerprints of the findings to fix, and those that their fixes uncover; None for all.
 
     Fixes that keep each other waiting take a pass each; every pass leaves fewer findings than the one before. A fix
     that was refused is tried again after others were made, so a second run would change nothing.
@@ -68,7 +77,11 @@ def mend(project: Project, linted: Linted, lint: Lint, *, unsafe: bool, blocked:
     state = State(project, linted, {})
     fixed: list[Finding] = []
     refused: dict[Finding, str] = {}
-    while wanted := [one for one in passes.wanted(state.linted.findings) if one not in refused]:
+    while wanted := [
+        one
+        for one in passes.wanted(state.linted.findings)
+        if one not in refused and (only is None or one.fingerprint in only)
+    ]:
         state, made, failed = passes.accept(apart(first(wanted)), state)
         fixed += made
         refused = {} if made else refused | failed

@@ -26,9 +26,9 @@ class Walk:
         self.cut = False
 
 
-def walk(tensors: list[Any], known: set[int], torch: Any) -> Walk:
-    """Walk the graphs of ``tensors``. ``known`` holds the sequence numbers of nodes that were counted before, and
-    gets the new ones: what an earlier hit holds is that hit's."""
+def walk(tensors: list[Any], known: set[Any], torch: Any) -> Walk:
+    """Walk the graphs of ``tensors``. ``known`` holds what tells the nodes that were counted before, and gets the new
+    ones: what an earlier hit holds is that hit's."""
     found = Walk()
     seen: set[Any] = set()
     stack: list[Any] = []
@@ -43,7 +43,7 @@ def walk(tensors: list[Any], known: set[int], torch: Any) -> Walk:
             continue
         seen.add(node)
         number = _number(node)
-        if number in known:
+        if number is not None and number in known:
             continue
         if found.nodes >= MOST_NODES:
             found.cut = True
@@ -63,10 +63,11 @@ def walk(tensors: list[Any], known: set[int], torch: Any) -> Walk:
 
 
 def _number(node: Any) -> Any:
-    """The number that autograd gives a node when it is made; leaves have none of their own."""
+    """What tells a node from others, its number and its type; None for a leaf, which has no number of its own. Each
+    thread counts from 0, so the number alone does not."""
     read = getattr(node, "_sequence_nr", None)
     number = None if read is None else read()
-    return None if number is None or number >= 2**63 else number
+    return None if number is None or number >= 2**63 else (number, type(node))
 
 
 def _saved(node: Any, found: Walk, torch: Any) -> None:
@@ -96,8 +97,8 @@ def _add(saved: Any, found: Walk) -> None:
     if getattr(saved, "unpack_hook", None) is not None:
         found.hooked += 1
     data = getattr(saved, "data", None)
-    if data is not None:
-        found.storages.append(data)
+    # a hook may have packed it into anything
+    found.storages += data if isinstance(data, (list, tuple)) else () if data is None else (data,)
 
 
 def _flat(value: Any, depth: int = 4) -> Iterator[Any]:

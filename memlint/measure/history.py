@@ -36,11 +36,9 @@ class History:
             return
         self.loop = watch.number
 
-    def step(self, window: int) -> None:
+    def step(self) -> None:
         """The loop has come to its top again."""
         self._held_at.append(self._held())
-        if len(self._held_at) > window:
-            self.end()
 
     def end(self) -> None:
         """Stop, and keep the stacks that held more at each time of the second half than ever in the first."""

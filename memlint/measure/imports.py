@@ -77,5 +77,3 @@ class _Telling:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
         self._done()
-
-

@@ -14,10 +14,12 @@ from typing import Any
 from .plan import LoopPlan, SitePlan
 
 #: names of the builtins; two underscores on both sides keep them from being mangled inside classes
-LOOP, EXIT, NEXT, VALUE = "__memlint_loop__", "__memlint_exit__", "__memlint_next__", "__memlint_value__"
+ENTER, LOOP, EXIT = "__memlint_enter__", "__memlint_loop__", "__memlint_exit__"
+NEXT, VALUE = "__memlint_next__", "__memlint_value__"
 
 Position = tuple[int, int]
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FRAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def parse(
@@ -60,6 +62,7 @@ class _Probes(ast.NodeTransformer):
         self._left = dict(loops)
         self._wraps: dict[int, list[tuple[str, int]]] = {}
         self._empty: list[int] = []
+        self._around: tuple[int, ...] = ()
 
     def wrap(self, number: int, expressions: Sequence[ast.expr]) -> None:
         """The expressions of one site, in the order of evaluation: the first begins a hit, the others add to it."""
@@ -74,25 +77,32 @@ class _Probes(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         wraps = self._wraps.get(id(node), ())
+        around = self._around
+        if isinstance(node, _FRAMES):
+            self._around = ()
         changed: Any = self._loop(node) if isinstance(node, _LOOPS) else self.generic_visit(node)
+        self._around = around
         for name, number in wraps:
             changed = _wrapped(changed, name, number)
         return changed
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While) -> Any:
-        self.generic_visit(node)
         number = self._loops.get(_start(node))
         if number is None:
+            self.generic_visit(node)
             return node
+        around = self._around
+        self._around = (*around, number)
+        self.generic_visit(node)
         self._left.pop(_start(node), None)
-        node.body.insert(0, _statement(LOOP, number, node.body[0]))
-        return [node, _statement(EXIT, number, node)]
+        node.body.insert(0, _statement(LOOP, node.body[0], number))
+        return [_statement(ENTER, node, number, around), node, _statement(EXIT, node, number)]
 
 
-def _statement(name: str, number: int, at: ast.stmt) -> ast.stmt:
-    call = ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number)], [])
+def _statement(name: str, at: ast.stmt, *arguments: Any) -> ast.stmt:
+    call = ast.Call(ast.Name(name, ast.Load()), [ast.Constant(argument) for argument in arguments], [])
     statement = ast.Expr(call)
-    for node in (statement, call, call.func, call.args[0]):
+    for node in (statement, call, call.func, *call.args):
         _place(node, at)
     return statement
 
@@ -119,6 +129,8 @@ def _innermost(tree: ast.Module, span: tuple[Position, Position]) -> list[ast.AS
     node: ast.AST | None = tree
     while node is not None:
         node = next((child for child in ast.iter_child_nodes(node) if _holds(child, span)), None)
+        if isinstance(node, ast.pattern):  # no place for calls
+            return []
         if node is not None:
             path.append(node)
     return path
@@ -126,23 +138,42 @@ def _innermost(tree: ast.Module, span: tuple[Position, Position]) -> list[ast.AS
 
 def _holds(node: ast.AST, span: tuple[Position, Position]) -> bool:
     if isinstance(node, (ast.stmt, ast.expr)):
-        return _start(node) <= span[0] and span[1] <= _end(node)
+        # a definition begins behind its decorators
+        first = min(map(_start, [node, *getattr(node, "decorator_list", ())]))
+        return first <= span[0] and span[1] <= _end(node)
     # arms, handlers, comprehensions and arguments have places only by what they hold
     return any(_holds(child, span) for child in ast.iter_child_nodes(node))
 
 
 def _kept(path: Sequence[ast.AST], span: tuple[Position, Position]) -> list[ast.expr]:
     """The expressions whose values a flagged place keeps, in the order of evaluation; none where there is no such."""
-    exact = next((node for node in path if isinstance(node, ast.expr) and (_start(node), _end(node)) == span), None)
+    exact = _whole(path, span)
     statement = next((node for node in reversed(path) if isinstance(node, ast.stmt)), None)
     if exact is not None:
-        stores = isinstance(statement, ast.Expr) or any(isinstance(node, ast.Lambda) for node in path)
-        return [*_given(exact), exact] if stores and isinstance(exact, ast.Call) else [exact]
+        # alone, a call keeps what it is given; within something else it gives what is kept
+        alone = any(getattr(node, "value", None) is exact for node in path if isinstance(node, ast.Expr))
+        alone = alone or any(node.body is exact for node in path if isinstance(node, ast.Lambda))
+        return _of_statement(exact, alone)
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
         return [] if statement.value is None else _of_statement(statement.value, isinstance(statement, ast.Expr))
     # a header: of `with`, `if`, `for`
     around = next((node for node in reversed(path) if isinstance(node, ast.Call)), None)
     return [] if around is None else [*_given(around), around]
+
+
+def _whole(path: Sequence[ast.AST], span: tuple[Position, Position]) -> ast.expr | None:
+    """The expression of a span, where a call can be put around it."""
+    for place, node in enumerate(path):
+        if not isinstance(node, ast.expr) or (_start(node), _end(node)) != span:
+            continue
+        around = path[place - 1] if place else None
+        if isinstance(around, ast.Await):
+            return around  # what is awaited is no value yet
+        stored = not isinstance(getattr(node, "ctx", None), (ast.Load, type(None)))
+        if stored or isinstance(node, (ast.Slice, ast.FormattedValue)) or isinstance(around, ast.JoinedStr):
+            return None
+        return node.value if isinstance(node, ast.Starred) else node
+    return None
 
 
 def _of_statement(value: ast.expr, alone: bool) -> list[ast.expr]:

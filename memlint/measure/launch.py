@@ -29,6 +29,27 @@ def _load() -> None:
 
 def main(plan_path: str) -> int:
     """Run the program of a plan and return its exit code."""
+    plan, session, stop, compile_file = _set_up(plan_path)
+    try:
+        code, main_module = _prepare(plan, compile_file)
+    except BaseException as error:
+        session.finish({"kind": "failed", "code": 1, "exception": type(error).__name__})
+        return _told(error)
+    return _run(code, main_module, session, stop)
+
+
+def spawned(plan_path: str) -> None:
+    """Measure this process, which the program has spawned."""
+    try:
+        _, session, _, compile_file = _set_up(plan_path, spawned=True)
+        begin = importlib.import_module(f"{_PACKAGE}.spawned").begin
+        begin(compile_file, lambda code: session.finish({"kind": "failed" if code else "finished", "code": code}))
+    except Exception:  # not measured, then
+        return
+
+
+def _set_up(plan_path: str, *, spawned: bool = False) -> tuple[Plan, Session, Any, Any]:
+    """The plan, its session, what that raises to end the program, and what compiles the program's files."""
     _load()
     plans = importlib.import_module(f"{_PACKAGE}.plan")
     sessions = importlib.import_module(f"{_PACKAGE}.session")
@@ -36,25 +57,26 @@ def main(plan_path: str) -> int:
     imports = importlib.import_module(f"{_PACKAGE}.imports")
     with open(plan_path, encoding="utf-8") as file:
         plan: Plan = plans.loads(file.read())
-    session: Session = sessions.Session(plan)
+    session: Session = sessions.Session(plan, spawned)
     probes.install(session)
+    if "torch" in sys.modules:  # a `sitecustomize` has imported it
+        probes.torch_came()
     files: dict[str, FilePlan] = {os.path.realpath(file.path): file for file in plan.files}
 
     def compile_file(path: str, raw: bytes) -> CodeType:
         return _compile(path, raw, files.get(os.path.realpath(path)), session)
 
-    sys.meta_path.insert(0, imports.Finder([file.path for file in plan.files], compile_file, probes.torch_came))
+    def torch_came() -> None:
+        importlib.import_module(f"{_PACKAGE}.spawned").follow_spawned(plan_path)
+        probes.torch_came()
+
+    sys.meta_path.insert(0, imports.Finder([file.path for file in plan.files], compile_file, torch_came))
     _write_before_exit(session)
     if plan.seed is not None:
         import random
 
         random.seed(plan.seed)
-    try:
-        code, main_module = _prepare(plan, compile_file)
-    except BaseException as error:
-        session.finish({"kind": "failed", "code": 1, "exception": type(error).__name__})
-        return _told(error)
-    return _run(code, main_module, session, sessions.Stop)
+    return plan, session, sessions.Stop, compile_file
 
 
 def _run(code: CodeType, module: ModuleType, session: Session, stop: Any) -> int:
@@ -83,14 +105,28 @@ def _is_memory(error: BaseException) -> bool:
 
 def _told(error: BaseException) -> int:
     """Show an exception as Python would, without the frames of this file."""
-    trace: TracebackType | None = error.__traceback__
-    while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == _HERE:
-        trace = trace.tb_next
+    trace = _own_frames(error.__traceback__)
     if sys.excepthook is sys.__excepthook__:
         traceback.print_exception(type(error), error, trace)
     else:
         sys.excepthook(type(error), error.with_traceback(trace), trace)
     return 1
+
+
+def _own_frames(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of this folder, and without those of the import system around them."""
+    frames: list[TracebackType] = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    names = [each.tb_frame.f_code.co_filename for each in frames]
+    first = next((number for number, name in enumerate(names) if os.path.dirname(name) != _HERE), len(names))
+    between = any(os.path.dirname(name) == _HERE for name in names[first:])
+    for each, name in zip(reversed(frames), reversed(names), strict=False):
+        if os.path.dirname(name) == _HERE or (between and name.startswith("<frozen importlib")):
+            continue
+        trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return trace
 
 
 def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
@@ -109,7 +145,7 @@ def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
         path = plan.target
         if not getattr(sys.flags, "safe_path", False):
             sys.path[0] = os.path.dirname(os.path.realpath(path))
-    sys.argv[:] = [path, *plan.arguments]
+    sys.argv[:] = [plan.typed or path, *plan.arguments]
     module = ModuleType("__main__")
     module.__dict__.update(
         __builtins__=__builtins__,
@@ -130,11 +166,14 @@ def _compile(path: str, raw: bytes, plan: FilePlan | None, session: Session) -> 
     if plan is None:
         return compile(raw, path, "exec", dont_inherit=True)
     instrument = importlib.import_module(f"{_PACKAGE}.instrument")
-    text = plan.text if plan.text is not None else _decode(raw)
+    missing: list[int] | None
     try:
+        text = plan.text if plan.text is not None else _decode(raw)
         tree, missing = instrument.parse(text, path, plan.sites, plan.loops)
         code: CodeType = compile(tree, path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, UnicodeError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, UnicodeError):
+        missing = None
+    if missing is None:
         session.missing += [site.id for site in plan.sites] + [loop.id for loop in plan.loops]
         return compile(raw if plan.text is None else plan.text, path, "exec", dont_inherit=True)
     session.missing += missing

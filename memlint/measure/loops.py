@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +14,14 @@ from .tracker import Frame, Ledger, lines
 #: iterations are timed as far as this
 _TIMED = 10_000
 _SHOWN = 8
+_HERE = os.path.dirname(__file__) + os.sep
 
 
 class LoopWatch:
-    """Reads the meters at ``window`` + 1 tops that follow each other in one run of the loop, after ``warmup`` tops."""
+    """Reads the meters at ``window`` + 1 tops that follow each other in one run of the loop, after ``warmup`` tops.
+
+    What has grown then is looked at for another window: an accumulation or a buffer that is emptied gives it back.
+    """
 
     def __init__(self, number: int, warmup: int, window: int) -> None:
         self.number = number
@@ -29,6 +34,7 @@ class LoopWatch:
         self.ticks: list[int] = []
         self.times: list[float] = []
         self.survivors: dict[str, Any] | None = None
+        self.suspect = False
         self.done = False
         self._warmup = warmup
         self._window = window
@@ -37,8 +43,8 @@ class LoopWatch:
 
     @property
     def open(self) -> bool:
-        """Whether its window is being measured."""
-        return bool(self.ticks) and not self.done
+        """Whether its window is being measured, or the iterations that lead to it."""
+        return not self.done and (bool(self.ticks) or 0 < self.tops <= self._warmup)
 
     def time(self, run: Any) -> None:
         """Note how long the iteration took that has just ended."""
@@ -47,20 +53,22 @@ class LoopWatch:
             self.times.append(now - self._last)
         self._last, self._run = now, run
 
-    def read(self, first: bool, meter: Meter, host: Callable[[], int] | None, tick: int) -> bool:
-        """At a top. ``first``: the run has just begun. Whether the window is over with it."""
-        if first:
-            self.readings.clear()
-            self.ticks.clear()
+    def read(self, meter: Meter, host: Callable[[], int] | None, tick: int) -> bool:
+        """At a top. Whether a window is over with it: the first, or the second of a suspect."""
         if self.tops <= self._warmup:
             return False
-        self.ticks.append(tick)
+        if not self.suspect:
+            self.ticks.append(tick)
         reading: dict[str, Any] = {"requested": meter.read(), "fragments": meter.fragments()}
         if host is not None:
             reading["host"] = host()
         self.readings.append(reading)
-        self.done = len(self.readings) > self._window
-        return self.done
+        return len(self.readings) > (2 if self.suspect else 1) * self._window
+
+    def forget(self) -> None:
+        """Its run was too short."""
+        self.readings.clear()
+        self.ticks.clear()
 
     def data(self) -> dict[str, Any]:
         """All that was measured, as JSON."""
@@ -77,37 +85,63 @@ class LoopWatch:
         }
 
 
-def survivors(ledger: Ledger, ticks: list[int], followed: set[int]) -> dict[str, Any]:
-    """What was born in a window and is alive: bytes by generation; and the stacks that made most of what no site
-    follows. ``ticks``: the clock at each top of the window. ``followed``: addresses of storages that sites follow.
+def survivors(ledger: Ledger, ticks: list[int], following: dict[int, tuple[int, ...]]) -> dict[str, Any]:
+    """What was born in a window and is alive, in bytes by generation. ``ticks``: the clock at each top of the window.
+    ``following``: the sites that follow a storage, by its address.
+
+    ``groups``: by the sites that follow the storages, or others that were made at the same places. ``stacks``: the
+    places that made most of it. ``latest``: where what is alive and youngest was made.
     """
-    generations = [0] * (len(ticks) - 1)
-    stacks: dict[tuple[Frame, ...], list[int]] = {}
-    for key, born in list(ledger.alive.items()):
+    count = len(ticks) - 1
+    rows: dict[tuple[Frame, ...], list[int]] = {}
+    sites: dict[tuple[Frame, ...], set[int]] = {}
+    latest: dict[tuple[Frame, ...], int] = {}
+    for key, born in ledger.alive.copy().items():
         number = bisect.bisect_right(ticks, born.tick) - 1
-        if not 0 <= number < len(generations):
+        if key in following:  # a site is known by what its hits before the window kept, too
+            sites.setdefault(born.stack, set()).update(following[key])
+        if number >= count and born.tick >= ledger.tick - 1:
+            latest[born.stack] = latest.get(born.stack, 0) + born.nbytes
+        if not 0 <= number < count:
             continue
-        generations[number] += born.nbytes
-        if key not in followed:
-            stacks.setdefault(born.stack, [0] * len(generations))[number] += born.nbytes
-    most = sorted(stacks.items(), key=lambda item: -sum(item[1]))[:_SHOWN]
+        rows.setdefault(born.stack, [0] * count)[number] += born.nbytes
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for stack, row in rows.items():
+        group = groups.setdefault(tuple(sorted(sites.get(stack, ()))), [0] * count)
+        for number, nbytes in enumerate(row):
+            group[number] += nbytes
+    most = sorted(rows.items(), key=lambda item: -sum(item[1]))[:_SHOWN]
     return {
-        "bytes": generations,
-        "stacks": [{"bytes": by_generation, "frames": shown(stack)} for stack, by_generation in most],
+        "groups": [{"sites": list(group), "bytes": row} for group, row in groups.items()],
+        "stacks": [
+            {"bytes": row, "sites": sorted(sites.get(stack, ())), "frames": shown(stack)} for stack, row in most
+        ],
+        "latest": [
+            {"bytes": nbytes, "frames": shown(stack)}
+            for stack, nbytes in sorted(latest.items(), key=lambda item: -item[1])[:_SHOWN]
+        ],
     }
 
 
 def shown(stack: tuple[Frame, ...]) -> list[dict[str, Any]]:
-    """A stack as JSON, innermost first."""
+    """A stack as JSON, innermost first, without what runs the program."""
     return [
-        {"path": frame[0].co_filename, "line": lines(frame), "function": frame[0].co_name} for frame in stack
+        {"path": frame[0].co_filename, "line": lines(frame), "function": frame[0].co_name}
+        for frame in stack
+        if not frame[0].co_filename.startswith(_HERE)
     ]
 
 
-def grows(generations: list[int]) -> bool:
+def grows(ledger: Ledger, ticks: list[int]) -> bool:
     """Whether both halves of a window left something; the last iteration's may still be in use."""
-    half = (len(generations) - 1) // 2
-    return any(generations[:half]) and any(generations[half:-1])
+    half = (len(ticks) - 2) // 2
+    first = second = False
+    for born in ledger.alive.copy().values():
+        if ticks[0] <= born.tick < ticks[half]:
+            first = True
+        elif ticks[half] <= born.tick < ticks[-2]:
+            second = True
+    return first and second
 
 
 def rises(readings: list[dict[str, Any]]) -> bool:

@@ -44,11 +44,13 @@ class FilePlan:
 class Plan:
     """One run of a program.
 
-    ``target`` is the absolute path of a script, or the name of a module where ``module`` is set. ``warmup`` and
-    ``window`` count hits of a site and iterations of a loop. ``max_steps``: stop once a loop has made as many
-    iterations; ``full``: do not stop when all is measured. ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that
-    each device may give. ``seed``: what random generators start from, where two runs are compared; ``losses``: keep
-    what ``backward()`` was called on. ``output``: the folder that results go to.
+    ``target`` is the absolute path of a script, or the name of a module where ``module`` is set; ``typed`` is the
+    script as the user named it. ``warmup`` and ``window`` count hits of a site and iterations of a loop.
+    ``max_steps``: stop once a loop has made as many iterations; ``full``: do not stop when all is measured;
+    ``stop_at``: stop at this top of this loop and nowhere else (its id, and which top it is), where another run
+    stopped. ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that each device may give. ``seed``: what random
+    generators start from, where two runs are compared; ``losses``: keep what ``backward()`` was called on. ``output``:
+    the folder that results go to.
     """
 
     target: str
@@ -56,10 +58,12 @@ class Plan:
     files: tuple[FilePlan, ...]
     output: str
     module: bool = False
+    typed: str | None = None
     warmup: int = 3
     window: int = 12
     max_steps: int | None = None
     full: bool = False
+    stop_at: tuple[int, int] | None = None
     device: str = "auto"
     gpu_memory: int | None = None
     seed: int | None = None
@@ -85,4 +89,7 @@ def loads(text: str) -> Plan:
         for row in raw.pop("files")
     ]
     arguments = tuple(raw.pop("arguments"))
-    return Plan(files=tuple(files), arguments=arguments, **raw)
+    stop_at = raw.pop("stop_at")
+    return Plan(
+        files=tuple(files), arguments=arguments, stop_at=None if stop_at is None else (stop_at[0], stop_at[1]), **raw
+    )

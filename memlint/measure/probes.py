@@ -6,12 +6,14 @@ Each returns at once while torch.compile looks at it, so that no graph breaks; n
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from . import instrument
 from .session import Session, Stop
+from .spawned import Forked
 
 
 def _never() -> bool:
@@ -19,14 +21,16 @@ def _never() -> bool:
 
 
 _compiling: Callable[[], bool] = _never
-_session: Session | None = None
+_session: Session | Forked | None = None
 
 
 def install(session: Session) -> None:
     """Make the probes known to the program."""
     global _session
     _session = session
+    os.register_at_fork(after_in_child=_forked)
     for name, probe in (
+        (instrument.ENTER, enter),
         (instrument.LOOP, loop),
         (instrument.EXIT, leave),
         (instrument.NEXT, begin),
@@ -35,12 +39,27 @@ def install(session: Session) -> None:
         setattr(builtins, name, probe)
 
 
+def _forked() -> None:
+    global _session
+    if _session is not None:
+        _session = Forked(_session.plan.output) if isinstance(_session, Session) else _session
+
+
 def torch_came() -> None:
     """torch is imported."""
     global _compiling
     compiler = getattr(sys.modules["torch"], "compiler", None)
     _compiling = getattr(compiler, "is_compiling", _never)
-    _guarded(_session.torch_came if _session is not None else _never)
+    if _session is not None:
+        _guarded(_session.torch_came)
+
+
+def enter(number: int, around: tuple[int, ...]) -> None:
+    """Before a loop. ``around``: the loops of the same function that it stands in."""
+    if _compiling():
+        return
+    if _session is not None and _session.active:
+        _guarded(_session.enter, number, around, sys._getframe(1))
 
 
 def loop(number: int) -> None:
@@ -48,7 +67,7 @@ def loop(number: int) -> None:
     if _compiling():
         return
     if _session is not None and _session.active:
-        _guarded(_session.top, number, id(sys._getframe(1)))
+        _guarded(_session.top, number, sys._getframe(1))
 
 
 def leave(number: int) -> None:
@@ -56,7 +75,7 @@ def leave(number: int) -> None:
     if _compiling():
         return
     if _session is not None and _session.active:
-        _guarded(_session.exit, number, id(sys._getframe(1)))
+        _guarded(_session.exit, number, sys._getframe(1))
 
 
 def begin(number: int, value: Any) -> Any:
@@ -64,7 +83,7 @@ def begin(number: int, value: Any) -> Any:
     if _compiling():
         return value
     if _session is not None and _session.active:
-        _guarded(_session.hit, number, value)
+        _guarded(_session.hit, number, value, sys._getframe(1))
     return value
 
 
@@ -78,10 +97,13 @@ def more(number: int, value: Any) -> Any:
 
 
 def _guarded(call: Callable[..., Any], *arguments: Any) -> None:
+    session = _session
+    if session is None:
+        return
     try:
-        call(*arguments)
+        with session.lock:
+            call(*arguments)
     except Stop:
         raise
     except Exception as error:  # a mistake of ours must not become one of the program's
-        if _session is not None:
-            _session.broken(error)
+        session.broken(error)

@@ -10,51 +10,42 @@ import threading
 import time
 import traceback
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+from .agreement import agreement
 from .history import History
 from .loops import LoopWatch, grows, rises, survivors
 from .losses import Losses
 from .meters import CpuMeter, Meter, host_meter, meter_for
 from .plan import Plan
+from .running import Running
 from .sites import Old, SiteWatch
+from .spawned import Spawned, number_here, rank_here
 from .timeline import Timeline
 
 #: results are written at most as often, where nothing has been decided
 _SECONDS = 1.0
 #: a program that catches everything is asked to stop so often, and then ended
 _PATIENCE = 5
+#: modules that are imported when a process is started
+_STARTERS = tuple(f"multiprocessing.popen_{way}" for way in ("fork", "spawn_posix", "spawn_win32", "forkserver"))
 
 
 class Stop(BaseException):
     """Ends the program where all is measured. Not an Exception: programs catch those and go on."""
 
 
-class Run:
-    """One run of a loop. ``frame`` tells the runs of a generator's loop from those around it."""
-
-    __slots__ = ("count", "frame", "loop", "number")
-
-    def __init__(self, loop: int, number: int, frame: int) -> None:
-        self.loop = loop
-        self.number = number
-        self.frame = frame
-        self.count = 0
-
-
-class Stack(threading.local):
-    """The loops that run in this thread, outermost first, and those of generators that wait."""
-
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-        self.waiting: dict[tuple[int, int], Run] = {}
+class Quit(Stop, SystemExit):
+    """Ends a process that the program has spawned: multiprocessing takes it for a good end."""
 
 
 class Session:
     """Receives what the probes report. All methods may be called from any thread."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, spawned: bool = False) -> None:
         self.plan = plan
+        self._spawned = spawned
         self.torch: Any = None
         self.meter: Meter = Meter()
         self.active = True
@@ -63,12 +54,13 @@ class Session:
         self._history: History | None = None
         self._losses: Losses | None = None
         limit = plan.warmup + plan.window
-        self._sites = {site.id: SiteWatch(site.id, limit) for file in plan.files for site in file.sites}
+        self._sites = {site.id: SiteWatch(site.id, plan.warmup, limit) for file in plan.files for site in file.sites}
         self._loops = {
             loop.id: LoopWatch(loop.id, plan.warmup, plan.window) for file in plan.files for loop in file.loops
         }
-        self._stack = Stack()
+        self._running = Running()
         self._runs = 0
+        self.lock = threading.RLock()
         self._tick = 0
         self._steps = 0
         self._timeline = Timeline()
@@ -76,13 +68,15 @@ class Session:
         self._old: Old | None = None
         self._old_tick = -1
         self._asked = 0
+        self._stopped_at: tuple[int, int] | None = None
         self._ready = False
         self._written = 0.0
         self._started = time.time()
         self._thread = threading.get_ident()
         self._process = os.getpid()
         self._end: dict[str, Any] = {"kind": "running"}
-        self._rank = os.environ.get("RANK", "0")
+        self._rank = "" if spawned else os.environ.get("RANK", "0")
+        self._agreement = Spawned(plan.output) if spawned else agreement(plan.output)
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
@@ -109,6 +103,8 @@ class Session:
             self._history = History(torch)
         if self.plan.seed is not None:
             torch.manual_seed(self.plan.seed)
+            if "numpy" in sys.modules:  # torch imports it where it is installed
+                sys.modules["numpy"].random.seed(self.plan.seed)
         if self.plan.losses:
             self._losses = Losses(torch)
         if self.plan.gpu_memory is not None:
@@ -118,17 +114,34 @@ class Session:
 
     # loops
 
-    def top(self, number: int, frame: int) -> None:
+    def enter(self, number: int, around: tuple[int, ...], frame: FrameType) -> None:
+        """A loop is about to begin."""
+        self._runs += 1
+        self._running.enter(number, around, frame, self._runs)
+        runs = self._running.runs
+        self._loops[number].outer.update(run.loop for run in runs[:-1])
+        if threading.get_ident() == self._thread:
+            self._forget(self._loops[number])
+
+    def top(self, number: int, frame: FrameType) -> None:
         """An iteration of a loop begins."""
         watch = self._loops[number]
-        run, first = self._entered(number, frame)
+        run = self._running.top(number, frame)
+        if run is None:
+            self.enter(number, (), frame)
+            run = self._running.runs[-1]
+        if not run.count:
+            watch.runs += 1
+            self._timeline.begin(run.number, number, self._steps)
+            for around in self._running.runs:
+                if around is not run and not self._loops[around.loop].holds_loops:
+                    self._steps -= around.count  # they were no steps
+            for outer in watch.outer:
+                self._loops[outer].holds_loops = True
         run.count += 1
         watch.tops += 1
         watch.longest = max(watch.longest, run.count)
         self._tick += 1
-        if first:
-            watch.runs += 1
-            self._timeline.begin(run.number, number, self._steps)
         self._note()
         if not watch.holds_loops:
             self._steps += 1
@@ -137,99 +150,98 @@ class Session:
         if self._due:
             self._settle(number)
         if not watch.done and self.torch is not None and threading.get_ident() == self._thread:
-            if watch.read(first, self.meter, self._host, self._tick):
-                self._close(watch)
+            if watch.suspect and self._history is not None and self._history.loop == number:
+                self._history.step()
+            if watch.read(self.meter, self._host, self._tick):
+                self._window(watch)
             self._note_stacks()
-        elif self._history is not None and self._history.loop == number:
-            self._history.step(self.plan.window)
-            self._ready = self._all_measured()
         watch.time(run)
         self._maybe_stop(watch)
-
-    def _entered(self, number: int, frame: int) -> tuple[Run, bool]:
-        """The run that this top is of, and whether it begins."""
-        runs, waiting = self._stack.runs, self._stack.waiting
-        for depth in range(len(runs) - 1, -1, -1):
-            if runs[depth].loop == number and runs[depth].frame == frame:
-                for left in runs[depth + 1 :]:
-                    waiting[(left.loop, left.frame)] = left
-                del runs[depth + 1 :]
-                return runs[depth], False
-        run = waiting.pop((number, frame), None)
-        first = run is None
-        if run is None:
-            self._runs += 1
-            run = Run(number, self._runs, frame)
-        outer = self._loops[number].outer
-        for around in runs:
-            outer.add(around.loop)
-            if not self._loops[around.loop].holds_loops:
-                self._loops[around.loop].holds_loops = True
-                self._steps -= around.count  # they were no steps
-        runs.append(run)
-        return run, first
 
     def _note(self, *, always: bool = False) -> None:
         """A point of the timeline, where one is due."""
         if self.torch is not None and threading.get_ident() == self._thread:
             self._timeline.note(self._steps, self.meter, self._host, self._sites.values(), always=always)
 
-    def exit(self, number: int, frame: int) -> None:
+    def exit(self, number: int, frame: FrameType) -> None:
         """A loop has ended by itself or by break."""
-        runs = self._stack.runs
-        for depth in range(len(runs) - 1, -1, -1):
-            if runs[depth].loop == number and runs[depth].frame == frame:
-                for site in self._sites.values():
-                    if site.generations and number in site.loops:
-                        site.check("exit")
-                        del site.checks[:-8]
-                for left in runs[depth:]:
-                    self._timeline.end(left.number, self._steps)
-                self._note()
-                del runs[depth:]
-                self._stack.waiting.clear()
-                return
+        run = self._running.exit(number, frame)
+        if run is None:
+            return
+        for site in self._sites.values():
+            if site.generations and number in site.loops and not self._measured(site):
+                self._check_exit(site)
+        self._timeline.end(run.number, self._steps)
+        self._note()
+        if threading.get_ident() == self._thread:
+            self._forget(self._loops[number])
+
+    def _forget(self, watch: LoopWatch) -> None:
+        """A run of a loop is over, or the next one begins: its window cannot go on."""
+        if watch.done:
+            return
+        if watch.suspect:
+            self._close(watch)
+        else:
+            watch.forget()
+            self._note_stacks()
 
     def _note_stacks(self) -> None:
         if isinstance(self.meter, CpuMeter):
             self.meter.ledger.stacks = any(loop.open for loop in self._loops.values())
 
-    def _close(self, watch: LoopWatch) -> None:
-        """A loop's window is over: what of it is not explained by a site?"""
-        if isinstance(self.meter, CpuMeter):
-            followed = {key for site in self._sites.values() for key in site.followed()}
-            found = survivors(self.meter.ledger, watch.ticks, followed)
-            if grows(found["bytes"]):
-                before = found["bytes"]
+    def _window(self, watch: LoopWatch) -> None:
+        """A window is over. What has grown in the first one is looked at again after another."""
+        if not watch.suspect:
+            watch.suspect = rises(watch.readings)
+            if isinstance(self.meter, CpuMeter) and grows(self.meter.ledger, watch.ticks):
                 gc.collect()
-                found = survivors(self.meter.ledger, watch.ticks, followed)
-                found["before"] = before
-            watch.survivors = found
-        elif self._history is not None and rises(watch.readings):
-            self._history.begin(watch)
+                watch.suspect = watch.suspect or grows(self.meter.ledger, watch.ticks)
+            if watch.suspect:
+                if self._history is not None:
+                    self._history.begin(watch)
+                return
+        self._close(watch)
+
+    def _close(self, watch: LoopWatch) -> None:
+        """All that will be read of a loop has been read. What of its growth is explained by which site?"""
+        watch.done = True
+        if isinstance(self.meter, CpuMeter) and watch.suspect:
+            gc.collect()
+            following: dict[int, tuple[int, ...]] = {}
+            for site in self._sites.values():
+                for key in site.followed():
+                    following[key] = (*following.get(key, ()), site.number)
+            watch.survivors = survivors(self.meter.ledger, watch.ticks, following)
+        if self._history is not None and self._history.loop == watch.number:
+            self._history.end()
         self._ready = self._all_measured()
         self.write()
 
     # sites
 
-    def hit(self, number: int, value: Any) -> None:
+    def hit(self, number: int, value: Any, frame: FrameType) -> None:
         """A flagged place is reached, with the first of its values."""
         site = self._sites[number]
-        if site.full and site.recording and not site.checks:
+        if site.full and site.recording and not site.windows:
             self._check([site], "window")  # no loop of the program is around it
-        runs = self._stack.runs
-        iteration = (runs[-1].number, runs[-1].count) if runs else (0, site.hits)
+        if not site.full:
+            self._running.settle(frame)
+        runs = self._running.runs
+        iteration = (runs[-1].number, runs[-1].count) if runs else (0, site.hits + 1)
         if site.begin(iteration, tuple(run.loop for run in runs)):
             self.value(number, value)
             if site.full and site not in self._due:
                 self._due.append(site)
-        elif site.hits >= site.limit + self.plan.window and len(site.checks) == 1:
+        elif site.hits >= site.limit + self.plan.window and len(site.windows) == 1 and site not in self._due:
             self._due.append(site)
+        elif site.sampling:
+            self.value(number, value)
 
     def value(self, number: int, value: Any) -> None:
         """A further value of the hit."""
         site = self._sites[number]
-        if site.recording and self.torch is not None:
+        if (site.recording or site.sampling) and self.torch is not None:
             with self.torch._C.DisableTorchFunctionSubclass():
                 site.add(value, self._before(), self.torch)
 
@@ -256,57 +268,83 @@ class Session:
             gc.collect()
         for site, alive in zip(sites, before, strict=False):
             site.recording = False
-            site.check(when, alive)
+            site.check(when, alive, self._known_to_earlier(site))
         self._ready = self._all_measured()
         self.write()
+
+    def _check_exit(self, site: SiteWatch) -> None:
+        """A loop around a site has ended: the last chance to see what its function keeps."""
+        before = [generation.alive() for generation in site.generations]
+        if not site.full and any(before):
+            gc.collect()
+        site.check("exit", before, self._known_to_earlier(site))
+
+    def _known_to_earlier(self, site: SiteWatch) -> set[int]:
+        """The storages that sites before this one follow as well: they count once."""
+        return {key for other in self._sites.values() if other.number < site.number for key in other.followed()}
 
     # the end
 
     def _all_measured(self) -> bool:
         """Whether every flagged place and the loops around it have their windows."""
-        if self._history is not None and self._history.loop is not None:
-            return False
         if not self._sites:
             return all(loop.done for loop in self._loops.values())
         loops = [loop for loop in self._loops.values() if loop.tops and not loop.holds_loops]
-        return all(self._measured(site) for site in self._sites.values()) and all(
-            loop.done or loop.longest <= self.plan.warmup + self.plan.window for loop in loops
+        # what this rank has not reached may be measured by another: they agree on that before they stop
+        awaited = [site for site in self._sites.values() if site.hits or self._agreement is None]
+        return all(self._measured(site) for site in awaited) and all(
+            loop.done or (loop.longest <= self.plan.warmup + self.plan.window and not loop.suspect) for loop in loops
         )
 
     def _measured(self, site: SiteWatch) -> bool:
         """Whether more hits would say no more: nothing survives, or it survived a second window as well."""
-        if not site.checks or not site.full:
-            return False
-        windows = [check for check in site.checks if check["when"] == "window"]
-        survives = bool(windows) and any(any(alive.values()) for alive in windows[0]["alive"][: -2])
-        nodes = bool(windows) and any(windows[0]["nodes"][:-2])
-        return bool(windows) and (not (survives or nodes) or len(windows) > 1)
+        return site.full and bool(site.windows) and (not site.survives or len(site.windows) > 1)
 
     def _maybe_stop(self, watch: LoopWatch) -> None:
-        plan = self.plan
-        far = plan.max_steps is not None and watch.tops > plan.max_steps
-        if not far and (plan.full or not self._ready):
+        if not self._is_enough(watch):
             if time.time() - self._written > _SECONDS:
                 self.write()
             return
         if threading.get_ident() != self._thread:
             return
         self._asked += 1
+        self._stopped_at = self._stopped_at or (watch.number, watch.tops)
         if self._asked > _PATIENCE:
             self.finish({"kind": "stopped", "reason": "it caught every exception, and was ended"})
             os._exit(0)
+        if self._spawned:
+            self.finish({"kind": "stopped"})
+            raise Quit(0)
         raise Stop
+
+    def _is_enough(self, watch: LoopWatch) -> bool:
+        """Whether the program is to be stopped at this top."""
+        plan = self.plan
+        if plan.stop_at is not None:
+            return watch.number == plan.stop_at[0] and watch.tops >= plan.stop_at[1]
+        if plan.max_steps is not None and watch.tops > plan.max_steps:
+            return True
+        if plan.full or not self._ready or threading.get_ident() != self._thread:
+            return False
+        return self._agreement is None or self._agreement.reached(
+            watch.number,
+            {loop.number: loop.tops for loop in self._loops.values() if loop.tops},
+            [site.number for site in self._sites.values() if not site.hits],
+        )
 
     def finish(self, end: dict[str, Any]) -> None:
         """The program has ended: judge what is left, and write it down."""
         if not self.active or self._end["kind"] != "running":
             return
         self._end = end
+        if self._stopped_at is not None:
+            end["at"] = self._stopped_at
         if self.torch is not None:
+            for loop in self._loops.values():
+                if loop.suspect and not loop.done:
+                    self._close(loop)
             self._note(always=True)
             self._check([site for site in self._sites.values() if site.generations], "end")
-            if self._history is not None:
-                self._history.end()
         self.write()
         self.active = False
 
@@ -315,7 +353,13 @@ class Session:
         if os.getpid() != self._process:
             return
         self._written = time.time()
-        target = Path(self.plan.output) / f"rank-{self._rank}.json"
+        name = f"rank-{self._rank}"
+        if self._spawned:
+            if not any(loop.tops for loop in self._loops.values()) and not any(s.hits for s in self._sites.values()):
+                return  # a worker that loads data
+            self._rank = str(number if (number := rank_here()) is not None else self._rank or number_here())
+            name = f"rank-spawned-{os.getpid()}"
+        target = Path(self.plan.output) / f"{name}.json"
         beside = target.with_suffix(".part")
         beside.write_text(json.dumps(self.data()), encoding="utf-8")
         beside.replace(target)
@@ -334,6 +378,8 @@ class Session:
             "device": self._device(),
             "unmeasurable": self.meter.reason(),
             "missing": self.missing,
+            "compiled": _has_compiled(),
+            "processes": any(name in sys.modules for name in _STARTERS),
             "sites": [site.data() for site in self._sites.values()],
             "loops": [loop.data() for loop in self._loops.values()],
             "located": None if self._history is None else self._history.found,
@@ -350,3 +396,10 @@ class Session:
             return "cpu"
         cuda = self.torch.cuda
         return str(cuda.get_device_name(0)) if cuda.is_initialized() else None
+
+
+def _has_compiled() -> bool:
+    """Whether torch.compile has made something: no probe sees what runs there."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    counters: Any = getattr(dynamo, "counters", None) or {}
+    return bool(counters.get("stats", {}).get("unique_graphs"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Container, Iterator
 from typing import Any
 
-from .graph import walk
+from .graph import MOST_NODES, walk
 from .meters import Bytes
 from .values import tensors_in
 
@@ -19,21 +20,26 @@ class Token:
 class Generation:
     """What one hit kept at the time. ``iteration``: the run of the innermost loop, and which iteration of it."""
 
-    __slots__ = ("blocks", "iteration", "nodes", "tokens")
+    __slots__ = ("blocks", "hit", "iteration", "nodes", "tokens", "walked")
 
     def __init__(self, iteration: tuple[int, int]) -> None:
         self.iteration = iteration
         self.blocks: list[tuple[Any, str]] = []
         self.nodes = 0
         self.tokens: list[Any] = []
+        self.hit = 0
+        self.walked = False
 
-    def alive(self) -> Bytes:
-        """The bytes of this generation's storages that are still there, by device."""
+    def alive(self, elsewhere: Container[int] = ()) -> Bytes:
+        """The bytes of this generation's storages that are still there, by device. Not those of ``elsewhere``, by
+        address."""
         found: Bytes = {}
         for reference, device in self.blocks:
             storage = reference()
-            if storage is not None:
-                found[device] = found.get(device, 0) + storage.nbytes()
+            if storage is not None and storage._cdata not in elsewhere:
+                nbytes = storage.nbytes()
+                if nbytes:
+                    found[device] = found.get(device, 0) + nbytes
         return found
 
     def nodes_alive(self) -> int:
@@ -61,26 +67,42 @@ class Old:
 
 
 class SiteWatch:
-    """Follows one site for ``limit`` hits. ``checks``: what was alive at the times when somebody looked."""
+    """Follows one site for ``limit`` hits, of which ``warmup`` are not judged.
 
-    def __init__(self, number: int, limit: int) -> None:
+    ``windows``: what was alive when a window was over; ``exits``: when a loop around it ended, the fullest and the
+    last; ``end``: when the program had ended.
+
+    A place that left nothing in its window may do so now and then: later hits are looked at too, at first by no more
+    than whether they stay (``sampling``).
+    """
+
+    def __init__(self, number: int, warmup: int, limit: int) -> None:
         self.number = number
+        self.warmup = warmup
         self.limit = limit
         self.hits = 0
         self.loops: tuple[int, ...] = ()
         self.generations: list[Generation] = []
         self.recording = False
+        self.survives = False
         self.hooked = 0
         self.cut = False
-        self.elsewhere = False
-        self.checks: list[dict[str, Any]] = []
-        self._nodes: set[int] = set()
+        self.tensors = 0
+        self.windows: list[dict[str, Any]] = []
+        self.exits: list[dict[str, Any]] = []
+        self.end: dict[str, Any] | None = None
+        self.late = Late(limit)
+        self._nodes: set[Any] = set()
         self._blocks: dict[int, Any] = {}
 
     @property
     def full(self) -> bool:
         """Whether all generations are there (the last one may still be growing)."""
         return len(self.generations) >= self.limit
+
+    @property
+    def sampling(self) -> bool:
+        return bool(self.windows) and not self.survives and not self.late.enough
 
     def begin(self, iteration: tuple[int, int], loops: tuple[int, ...]) -> bool:
         """A new hit. Whether its values are wanted."""
@@ -89,51 +111,149 @@ class SiteWatch:
         if self.recording:
             self.loops = loops
             self.generations.append(Generation(iteration))
+        elif self.sampling:
+            self.late.begin(self.hits, iteration)
         return self.recording
 
     def add(self, value: Any, old: Old, torch: Any) -> None:
         """A value of the current hit: note the storages and nodes that no earlier hit had."""
-        generation = self.generations[-1]
         tensors = list(tensors_in(value, torch))
+        self.tensors += len(tensors)
+        if self.recording:
+            self._follow(self.generations[-1], tensors, old, torch)
+        elif self.late.generations:
+            if self.late.suspect:
+                self._follow(self.late.generations[-1], tensors, old, torch)
+            else:
+                self._sample(self.late.generations[-1], tensors, old)
+
+    def _follow(self, generation: Generation, tensors: list[Any], old: Old, torch: Any) -> None:
+        if len(self._nodes) > MOST_NODES:
+            self._nodes.clear()
         found = walk(tensors, self._nodes, torch)
+        generation.walked = True
         generation.nodes += found.nodes
         self.hooked += found.hooked
         self.cut = self.cut or found.cut
         for root in found.roots:
-            token = Token()
-            root.metadata[f"memlint {self.number}"] = token
-            generation.tokens.append(weakref.ref(token))
-        for tensor in found.storages:
-            storage = storage_of(tensor)
-            if storage is None or storage in old:
+            self._token(generation, root)
+        for storage in storages_of(found.storages, torch):
+            if storage in old:
                 continue
             known = self._blocks.get(storage._cdata)
             if known is None or known() is not storage:
                 reference = self._blocks[storage._cdata] = weakref.ref(storage)
                 generation.blocks.append((reference, device_of(storage)))
 
-    def check(self, when: str, before: list[Bytes] | None = None) -> None:
-        """Note what is alive now. ``before``: what was, before garbage was collected."""
+    def _sample(self, generation: Generation, tensors: list[Any], old: Old) -> None:
+        for tensor in tensors:
+            if tensor.grad_fn is not None:
+                self._token(generation, tensor.grad_fn)
+                generation.nodes = 1
+            storage = storage_of(tensor)
+            if storage is not None and storage not in old:
+                generation.blocks.append((weakref.ref(storage), device_of(storage)))
+
+    def _token(self, generation: Generation, node: Any) -> None:
+        token = Token()
+        node.metadata[f"memlint {self.number}"] = token
+        generation.tokens.append(weakref.ref(token))
+
+    def check(self, when: str, before: list[Bytes], elsewhere: set[int]) -> None:
+        """Note what is alive now. ``before``: what was, before garbage was collected; ``elsewhere``: the storages
+        that count for another site."""
         alive = [generation.alive() for generation in self.generations]
         nodes = [generation.nodes_alive() for generation in self.generations]
-        self.checks.append({"when": when, "hits": self.hits, "before": before or alive, "alive": alive, "nodes": nodes})
+        own = [sum(generation.alive(elsewhere).values()) for generation in self.generations]
+        check = {"when": when, "hits": self.hits, "before": before, "alive": alive, "nodes": nodes, "own": own}
+        if when == "window":
+            if not self.windows:
+                self.survives = any(alive[self.warmup : -2]) or any(nodes[self.warmup : -2])
+            self.windows.append(check)
+        elif when == "exit":
+            self.exits = [max([*self.exits, check], key=_held), check]
+        else:
+            self.end = check
 
     def followed(self) -> set[int]:
         """The addresses of the storages that are followed and alive."""
-        return {key for key, reference in self._blocks.items() if reference() is not None}
+        return {key for key, reference in self._blocks.copy().items() if reference() is not None}
 
     def data(self) -> dict[str, Any]:
         """All that was measured, as JSON."""
+        ends = [] if self.end is None else [self.end]
         return {
             "id": self.number,
             "hits": self.hits,
             "loops": list(self.loops),
             "iterations": [list(generation.iteration) for generation in self.generations],
             "made": [generation.nodes for generation in self.generations],
-            "checks": self.checks,
+            "checks": [*self.windows, *self.exits, *ends],
             "hooked": self.hooked,
             "cut": self.cut,
+            "tensors": self.tensors,
+            "late": self.late.data(self.hits),
         }
+
+
+def _held(check: dict[str, Any]) -> int:
+    return int(sum(sum(alive.values()) for alive in check["alive"]) + sum(check["nodes"]))
+
+
+class Late:
+    """Hits behind the window, of which those are kept whose values stay. ``suspect``: some have stayed for as long as a
+    window, so that from now on they are followed as those of the window were; ``enough``: no more are needed."""
+
+    def __init__(self, limit: int) -> None:
+        self.generations: list[Generation] = []
+        self.suspect = False
+        self.enough = False
+        self._limit = limit
+        self._sampled = 0
+
+    def begin(self, hit: int, iteration: tuple[int, int]) -> None:
+        """A further hit."""
+        self._sampled += 1
+        if self._sampled % self._limit == 0:
+            self._prune(hit)
+        generation = Generation(iteration)
+        generation.hit = hit
+        self.generations.append(generation)
+
+    def _prune(self, hit: int) -> None:
+        self.generations = [each for each in self.generations if hit - each.hit < self._limit or _stays(each)]
+        old = [each for each in self.generations if hit - each.hit >= self._limit]
+        self.suspect = bool(old)
+        self.enough = sum(each.walked for each in old) > self._limit // 2
+
+    def data(self, hits: int) -> list[dict[str, Any]]:
+        """The hits that have stayed for as long as a window."""
+        return [
+            {"hit": each.hit, "alive": each.alive(), "nodes": each.nodes_alive(), "walked": each.walked}
+            for each in self.generations
+            if hits - each.hit >= self._limit and _stays(each)
+        ]
+
+
+def _stays(generation: Generation) -> bool:
+    return bool(generation.alive()) or bool(generation.nodes_alive())
+
+
+def storages_of(tensors: list[Any], torch: Any) -> Iterator[Any]:
+    """The storages of tensors, and of those that a sparse or a wrapping tensor consists of."""
+    waiting = list(tensors)
+    while waiting:
+        tensor = waiting.pop()
+        if not issubclass(type(tensor), torch.Tensor):
+            continue
+        if hasattr(type(tensor), "__tensor_flatten__"):
+            waiting += [getattr(tensor, name, None) for name in tensor.__tensor_flatten__()[0]]
+        elif tensor.layout is torch.sparse_coo:
+            waiting += [tensor._indices(), tensor._values()]
+        else:
+            storage = storage_of(tensor)
+            if storage is not None:
+                yield storage
 
 
 def storage_of(tensor: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 #: a place on a Python stack, read only where it is to be shown
 Frame = tuple[CodeType, int]
-_DEPTH = 24
+_DEPTH = 64
 
 
 class Born:
@@ -51,6 +51,13 @@ class Ledger:
         reference = weakref.ref(storage, functools.partial(self._died, key))
         self.alive[key] = Born(nbytes, self.tick, _stack() if self.stacks else (), reference)
         self._grown(nbytes)
+
+    def given(self, storage: Any) -> None:
+        """A tensor is given a storage: one that was copied or loaded a moment ago, if it is new."""
+        if storage._cdata in self.alive:
+            self.shown(storage)
+        else:
+            self.made(storage)
 
     def shown(self, storage: Any) -> None:
         """A view, or an operation in place: the storage may have been resized."""
@@ -102,9 +109,11 @@ def tracker(ledger: Ledger, torch: Any) -> Any:
 
     aliases: dict[Any, bool] = {}
     tensor = torch.Tensor
+    # how copy.deepcopy, pickle and torch.load put a tensor around a storage that no operation has made
+    gives = {torch.ops.aten.set_.source_Storage_storage_offset, torch.ops.aten.set_.source_Storage}
 
     def look(value: Any, note: Callable[[Any], None]) -> None:
-        if isinstance(value, tensor):
+        if isinstance(value, tensor) and value.is_cpu:
             try:
                 note(value.untyped_storage())
             except (NotImplementedError, RuntimeError):  # sparse and opaque tensors have none
@@ -121,6 +130,8 @@ def tracker(ledger: Ledger, torch: Any) -> Any:
             if alias is None:
                 alias = aliases[func] = _is_alias(func)
             note = ledger.shown if alias else ledger.made
+            if alias and func in gives:
+                note = ledger.given
             if isinstance(out, (tuple, list)):
                 for each in out:
                     if isinstance(each, (tuple, list)):

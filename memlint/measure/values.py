@@ -1,48 +1,112 @@
-"""The tensors in a value: in containers, dataclasses and plain objects."""
+"""The tensors in a value: in containers, dataclasses, modules and plain objects."""
 
 from __future__ import annotations
 
+import functools
+from collections import deque
 from collections.abc import Iterator
+from types import FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
 #: how deep, and how many things are looked at: a value may be a whole data set
 _DEPTH, _MOST = 6, 10_000
+_PLAIN = (str, bytes, bytearray, int, float, complex, type, type(None))
 
 
 def tensors_in(value: Any, torch: Any) -> Iterator[Any]:
-    """The tensors of ``value``, each once. Calls nothing of the program: neither properties nor iterators."""
+    """The tensors of ``value``, each once. Calls nothing of the program: neither properties nor iterators, nor what
+    objects say of their class."""
     seen: set[int] = set()
+    kept: list[Any] = []  # what is made here, so that no identity comes twice
     level: list[Any] = [value]
     for _ in range(_DEPTH):
         below: list[Any] = []
         for each in level:
-            if id(each) in seen or len(seen) >= _MOST:
+            kind = type(each)
+            if id(each) in seen or len(seen) >= _MOST or issubclass(kind, _PLAIN):
                 continue
             seen.add(id(each))
-            if isinstance(each, torch.Tensor):
+            if issubclass(kind, torch.Tensor):
                 yield each
-            elif not isinstance(each, torch.nn.Module):
-                below += _parts(each)
+            elif issubclass(kind, torch.nn.Module):
+                below += _of_modules(each, seen)
+            else:
+                below += _parts(each, kind)
+        kept += below
         level = below
 
 
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, (str, bytes, bytearray, int, float, complex, type)) or value is None:
-        return []
-    if isinstance(value, dict):
-        return list(dict.values(value))
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return list(value)
-    attributes = getattr(type(value), "__dict__", {}).get("__slots__", ())
-    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-    slots = [object.__getattribute__(value, name) for name in names if _has(value, name)]
-    own = getattr(value, "__dict__", None) if not callable(value) or hasattr(value, "__dataclass_fields__") else None
-    return slots + (list(own.values()) if isinstance(own, dict) else [])
+def _of_modules(module: Any, seen: set[int]) -> list[Any]:
+    """The parameters and buffers of a module and of those in it, however deep."""
+    found: list[Any] = []
+    waiting = [module]
+    while waiting:
+        own = _dictionary(waiting.pop())
+        for name in ("_parameters", "_buffers"):
+            found += dict.values(own.get(name, {}))
+        for child in dict.values(own.get("_modules", {})):
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                waiting.append(child)
+    return found
 
 
-def _has(value: Any, name: str) -> bool:
+def _parts(value: Any, kind: type) -> list[Any]:
+    if issubclass(kind, dict):
+        return [*dict.values(value), *_plain(value, kind)]
+    if issubclass(kind, (list, tuple, set, frozenset, deque)):
+        return (
+            [*value]
+            if kind in (list, tuple, set, frozenset, deque)
+            else [*_elements(value, kind), *_plain(value, kind)]
+        )
+    if kind is FunctionType:
+        return [cell.cell_contents for cell in value.__closure__ or () if _is_full(cell)]
+    if kind is MethodType:
+        return [value.__self__]
+    if kind is functools.partial:
+        return [value.func, *value.args, *value.keywords.values()]
+    return _plain(value, kind)
+
+
+def _elements(value: Any, kind: type) -> Iterator[Any]:
+    for base in (list, tuple, set, frozenset, deque):
+        if issubclass(kind, base):
+            return base.__iter__(value)
+    return iter(())
+
+
+def _plain(value: Any, kind: type) -> list[Any]:
+    """The attributes of an object, in slots and in its dictionary."""
+    slots = [
+        member.__get__(value)
+        for base in kind.__mro__
+        if "__slots__" in base.__dict__
+        for member in base.__dict__.values()
+        if type(member) is MemberDescriptorType and _has(value, member)
+    ]
+    return slots + list(_dictionary(value).values())
+
+
+def _dictionary(value: Any) -> dict[str, Any]:
     try:
-        object.__getattribute__(value, name)
+        own = object.__getattribute__(value, "__dict__")
     except AttributeError:
+        return {}
+    return own if type(own) is dict else {}
+
+
+def _has(value: Any, member: MemberDescriptorType) -> bool:
+    try:
+        member.__get__(value)
+    except AttributeError:
+        return False
+    return True
+
+
+def _is_full(cell: Any) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
         return False
     return True

@@ -22,9 +22,7 @@ def document(report: Report) -> dict[str, Any]:
     counts: dict[str, int] = {}
     for one in report.verified:
         counts[one.verdict.verdict] = counts.get(one.verdict.verdict, 0) + 1
-    findings = [
-        {**finding_data(one.finding), "verdict": msgspec.to_builtins(one.verdict)} for one in report.verified
-    ]
+    findings = [{**finding_data(one.finding), "verdict": msgspec.to_builtins(one.verdict)} for one in report.verified]
     left = report.unattributed
     return {
         "version": VERSION,

@@ -157,10 +157,17 @@ def _comparison(comparison: Comparison) -> Iterator[Text]:
         yield Text(f"  {name}: {one} → {other}")
     said = {
         "equal": f"all {comparison.compared:,} losses are equal, bit for bit",
-        "different": f"losses differ by up to {comparison.largest_difference} (of {comparison.compared:,})",
+        "different": f"losses differ by up to {_number(comparison.largest_difference)} (of {comparison.compared:,})",
         "unknown": "no backward() was seen, so no losses could be compared",
     }
     yield Text(f"  {said[comparison.losses]}")
+    if comparison.own_difference:
+        own = _number(comparison.own_difference)
+        yield Text(f"  two runs of the program as it is differ by up to {own}: it is not deterministic")
+
+
+def _number(difference: float | None) -> str:
+    return "?" if difference is None else f"{difference:.3g}"
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -168,14 +175,21 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def saves(one: Verified, comparison: Comparison) -> str:
-    """What the fix of a finding saves, in one cell."""
+    """What the fix saves of that which the verdict is about, in one cell."""
     if one.finding.fingerprint not in comparison.fixed:
         return "no fix"
-    before, after = comparison.before, comparison.after
-    if one.verdict.verdict == "peak-only" and before.peak and after.peak:
-        return f"{size(before.peak - after.peak)} of peak"
-    per = one.verdict.bytes_per_iteration
-    return f"{size(per.max)} an it." if per is not None and one.verdict.verdict in BAD else ""
+    for saving in comparison.savings:
+        if saving.fingerprint == one.finding.fingerprint:
+            together = "" if saving.alone else " (all)"
+            if one.verdict.verdict == "peak-only":
+                return f"{size(saving.peak)} of peak{together}"
+            if one.verdict.verdict == "confirmed-host":
+                return f"{size(saving.host_bytes_per_iteration)} host an it.{together}"
+            if one.verdict.verdict in BAD:
+                return f"{size(saving.bytes_per_iteration)} an it.{together}"
+            if one.finding.growth.kind == "time" and saving.step_time is not None:
+                return f"{saving.step_time:.0%} of time{together}"
+    return ""
 
 
 def _rank(rank: Rank) -> Text:

@@ -22,8 +22,8 @@ from memlint.measure.plan import Plan
 
 #: how long a program may take to end once it was asked to
 _GRACE = 5.0
-#: how long other ranks may take once one has ended by itself
-_RANKS = 60.0
+#: how long other ranks may take once one was stopped or has failed
+_RANKS = 30.0
 _POLL = 0.2
 
 #: called while the program runs, with what is measured so far, by rank
@@ -32,12 +32,16 @@ Watch = Callable[[Sequence[Mapping[str, Any]]], None]
 
 class Ran(msgspec.Struct, frozen=True):
     """``measured``: what each rank wrote, in order. ``exit``: the program's exit code, negative for a signal.
-    ``timed_out``, ``interrupted``: why it was ended."""
+    ``timed_out``, ``interrupted``: why it was ended. ``left``: ranks were ended because others had stopped long before.
+    ``forked``: the sites that were reached in processes that the program forked, where nothing is measured.
+    """
 
     measured: tuple[dict[str, Any], ...]
     exit: int
     timed_out: bool = False
     interrupted: bool = False
+    left: bool = False
+    forked: frozenset[int] = frozenset()
 
 
 def python_for(named: str | None) -> str:
@@ -55,7 +59,9 @@ def python_for(named: str | None) -> str:
             "name the program's environment by --python PATH"
         )
     if done.returncode:
-        raise ConfigError(f"--python: {python} is no Python that works: {done.stderr.strip().splitlines()[-1:]}")
+        raise ConfigError(
+            f"--python: {python} is no Python that works: {(done.stderr.strip().splitlines() or ['it failed'])[-1]}"
+        )
     return python
 
 
@@ -79,12 +85,15 @@ def run_program(
     ranks: int | None = None,
     to_stderr: bool = False,
     environment: Mapping[str, str] | None = None,
+    shared: Path | None = None,
 ) -> Ran:
     """Run the program of a plan to its end. ``ranks``: that many processes, by torchrun. ``to_stderr``: what it prints
-    goes to standard error, since standard output is the report's."""
-    with tempfile.TemporaryDirectory(prefix="memlint-", ignore_cleanup_errors=True) as folder:
+    goes to standard error, since standard output is the report's. ``shared``: the folder for results, where others run
+    more ranks of the same program; what these measured is in the result as well."""
+    with contextlib.ExitStack() as stack:
+        folder = str(shared or stack.enter_context(_folder()))
         plan = _with(plan, output=folder)
-        file = Path(folder) / "plan.json"
+        file = Path(folder) / f"plan-{os.getpid()}.json"
         file.write_text(plan.dumps(), encoding="utf-8")
         start = [python]
         if ranks is not None:
@@ -96,15 +105,28 @@ def run_program(
             env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
-        timed_out = interrupted = False
-        try:
-            with _terminable():
-                timed_out = not _wait(process, Path(folder), watch, timeout)
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            _end(process, hard=not interrupted and not timed_out)
-        return Ran(tuple(_read(Path(folder))), process.returncode, timed_out, interrupted)
+        how, interrupted = "ended", False
+        with _terminable():
+            try:
+                how = _wait(process, Path(folder), watch, timeout)
+            except KeyboardInterrupt:
+                interrupted = True
+            finally:
+                # what we stopped may have left workers that it would have ended by itself
+                stopped = any(one["end"]["kind"] == "stopped" for one in read_ranks(Path(folder)))
+                _end(process, hard=not interrupted and how == "ended" and not stopped)
+        return Ran(
+            tuple(read_ranks(Path(folder))),
+            process.returncode,
+            how == "timeout",
+            interrupted,
+            how == "left",
+            read_forked(Path(folder)),
+        )
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="memlint-", ignore_cleanup_errors=True)
 
 
 def _with(plan: Plan, **changes: Any) -> Plan:
@@ -121,38 +143,53 @@ def _terminable() -> Iterator[None]:
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     try:
-        before = signal.signal(signal.SIGTERM, interrupt)
+        before = [
+            (number, signal.signal(number, interrupt))
+            for number in numbers
+            if signal.getsignal(number) != signal.SIG_IGN
+        ]
     except ValueError:  # not in the main thread
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
-def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout: float | None) -> bool:
-    """Whether the program has ended by itself in time."""
+def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout: float | None) -> str:
+    """Wait for the end of the program: "ended" by itself, "timeout", or "left" by other ranks: one that was stopped, or
+    failed, comes to no collective any more."""
     until = None if timeout is None else time.monotonic() + timeout
+    gone: float | None = None
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_POLL)
-            return True
-        watch(_read(folder))
+            return "ended"
+        measured = read_ranks(folder)
+        watch(measured)
+        if len(measured) > 1 and any(one["end"]["kind"] in ("stopped", "failed") for one in measured):
+            gone = gone or time.monotonic()
+            if time.monotonic() > gone + _RANKS:
+                return "left"
         if until is not None and time.monotonic() > until:
-            return False
+            return "timeout"
 
 
 def _end(process: subprocess.Popen[bytes], *, hard: bool) -> None:
     """Leave no process behind: ask first, where the program still runs."""
-    if process.poll() is None and not hard:
-        _signal(process, signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE)
-    if process.poll() is None or not hard:
-        _signal(process, signal.SIGKILL)
-    process.wait()
+    try:
+        if process.poll() is None and not hard:
+            _signal(process, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):  # the second Ctrl-C wants it now
+                process.wait(_GRACE)
+    finally:
+        if process.poll() is None or not hard:
+            _signal(process, signal.SIGKILL)
+        process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
@@ -160,11 +197,24 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-def _read(folder: Path) -> list[dict[str, Any]]:
+def read_ranks(folder: Path) -> list[dict[str, Any]]:
+    """What the ranks that share a folder have written so far, in order."""
     found = []
     for path in sorted(folder.glob("rank-*.json")):
         try:
             found.append(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError):  # replaced this moment
             continue
+    own = [one for one in found if any(loop["tops"] for loop in one["loops"]) or any(s["hits"] for s in one["sites"])]
+    if own and len(found) > len(own) and any(folder.glob("rank-spawned-*.json")):
+        found = own  # the process that only spawned the others is no rank
     return sorted(found, key=lambda one: int(one["rank"]))
+
+
+def read_forked(folder: Path) -> frozenset[int]:
+    """The sites that forked processes of a program reached."""
+    found: set[int] = set()
+    for path in folder.glob("forked-*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            found |= set(json.loads(path.read_text(encoding="utf-8")))
+    return frozenset(found)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict
-from memlint.verifier.verdicts import BLOCK
+from memlint.verifier.verdicts import BLOCK, by_iteration
 
 _ADVICE = (
     "reserved memory grows while what is in use does not: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or "
@@ -24,60 +23,81 @@ def unattributed(
 ) -> list[Unattributed]:
     """What the loops of one process keep beyond what its sites keep. ``verdicts`` by site, ``places`` by loop,
     ``shown``: the paths of the program's files as reports show them."""
+    bad = {number for number, verdict in verdicts.items() if verdict.verdict in BAD}
     found: list[Unattributed] = []
-    for loop in run["loops"]:
+    told: set[tuple[Any, ...]] = set()
+    for loop in sorted(run["loops"], key=lambda loop: not loop["inner"]):
         if not loop["readings"]:
             continue
-        known = sum(
-            _mean(verdicts[site["id"]])
-            for site in run["sites"]
-            if site["id"] in verdicts and _is_inside(site, loop) and verdicts[site["id"]].verdict in BAD
-        )
-        for device, each, stacks in _growth(run, loop):
-            left = each - known
-            if left >= BLOCK and not _explained(run, loop, found):
-                path, line = places[loop["id"]]
-                rows = tuple(_stack(row, shown) for row in stacks)
-                found.append(Unattributed(left, rows, device, f"{path}:{line}"))
+        path, line = places[loop["id"]]
+        for device, each, stacks in growth(run, loop, bad):
+            # one growth shows in each loop that runs meanwhile: around it, or beside it in a generator
+            where = [(device, *((frame["path"], frame["line"]) for frame in row["frames"])) for row in stacks]
+            if each < BLOCK or (where and told.issuperset(where)) or (not where and found):
+                continue
+            told.update(where)
+            rows = tuple(_stack(row, shown) for row in stacks)
+            found.append(Unattributed(each, rows, device, f"{path}:{line}"))
     return found
 
 
-def _mean(verdict: Verdict) -> int:
-    per = verdict.bytes_per_iteration
-    return 0 if per is None else (per.min + per.max) // 2
-
-
-def _is_inside(site: Mapping[str, Any], loop: Mapping[str, Any]) -> bool:
-    return bool(site["loops"]) and (site["loops"][-1] == loop["id"] if loop["inner"] else loop["id"] in site["loops"])
-
-
-def _explained(run: Mapping[str, Any], loop: Mapping[str, Any], found: Sequence[Unattributed]) -> bool:
-    """Whether the growth is that of a loop inside, which has been told."""
-    return not loop["inner"] and bool(found)
-
-
-def _growth(run: Mapping[str, Any], loop: Mapping[str, Any]) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
-    """Device, bytes an iteration, and where they were asked for."""
+def growth(
+    run: Mapping[str, Any], loop: Mapping[str, Any], bad: Container[int] = frozenset()
+) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
+    """What a loop whose window was read leaves: device, bytes an iteration, and where they were asked for. ``bad``: the
+    sites that explain what they keep."""
     survivors = loop["survivors"]
     if survivors is not None:
-        judged = survivors["bytes"][:-1]
-        half = len(judged) // 2
-        if any(judged[:half]) and any(judged[half:]):
-            stacks: list[Mapping[str, Any]] = [
-                {"bytes_per_iteration": sum(row["bytes"][:-1]) // len(judged), "frames": row["frames"]}
-                for row in survivors["stacks"]
-                if any(row["bytes"][:half]) and any(row["bytes"][half:-1])
-            ]
-            yield "cpu", sum(judged) // len(judged), stacks
+        yield from _survived(survivors, bad)
+    rising = list(_rising(loop))
+    if survivors is not None and (any(row["bytes"] for row in survivors["stacks"]) or not rising):
         return
+    for device, each in rising:
+        if survivors is not None:  # one tensor that grows, made anew each time
+            rows: list[Mapping[str, Any]] = [
+                {"bytes_per_iteration": each, "frames": row["frames"]} for row in survivors["latest"][:1]
+            ]
+            yield device, each, rows
+        elif device != "cpu":
+            known = sum(_known(site) for site in run["sites"] if site["id"] in bad and _is_inside(site, loop))
+            located = [row for row in run["located"] or () if row["loop"] == loop["id"]]
+            yield device, each - known, located
+
+
+def _survived(survivors: Mapping[str, Any], bad: Container[int]) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
+    groups = [group["bytes"][:-1] for group in survivors["groups"] if not any(site in bad for site in group["sites"])]
+    judged = [sum(row) for row in zip(*groups, strict=True)]
+    half = len(judged) // 2
+    if not (any(judged[:half]) and any(judged[half:])):
+        return
+    stacks: list[Mapping[str, Any]] = [
+        {"bytes_per_iteration": sum(row["bytes"][:-1]) // len(judged), "frames": row["frames"]}
+        for row in survivors["stacks"]
+        if any(row["bytes"][:half]) and any(row["bytes"][half:-1]) and not any(site in bad for site in row["sites"])
+    ]
+    yield "cpu", sum(judged) // len(judged), stacks
+
+
+def _rising(loop: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
+    """Devices that held more at each top of the second half than ever in the first, and the bytes an iteration."""
     readings = loop["readings"]
     half = len(readings) // 2
     for device in readings[-1]["requested"]:
         held = [reading["requested"].get(device, 0) for reading in readings]
-        if min(held[half:]) > max(held[:half]):
-            each = round(statistics.fmean(after - before for before, after in itertools.pairwise(held)))
-            located = [row for row in run["located"] or () if row["loop"] == loop["id"]]
-            yield device, each, located
+        if half and min(held[half:]) > max(held[:half]):
+            yield device, (held[-1] - held[0]) // (len(held) - 1)
+
+
+def _known(site: Mapping[str, Any]) -> int:
+    """What an iteration leaves at a site and at none before it: a model call and the store of its output keep the same
+    graph."""
+    windows = [check for check in site["checks"] if check["when"] == "window"] or site["checks"][-1:]
+    values = by_iteration(site, windows[0], min(3, len(site["iterations"]) // 2)) if windows else []
+    return round(statistics.fmean(values)) if values else 0
+
+
+def _is_inside(site: Mapping[str, Any], loop: Mapping[str, Any]) -> bool:
+    return loop["id"] in site["loops"]
 
 
 def _stack(row: Mapping[str, Any], shown: Mapping[str, str]) -> Stack:

@@ -81,9 +81,43 @@ class Side(msgspec.Struct, frozen=True):
     steps: int
 
 
+class LoopSide(msgspec.Struct, frozen=True):
+    """One loop in one of two compared runs: what an iteration leaves on the device and on the host, its median time
+    after the warm-up, and how many there were. None where its window was not read."""
+
+    bytes_per_iteration: int | None
+    host_bytes_per_iteration: int | None
+    step_seconds: float | None
+    steps: int
+
+
+class LoopPair(msgspec.Struct, frozen=True):
+    """An innermost loop of both runs. ``place``: as it is, ``path:line``."""
+
+    place: str
+    before: LoopSide
+    after: LoopSide
+
+
+class Saving(msgspec.Struct, frozen=True):
+    """What fixing one finding saves: of the program's peak, of what an iteration of the loop around it leaves, and the
+    share of that loop's step time (0.25: a quarter). Negative where it costs. ``alone``: measured with this fix and no
+    other; else with all."""
+
+    fingerprint: str
+    alone: bool
+    peak: int | None
+    bytes_per_iteration: int | None
+    host_bytes_per_iteration: int | None
+    step_time: float | None
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The program as it is beside the program as it would be. ``losses``: "equal" bit for bit, "different" with the
-    largest difference, or "unknown" where no backward() was seen; ``compared`` of them were there on both sides."""
+    largest difference, or "unknown" where no backward() was seen; ``compared`` of them were there on both sides.
+    ``own_difference``: by how much two runs of the program as it is differ from each other, where it ran twice; above
+    0, the program is not deterministic and a difference may be its own. ``fixed``: fingerprints of the findings that
+    the other side is without; ``savings``: of single ones, as far as asked. ``reason``: what went wrong, a sentence."""
 
     label: str
     before: Side
@@ -91,7 +125,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     losses: Literal["equal", "different", "unknown"]
     largest_difference: float | None
     compared: int
+    own_difference: float | None = None
     fixed: tuple[str, ...] = ()
+    savings: tuple[Saving, ...] = ()
+    loops: tuple[LoopPair, ...] = ()
     reason: str = ""
 
 

@@ -14,12 +14,13 @@ from memlint.verifier.targets import loops_to_watch
 
 class Target(msgspec.Struct, frozen=True):
     """What is run. ``name``: the absolute path of a script, or a module's name where ``module`` is set; ``script``: the
-    file of either. ``arguments``: the program's own."""
+    file of either. ``arguments``: the program's own. ``typed``: the script as the user named it."""
 
     name: str
     module: bool
     script: Path
     arguments: tuple[str, ...]
+    typed: str | None = None
 
 
 class Probes(msgspec.Struct, frozen=True):

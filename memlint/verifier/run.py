@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,11 +15,12 @@ from memlint.config import ConfigError
 from memlint.engine.options import Options
 from memlint.engine.run import run as lint
 from memlint.evidence import content_hash
-from memlint.finding import Result
+from memlint.finding import Finding, Result
 from memlint.measure.plan import Plan
 from memlint.project import decode, display_path
 from memlint.verifier.child import Ran, python_for, run_program
 from memlint.verifier.closure import program_files
+from memlint.verifier.group import Group
 from memlint.verifier.leftover import fragmentation, unattributed
 from memlint.verifier.model import Report, Run, Verdict, Verified
 from memlint.verifier.planning import Probes, Target, probes
@@ -25,12 +28,22 @@ from memlint.verifier.ranks import merged
 from memlint.verifier.timeline import timeline
 from memlint.verifier.verdicts import Settings, judge
 
+_FORKED = Verdict(
+    verdict="unmeasurable",
+    reason="this statement was only run in processes that the program forked, which are not measured; those that it "
+    "starts by spawn are",
+)
+
+#: what random generators start from in runs that are compared
+SEED = 0
+
 #: called while the program runs with the probes and what is measured so far, by rank
 Live = Callable[["Probes", Sequence[Mapping[str, Any]]], None]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """How to verify. Counts are iterations, ``timeout`` seconds, ``gpu_memory`` bytes."""
+    """How to verify. Counts are iterations, ``timeout`` seconds, ``gpu_memory`` bytes. ``compared``: the run is one of
+    several that are compared, and starts its random generators from the same seed as they."""
 
     device: str = "auto"
     warmup: int = 3
@@ -42,6 +55,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     python: str | None = None
     ranks: int | None = None
     program_to_stderr: bool = False
+    compared: bool = False
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -61,7 +75,7 @@ def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Targ
         if not script.is_file():
             what = "is a folder" if script.is_dir() else "does not exist"
             raise ConfigError(f"the script {name} {what}")
-        return Target(str(script.absolute()), False, script.absolute(), tuple(arguments))
+        return Target(str(script.absolute()), False, script.absolute(), tuple(arguments), name)
     base = cwd.joinpath(*name.split("."))
     for file in (base.with_name(base.name + ".py"), base / "__main__.py", base / "__init__.py"):
         if file.is_file():
@@ -87,21 +101,46 @@ def read(target: Target, options: Options) -> Program:
     return Program(target, result, texts, paths, hashes)
 
 
-def verify(program: Program, wanted: Wanted, live: Live) -> Report:
-    """Run a program and judge its findings. Raises ConfigError where it cannot be run as wanted."""
+def verify(program: Program, wanted: Wanted, live: Live, group: Group | None = None) -> Report:
+    """Run a program and judge its findings. ``group``: the ranks that were started outside, of which this is one; its
+    first one reports on all. Raises ConfigError where the program cannot be run as wanted."""
     started = time.perf_counter()
-    python = python_for(wanted.python)
-    findings = [finding for finding in program.result.findings if finding.suppressed is None]
-    put_in = probes(program.texts, program.paths, findings)
-    ran = run_program(
-        plan_for(program.target, put_in, wanted),
+    put_in = probes(program.texts, program.paths, of_program(program))
+    shared = None if group is None else group.meet()
+    ran = run_once(program.target, put_in, wanted, python_for(wanted.python), live, shared=shared)
+    if group is not None:
+        ran = group.gathered(ran)
+    return msgspec.structs.replace(judged(program, put_in, ran, wanted), seconds=time.perf_counter() - started)
+
+
+def of_program(program: Program) -> list[Finding]:
+    """The findings that are verified."""
+    return [finding for finding in program.result.findings if finding.suppressed is None]
+
+
+def run_once(
+    target: Target,
+    put_in: Probes,
+    wanted: Wanted,
+    python: str,
+    live: Live,
+    *,
+    stop_at: tuple[int, int] | None = None,
+    shared: Path | None = None,
+) -> Ran:
+    """One run of a program. ``stop_at``: a loop's id and the top of it at which the program is stopped. ``shared``: the
+    folder where other ranks put their results."""
+    return run_program(
+        dataclasses.replace(plan_for(target, put_in, wanted), stop_at=stop_at),
         python,
         watch=lambda measured: live(put_in, measured),
         timeout=wanted.timeout,
         ranks=wanted.ranks,
         to_stderr=wanted.program_to_stderr,
+        shared=shared,
+        # sets of strings keep their order from run to run
+        environment={"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")} if wanted.compared else None,
     )
-    return msgspec.structs.replace(judged(program, put_in, ran, wanted), seconds=time.perf_counter() - started)
 
 
 def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
@@ -109,6 +148,7 @@ def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
     return Plan(
         target=target.name,
         module=target.module,
+        typed=target.typed,
         arguments=target.arguments,
         files=put_in.files,
         output="",
@@ -118,6 +158,8 @@ def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
         full=wanted.full,
         device=wanted.device,
         gpu_memory=wanted.gpu_memory,
+        seed=SEED if wanted.compared else None,
+        losses=wanted.compared,
     )
 
 
@@ -130,12 +172,13 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
     run = how_it_ran(ran, wanted)
     verdicts = [_verdicts(measured, put_in, wanted, run) for measured in ran.measured]
     verified, ranks = merged(put_in.findings, verdicts, ran.measured, run)
+    forked = {put_in.findings[site] for site in ran.forked}
+    verified = [
+        (finding, _FORKED if finding in forked and verdict.verdict == "not-reached" else verdict)
+        for finding, verdict in verified
+    ]
     first = ran.measured[0] if ran.measured else None
-    left = (
-        []
-        if first is None
-        else unattributed(first, dict(verdicts[0].items()), put_in.loops, shown)
-    )
+    left = [] if first is None else unattributed(first, dict(verdicts[0].items()), put_in.loops, shown)
     return Report(
         verified=tuple(sorted((Verified(*pair) for pair in verified), key=_place)),
         failures=program.result.failures,
@@ -175,11 +218,11 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
     first = ran.measured[0] if ran.measured else {}
     ends = [measured["end"]["kind"] for measured in ran.measured]
     end, code = "failed", ran.exit
-    if ran.interrupted or "interrupted" in ends:
-        end = "interrupted"
-    elif ran.timed_out:
+    if ran.timed_out:  # it was interrupted for that
         end = "timeout"
-    elif ends and all(each == "stopped" for each in ends):
+    elif ran.interrupted or "interrupted" in ends:
+        end = "interrupted"
+    elif ends and (all(each == "stopped" for each in ends) or (ran.left and "stopped" in ends)):
         end = "stopped"
     elif ran.exit < 0 and "failed" not in ends:
         end = "killed"

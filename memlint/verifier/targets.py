@@ -7,6 +7,7 @@ was put into training or evaluation mode is a model.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Place = tuple[int, int]
@@ -30,7 +31,7 @@ def loops_to_watch(texts: Mapping[str, str], flagged: Mapping[str, Sequence[int]
     working = _working(trees.values(), models)
     found: dict[str, list[Place]] = {}
     for path, tree in trees.items():
-        lines = texts[path].splitlines()
+        lines = re.split(r"\r\n|\r|\n", texts[path])  # as Python counts lines: a form feed ends none
         wanted = flagged.get(path, ())
         found[path] = [
             (loop.lineno, _column(lines, loop))
@@ -39,6 +40,22 @@ def loops_to_watch(texts: Mapping[str, str], flagged: Mapping[str, Sequence[int]
             or any(loop.lineno <= line <= (loop.end_lineno or loop.lineno) for line in wanted)
         ]
     return found
+
+
+def same_loops(before: str, after: str, places: Sequence[Place]) -> list[Place] | None:
+    """Where the loops at ``places`` of one text are in another version of it; None where the two have not as many
+    loops, so that which is which cannot be told."""
+    trees = _parsed(before), _parsed(after)
+    if trees[0] is None or trees[1] is None:
+        return None
+    old, new = ([loop for loop, _ in _loops(tree)] for tree in trees if tree is not None)
+    if len(old) != len(new):
+        return None
+    there = {
+        (one.lineno, _column(before.splitlines(), one)): (other.lineno, _column(after.splitlines(), other))
+        for one, other in zip(old, new, strict=True)
+    }
+    return [there[place] for place in places] if all(place in there for place in places) else None
 
 
 def _parsed(text: str) -> ast.Module | None:

@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 
 from memlint.finding import Growth
+from memlint.report.summary import plural
 from memlint.verifier.model import PerIteration, Verdict
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
 BLOCK = 512
 #: what is called growth of the host: less is noise
 HOST_NOISE = 1024
+#: the reason where only two runs beside each other can tell
+NEEDS_COMPARISON = "needs --compare-fix"
 #: beyond the warm-up, so few hits may confirm, but never refute
 FEWEST = 4
 
@@ -66,7 +69,9 @@ def judge(
             hits=hits,
         )
     measured = _Measured(claim, site, loops, run, seen, check, start, of)
-    later = [other for other in windows[1:] if full]
+    # where the program ended before a second window: what was left when a loop around the site did
+    since = [one for one in site["checks"] if one["when"] == "exit" and one["hits"] > check["hits"]]
+    later = (windows[1:] or since) if full else []
     return measured.verdict(full, [_generations(other, start) for other in later])
 
 
@@ -85,12 +90,15 @@ def _refusal(claim: Growth, site: Mapping[str, Any], run: Mapping[str, Any], of:
         return cannot("the program never imported torch in its main process")
     if run["unmeasurable"]:
         return cannot(str(run["unmeasurable"]))
+    if not hits and run.get("compiled"):
+        return cannot("this statement was never run as Python; torch.compile has compiled parts of this program")
     if not hits:
-        return Verdict(verdict="not-reached", reason=f"this statement was never run{of.ended}", hits=0)
+        where = " in the program's main process, and it has others" if run.get("processes") else ""
+        return Verdict(verdict="not-reached", reason=f"this statement was never run{where}{of.ended}", hits=0)
     if claim.kind in ("peak", "time") or claim.memory == "none":
-        return cannot("needs --compare-fix")
+        return cannot(NEEDS_COMPARISON)
     if not site["iterations"]:
-        return cannot("this statement only ran where torch.compile had compiled it, or in another process")
+        return cannot("this statement was run before torch was imported")
     return None
 
 
@@ -140,6 +148,7 @@ class _Measured:
         self.of = of
         self.loop = loops.get(site["loops"][-1]) if site["loops"] else None
         self.hits = int(site["hits"])
+        self.stayed = False
 
     def verdict(self, full: bool, later: Sequence[Generations]) -> Verdict:
         seen = self.seen
@@ -149,6 +158,7 @@ class _Measured:
             seen.survives(seen.before),
         )
         freed = any(other.survives(other.alive) in ("none", "second") for other in later)
+        self.stayed = bool(later) and not freed
         if tensors == "both" and not freed and self._counts():
             return self._confirmed(full)
         if nodes == "both" and not any(other.survives(other.nodes) in ("none", "second") for other in later):
@@ -167,8 +177,47 @@ class _Measured:
             return self._make("bounded", "only early iterations left something, as a cache does that has filled")
         if tensors == "second":
             return self._make("bounded", "only the latest iterations are still held, as in a ring or an accumulation")
-        return self._make(
-            "refuted", f"nothing that {self.of.window} hits kept was alive at the window's end", held=sum(seen.alive)
+        return self._nothing()
+
+    def _nothing(self) -> Verdict:
+        """Nothing stays of the window's hits: what of later ones?"""
+        late = [one for one in self.site.get("late", ()) if one["walked"]]
+        stay = len(self.site.get("late", ()))
+        if len(late) > FEWEST:
+            return self._now_and_then(late)
+        if stay:
+            reason = f"of {self.hits} hits {stay} left something that stays, which is too few to say that it grows"
+            return Verdict(verdict="too-few-iterations", reason=reason, hits=self.hits)
+        if self.site.get("cut"):
+            return Verdict(
+                verdict="unmeasurable", reason="what this statement keeps is too large to be followed", hits=self.hits
+            )
+        reason = f"nothing that {self.of.window} hits kept was alive at the window's end"
+        return self._make("refuted", reason, held=sum(self.seen.alive))
+
+    def _now_and_then(self, late: Sequence[Mapping[str, Any]]) -> Verdict:
+        """Few of the hits leave something."""
+        device = max((name for one in late for name in one["alive"]), default=self._device())
+        each = [int(one["alive"].get(device, 0)) for one in late]
+        span = late[-1]["hit"] - late[0]["hit"]
+        nodes = round(statistics.fmean(one["nodes"] for one in late))
+        if not any(each) and not nodes:
+            return Verdict(verdict="too-few-iterations", reason=_too_few(self.hits, self.of), hits=self.hits)
+        mean = sum(each[1:]) // max(span, 1)
+        kept = f"{min(each):,} B" if min(each) == max(each) else f"{min(each):,} to {max(each):,} B"
+        host = max(each) <= BLOCK and nodes
+        what = plural(nodes, "node") + " of the autograd graph" if host else f"{kept} of tensors on {device}"
+        left = self.run["free"].get(device)
+        return Verdict(
+            verdict="confirmed-host" if host else "confirmed",
+            reason=f"now and then an iteration leaves {what} (as {len(late)} of the last {span + 1} hits did)",
+            device=device,
+            bytes_per_iteration=PerIteration(0, max(each), None, mean),
+            host_bytes_per_iteration=self._host_bytes(),
+            graph_nodes_per_iteration=nodes,
+            held_bytes=sum(each),
+            hits=self.hits,
+            iterations_until_full=None if host or left is None or not mean else left // mean,
         )
 
     def _counts(self) -> bool:
@@ -180,9 +229,10 @@ class _Measured:
     def _confirmed(self, full: bool) -> Verdict:
         per = self._per_iteration()
         assert per is not None
-        grown = per.exact if per.exact is not None else (per.min + per.max) // 2
+        grown = per.mean
         said = f"{per.exact:,} B" if per.exact is not None else f"{per.min:,} to {per.max:,} B"
-        reason = f"each iteration leaves {said} of tensors on {self._device()}{self._after(full)}"
+        average = "" if per.exact is not None else f", {per.mean:,} B on average"
+        reason = f"each iteration leaves {said} of tensors on {self._device()}{average}{self._after(full)}"
         left = self.run["free"].get(self._device())
         return self._make("confirmed", reason, until=None if left is None or not grown else left // grown)
 
@@ -191,7 +241,8 @@ class _Measured:
         host = self._host_bytes()
         said = "" if host is None or host < HOST_NOISE else f", {host:,} B of host memory"
         return self._make(
-            "confirmed-host", f"each iteration leaves {nodes:,} nodes of the autograd graph{said}{self._after(full)}"
+            "confirmed-host",
+            f"each iteration leaves {plural(nodes, 'node')} of the autograd graph{said}{self._after(full)}",
         )
 
     def _after(self, full: bool) -> str:
@@ -227,35 +278,43 @@ class _Measured:
 
     def _per_iteration(self) -> PerIteration | None:
         """What stays of each iteration of the innermost loop around the site, on the device that most of it is on."""
-        device = self._device()
-        by: dict[tuple[int, int], int] = {}
-        for (run, number), alive in zip(
-            self.site["iterations"][self.start : -1], self.check["alive"][self.start : -1], strict=True
-        ):
-            by[run, number] = by.get((run, number), 0) + alive.get(device, 0)
-        if not by:
+        values = by_iteration(self.site, self.check, self.start, self._device())
+        if not values:
             return None
-        # iterations that did not come to this place left nothing there
-        runs = {run for run, _ in by}
-        for run in runs if self.site["loops"] else ():
-            numbers = [number for each, number in by if each == run]
-            for number in range(min(numbers), max(numbers)):
-                by.setdefault((run, number), 0)
-        values = list(by.values())
-        return PerIteration(min(values), max(values), values[0] if min(values) == max(values) else None)
+        least, most = min(values), max(values)
+        return PerIteration(least, most, least if least == most else None, round(statistics.fmean(values)))
 
     def _nodes(self) -> int:
         values = self.seen.nodes[:-1]
         return round(statistics.fmean(values)) if values else 0
 
     def _host_bytes(self) -> int | None:
-        readings = [] if self.loop is None else self.loop["readings"]
-        gained = [
-            after["host"] - before["host"] - _cpu(after) + _cpu(before)
-            for before, after in itertools.pairwise(readings)
-            if "host" in before and "host" in after
-        ]
-        return round(statistics.median(gained)) if gained else None
+        return None if self.loop is None else host_growth(self.loop["readings"])
+
+
+def host_growth(readings: Sequence[Mapping[str, Any]]) -> int | None:
+    """What an iteration leaves of host memory beside tensors: the median over a window's readings."""
+    gained = [
+        after["host"] - before["host"] - _cpu(after) + _cpu(before)
+        for before, after in itertools.pairwise(readings)
+        if "host" in before and "host" in after
+    ]
+    return round(statistics.median(gained)) if gained else None
+
+
+def by_iteration(site: Mapping[str, Any], check: Mapping[str, Any], start: int, device: str | None = None) -> list[int]:
+    """What stays of each iteration of the innermost loop around a site, by the hits from ``start`` on: on ``device``,
+    or, without one, what no other site keeps as well."""
+    kept = check["own"] if device is None else [alive.get(device, 0) for alive in check["alive"]]
+    by: dict[tuple[int, int], int] = {}
+    for (run, number), left in zip(site["iterations"][start:-1], kept[start:-1], strict=False):
+        by[run, number] = by.get((run, number), 0) + left
+    # iterations that did not come to this place left nothing there
+    for run in {run for run, _ in by} if site["loops"] else ():
+        numbers = [number for each, number in by if each == run]
+        for number in range(min(numbers), max(numbers)):
+            by.setdefault((run, number), 0)
+    return list(by.values())
 
 
 def _cpu(reading: Mapping[str, Any]) -> int:

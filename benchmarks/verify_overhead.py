@@ -1,0 +1,99 @@
+"""How much slower a program is under ``memlint verify``, and whether it computes the same: both in one run, alternating.
+
+    python benchmarks/verify_overhead.py --device cpu --python PATH_WITH_TORCH
+
+Writes benchmarks/results/verify_overhead_DEVICE.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PROGRAM = HERE / "programs" / "train_net.py"
+#: warm-up of caches, autotuning and the allocator
+SKIPPED = 3
+#: the window of the default settings ends here
+WINDOW = 16
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--models", nargs="+", default=["resnet18", "gpt2"])
+    args = parser.parse_args()
+    rows = [_measure(model, args) for model in args.models]
+    result = {
+        "command": " ".join(["python", "benchmarks/verify_overhead.py", *sys.argv[1:]]),
+        "machine": {"processor": platform.processor() or platform.machine(), "python": platform.python_version()},
+        "torch": _torch(args.python),
+        "rows": rows,
+    }
+    target = HERE / "results" / f"verify_overhead_{args.device}.json"
+    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    for row in rows:
+        print(json.dumps(row))
+    return 0
+
+
+def _measure(model: str, args: argparse.Namespace) -> dict[str, Any]:
+    plain: list[dict[str, Any]] = []
+    probed: list[dict[str, Any]] = []
+    for _ in range(args.rounds):
+        plain.append(_program(model, args, verify=False))
+        probed.append(_program(model, args, verify=True))
+
+    def median(runs: list[dict[str, Any]], first: int, last: int | None) -> float:
+        return statistics.median(second for run in runs for second in run["seconds"][first:last])
+
+    return {
+        "model": model,
+        "steps": args.steps,
+        "rounds": args.rounds,
+        "step_ms": round(1000 * median(plain, SKIPPED, None), 3),
+        "ratio": round(median(probed, SKIPPED, None) / median(plain, SKIPPED, None), 3),
+        "ratio_in_window": round(median(probed, SKIPPED, WINDOW) / median(plain, SKIPPED, WINDOW), 3),
+        "total_ratio": round(_total(probed) / _total(plain), 3),
+        "same_results": all(_results(run) == _results(plain[0]) for run in (*plain, *probed)),
+    }
+
+
+def _total(runs: list[dict[str, Any]]) -> float:
+    return statistics.median(sum(run["seconds"][SKIPPED:]) for run in runs)
+
+
+def _results(run: dict[str, Any]) -> tuple[Any, ...]:
+    return run["loss"], run["history"], run["parameters"]
+
+
+def _program(model: str, args: argparse.Namespace, *, verify: bool) -> dict[str, Any]:
+    options = ["--model", model, "--device", args.device, "--steps", str(args.steps)]
+    command = [args.python, str(PROGRAM), *options]
+    if verify:
+        own = [sys.executable, "-m", "memlint", "verify", str(PROGRAM), "--full", "--quiet", "--isolated"]
+        command = [*own, "--device", args.device, "--python", args.python, "--", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith('{"seconds"')]
+    if len(lines) != 1:
+        raise SystemExit(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
+    result: dict[str, Any] = json.loads(lines[0])
+    return result
+
+
+def _torch(python: str) -> str:
+    script = "import torch; print(torch.__version__, torch.cuda.get_device_name() if torch.cuda.is_available() else 'cpu')"
+    return subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,383 @@
+"""The program as it is beside the program as it would be: two processes, the same seed, stopped at the same iteration.
+
+The first run is the one that verifies: it has probes at the findings. The second has none there (its findings are
+mended), so its step time cannot be compared with the first one's; where runs are cheap, a third one gives the program
+as it is without those probes, and tells whether the program is deterministic at all. A finding that claims a peak, or
+time, is decided here: with its fix alone where runs are cheap and such findings few, else with all fixes together,
+which is said.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from memlint.engine.options import Options
+from memlint.finding import Finding
+from memlint.verifier import sides
+from memlint.verifier.child import Ran, python_for
+from memlint.verifier.model import Comparison, LoopPair, LoopSide, Report, Saving, Side, Verdict, Verified
+from memlint.verifier.planning import Probes, probes
+from memlint.verifier.run import Live, Program, Wanted, how_it_ran, judged, of_program, run_once
+from memlint.verifier.verdicts import BLOCK, NEEDS_COMPARISON
+from memlint.verifier.versions import Version, another, as_it_is, mended
+
+#: told before each run that follows the first, with what it is
+Say = Callable[[str], None]
+
+#: runs of at most so many seconds are repeated, to tell time and single fixes
+CHEAP = 120.0
+#: single fixes are run alone where there are at most so many
+MOST_ALONE = 4
+#: the share of a peak, or of a step's time, that a fix has to save to count
+SHARE = 0.01
+SHARE_OF_TIME = 0.02
+_NOTHING = Side(None, None, None, None, 0)
+_NO_LOOP = LoopSide(None, None, None, 0)
+
+
+def compare_fix(program: Program, options: Options, wanted: Wanted, live: Live, say: Say) -> Report:
+    """Verify a program, and run it again with its findings' fixes. Raises ConfigError."""
+    work = _Work(program, wanted, live, say)
+    version = mended(program, work.put_in, options)
+    if version is None:
+        return work.without("the fixes of its findings", "none of the findings has a fix that holds")
+    return work.with_version(version, lambda only: mended(program, work.put_in, options, (only,)))
+
+
+def compare_with(program: Program, other: Program, wanted: Wanted, live: Live, say: Say) -> Report:
+    """Verify a program, and run another script as well. Raises ConfigError."""
+    work = _Work(program, wanted, live, say)
+    return work.with_version(another(program, work.put_in, other), None)
+
+
+class _Work:
+    """One comparison. ``put_in``: the probes of the first run."""
+
+    def __init__(self, program: Program, wanted: Wanted, live: Live, say: Say) -> None:
+        self._started = time.perf_counter()
+        self._program = program
+        self._wanted = msgspec.structs.replace(wanted, compared=True)
+        self._live, self._say = live, say
+        self._python = python_for(wanted.python)
+        self.put_in = probes(program.texts, program.paths, of_program(program))
+        self._interrupted = False
+
+    def without(self, label: str, reason: str) -> Report:
+        """The verification alone, where there is nothing to compare with."""
+        report, ran = self._first()
+        before = sides.side(ran.measured, self._wanted.warmup)
+        none = Comparison(
+            label=label, before=before, after=_NOTHING, losses="unknown", largest_difference=None, compared=0,
+            reason=reason,
+        )  # fmt: skip
+        return self._done(report, none)
+
+    def with_version(self, version: Version, alone: Callable[[str], Version | None] | None) -> Report:
+        """The verification and the comparison. ``alone``: the version with the fix of one finding (fingerprint)."""
+        report, first = self._first()
+        warmup = self._wanted.warmup
+        before = sides.side(first.measured, warmup)
+        comparison = Comparison(
+            label=version.label, before=before, after=_NOTHING, losses="unknown", largest_difference=None, compared=0,
+            fixed=version.fixed,
+        )  # fmt: skip
+        if (reason := _no_second(first, report)) is not None:
+            return self._done(report, msgspec.structs.replace(comparison, reason=reason))
+        second = self._again(version, first)
+        cheap = report.run.seconds <= CHEAP and not self._interrupted
+        third = self._again(as_it_is(self._program, self.put_in), first) if cheap and not _failed(first) else None
+        if third is not None and _failed(third):
+            third = None
+        told = sides.losses(first.measured, second.measured)
+        own = None if third is None else sides.losses(first.measured, third.measured)
+        comparison = msgspec.structs.replace(
+            comparison,
+            before=sides.side(first.measured, warmup, None if third is None else third.measured),
+            after=sides.side(second.measured, warmup),
+            losses=told.losses,
+            largest_difference=told.largest_difference,
+            compared=told.compared,
+            own_difference=None if own is None or own.losses == "unknown" else own.largest_difference or 0.0,
+            loops=self._loops(version, first, third, second),
+            reason=_said(first, second, report, self._how(second)),
+        )
+        if not _failed(second) and not _failed(first):
+            decide = _Decide(self, version, first, second, third, alone if cheap else None, alone is not None)
+            report = msgspec.structs.replace(report, verified=tuple(decide.verified(one) for one in report.verified))
+            comparison = msgspec.structs.replace(comparison, savings=tuple(decide.savings))
+        return self._done(report, comparison)
+
+    def _first(self) -> tuple[Report, Ran]:
+        ran = run_once(self._program.target, self.put_in, self._wanted, self._python, self._live)
+        return judged(self._program, self.put_in, ran, self._wanted), ran
+
+    def again(self, version: Version, first: Ran) -> Ran:
+        """Run a version as far as the first run came, what it prints going to standard error."""
+        return self._again(version, first)
+
+    def _again(self, version: Version, first: Ran) -> Ran:
+        self._say(version.label)
+        wanted = msgspec.structs.replace(self._wanted, program_to_stderr=True)
+        stop_at, most, full = _stop(first, version)
+        wanted = msgspec.structs.replace(wanted, max_steps=most, full=full)
+        ran = run_once(version.target, version.put_in, wanted, self._python, self._live, stop_at=stop_at)
+        self._interrupted |= ran.interrupted
+        return ran
+
+    def _how(self, ran: Ran) -> str:
+        return how_it_ran(ran, self._wanted).end
+
+    def _loops(self, version: Version, first: Ran, third: Ran | None, second: Ran) -> tuple[LoopPair, ...]:
+        """The loops of the first rank that are in both runs, with the times of the third."""
+        if not first.measured or not second.measured:
+            return ()
+        warmup = self._wanted.warmup
+        mine, theirs = (sides.loop_sides(ran.measured[0], warmup) for ran in (first, second))
+        if third is not None and third.measured:
+            pairs = as_it_is(self._program, self.put_in).pairs
+            timed = sides.loop_sides(third.measured[0], warmup)
+            mine = {
+                number: msgspec.structs.replace(one, step_seconds=timed[pairs[number]].step_seconds)
+                if pairs.get(number) in timed
+                else one
+                for number, one in mine.items()
+            }
+        return tuple(
+            LoopPair(":".join(map(str, self.put_in.loops[number])), one, theirs[version.pairs[number]])
+            for number, one in mine.items()
+            if version.pairs.get(number) in theirs
+        )
+
+    @property
+    def warmup(self) -> int:
+        return self._wanted.warmup
+
+    @property
+    def interrupted(self) -> bool:
+        return self._interrupted
+
+    def unprobed(self) -> Version:
+        """The program as it is, without probes at its findings."""
+        return as_it_is(self._program, self.put_in)
+
+    def _done(self, report: Report, comparison: Comparison) -> Report:
+        run = report.run
+        if self._interrupted:
+            run = msgspec.structs.replace(run, end="interrupted")
+        seconds = time.perf_counter() - self._started
+        verified = tuple(_undecided(one, comparison) for one in report.verified)
+        return msgspec.structs.replace(report, verified=verified, run=run, comparison=comparison, seconds=seconds)
+
+
+class _Decide:
+    """Decides what findings claim of peaks and of time. ``savings``: what was measured for that."""
+
+    def __init__(
+        self,
+        work: _Work,
+        version: Version,
+        first: Ran,
+        second: Ran,
+        third: Ran | None,
+        alone: Callable[[str], Version | None] | None,
+        fixes: bool,
+    ) -> None:
+        self._work = work
+        self._version = version
+        self._first, self._second, self._third = first, second, third
+        self._alone = alone
+        self._fixes = fixes
+        self._count = 0
+        self.savings: list[Saving] = []
+
+    def verified(self, one: Verified) -> Verified:
+        """A finding with its verdict, where it is this comparison that gives one."""
+        verdict = one.verdict
+        if verdict.reason == NEEDS_COMPARISON:
+            verdict = self._verdict(one.finding, verdict)
+        elif one.finding.fingerprint in self._version.fixed and verdict.hits:
+            self._save(one.finding, self._second, self._version, len(self._version.fixed) == 1)
+        return msgspec.structs.replace(one, verdict=verdict)
+
+    def _save(self, finding: Finding, ran: Ran, version: Version, alone: bool) -> Saving:
+        """Note what a run with a finding's fix saves."""
+        before, after = self._sides(finding, ran, version)
+        seen = self._faster(finding, ran, version)
+        saving = Saving(
+            fingerprint=finding.fingerprint,
+            alone=alone,
+            peak=sides.peak_saved(self._first.measured, ran.measured),
+            bytes_per_iteration=_less(before.bytes_per_iteration, after.bytes_per_iteration),
+            host_bytes_per_iteration=_less(before.host_bytes_per_iteration, after.host_bytes_per_iteration),
+            step_time=None if seen is None else seen[0],
+        )
+        self.savings.append(saving)
+        return saving
+
+    def _sides(self, finding: Finding, ran: Ran, version: Version) -> tuple[LoopSide, LoopSide]:
+        """The loop around a finding, as it is and in a run of a version."""
+        loop = _around(finding, self._work.put_in, self._first)
+        found = []
+        for one, number in ((self._first, loop), (ran, version.pairs.get(loop or 0))):
+            run = one.measured[0]
+            rows = [row for row in run["loops"] if row["id"] == number]
+            found.append(sides.loop_side(run, rows[0], self._work.warmup) if rows else _NO_LOOP)
+        return found[0], found[1]
+
+    def _verdict(self, finding: Finding, verdict: Verdict) -> Verdict:
+        if finding.fingerprint not in self._version.fixed:
+            reason = (
+                "no fix of it holds, so nothing can be compared" if self._fixes else "the other script has it as well"
+            )
+            return msgspec.structs.replace(verdict, reason=reason)
+        ran, version, alone = self._run_for(finding)
+        if ran is None:
+            return msgspec.structs.replace(verdict, reason="with its fix alone, the program failed")
+        decide = self._time if finding.growth.kind == "time" else self._peak
+        return decide(finding, verdict, ran, version, alone)
+
+    def _run_for(self, finding: Finding) -> tuple[Ran | None, Version, bool]:
+        """The run that tells what fixing this finding does, and whether it has its fix alone."""
+        if len(self._version.fixed) == 1:
+            return self._second, self._version, True
+        if self._alone is None or self._count >= MOST_ALONE or self._work.interrupted:
+            return self._second, self._version, False
+        version = self._alone(finding.fingerprint)
+        if version is None:
+            return self._second, self._version, False
+        if set(version.fixed) == set(self._version.fixed):  # one fix mends them all
+            return self._second, self._version, False
+        self._count += 1
+        label = f"the fix of {finding.code} at {finding.path}:{finding.line} alone"
+        ran = self._work.again(msgspec.structs.replace(version, label=label), self._first)
+        return (None if _failed(ran) else ran), version, True
+
+    def _peak(self, finding: Finding, verdict: Verdict, ran: Ran, version: Version, alone: bool) -> Verdict:
+        saved = self._save(finding, ran, version, alone).peak
+        total = sides.peak(self._first.measured) or 0
+        if saved is None:
+            return msgspec.structs.replace(verdict, reason="no peak was measured")
+        least = max(BLOCK, int(total * SHARE))
+        shared = "" if alone else f" (shared with the fixes of {len(self._version.fixed) - 1} other findings)"
+        if saved >= least:
+            reason = f"with the fix, the peak falls by {saved:,} B, from {total:,} B{shared}"
+            return msgspec.structs.replace(verdict, verdict="peak-only", reason=reason)
+        if alone and ran is not self._second:
+            together = sides.peak_saved(self._first.measured, self._second.measured) or 0
+            if together >= least:
+                reason = (
+                    f"the peak falls by {together:,} B with all fixes, and not with this one alone: another place "
+                    "holds as much at another time"
+                )
+                return msgspec.structs.replace(verdict, reason=reason)
+        reason = f"with the fix, the program's peak of {total:,} B " + (
+            "stays as it is" if saved == 0 else f"falls by {saved:,} B only" if saved > 0 else f"rises by {-saved:,} B"
+        )
+        return msgspec.structs.replace(verdict, verdict="refuted", reason=reason + shared)
+
+    def _time(self, finding: Finding, verdict: Verdict, ran: Ran, version: Version, alone: bool) -> Verdict:
+        self._save(finding, ran, version, alone)
+        seen = self._faster(finding, ran, version)
+        if seen is None:
+            return msgspec.structs.replace(verdict, reason="too few steps were timed to compare their times")
+        share, sure = seen
+        shared = "" if alone else f" (shared with the fixes of {len(self._version.fixed) - 1} other findings)"
+        if not sure or 0 < share < SHARE_OF_TIME:
+            return msgspec.structs.replace(verdict, reason="the step time changes by no more than noise" + shared)
+        if share > 0:
+            reason = f"see comparison: with the fix, the step time falls by {share:.0%}{shared}"
+            return msgspec.structs.replace(verdict, reason=reason)
+        return msgspec.structs.replace(verdict, verdict="refuted", reason=f"the step time does not fall{shared}")
+
+    def _faster(self, finding: Finding, ran: Ran, version: Version) -> tuple[float, bool] | None:
+        """How the step time of the loop around a finding changes; only where both runs have no probes at findings."""
+        if self._third is None or not self._third.measured or not ran.measured:
+            return None
+        loop = _around(finding, self._work.put_in, self._first)
+        before = _seconds(self._third, self._work.unprobed().pairs.get(loop or 0))
+        after = _seconds(ran, version.pairs.get(loop or 0))
+        return sides.faster(before, after, self._work.warmup)
+
+
+def _undecided(one: Verified, comparison: Comparison) -> Verified:
+    """A finding that only a comparison decides, and none did: it was made, so it must not be asked for."""
+    if one.verdict.reason != NEEDS_COMPARISON:
+        return one
+    verdict = msgspec.structs.replace(one.verdict, reason=f"the comparison does not tell: {comparison.reason}")
+    return msgspec.structs.replace(one, verdict=verdict)
+
+
+def _less(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else before - after
+
+
+def _around(finding: Finding, put_in: Probes, ran: Ran) -> int | None:
+    """The id of the innermost loop that was running when a finding's place was reached."""
+    for site in ran.measured[0]["sites"] if ran.measured else ():
+        if put_in.findings[site["id"]] == finding and site["loops"]:
+            return int(site["loops"][-1])
+    return None
+
+
+def _seconds(ran: Ran, loop: int | None) -> Sequence[float]:
+    for one in ran.measured[0]["loops"]:
+        if one["id"] == loop:
+            seconds: Sequence[float] = one["seconds"]
+            return seconds
+    return ()
+
+
+def _stop(first: Ran, version: Version) -> tuple[tuple[int, int] | None, int | None, bool]:
+    """Where a version is to stop, as the first run did: the top of a loop, else a number of iterations; and whether it
+    runs to its end."""
+    one = first.measured[0]
+    loops: Sequence[Mapping[str, Any]] = one["loops"]
+    if one["end"]["kind"] == "stopped" and "at" in one["end"]:
+        loop, top = one["end"]["at"]
+    elif _failed(first):  # out of memory: one iteration further shows that the fix helps
+        busiest = max(loops, key=lambda each: (each["inner"], each["tops"]))
+        loop, top = busiest["id"], busiest["tops"] + 1
+    else:
+        return None, None, True
+    if loop in version.pairs:
+        return (version.pairs[loop], top), None, False
+    return None, max(1, top - 1), False
+
+
+def _failed(ran: Ran) -> bool:
+    ends = {one["end"]["kind"] for one in ran.measured}
+    return not ends or not ends <= {"finished", "stopped"} or ran.timed_out or ran.interrupted
+
+
+def _out_of_memory(ran: Ran) -> bool:
+    return any(one["end"].get("memory") for one in ran.measured)
+
+
+def _no_second(first: Ran, report: Report) -> str | None:
+    """Why there is no second run, where the first one says enough."""
+    if not first.measured:
+        return "the program left no measurements, so it was not run again"
+    if first.interrupted or first.timed_out or (_failed(first) and not _out_of_memory(first)):
+        return f"the program as it is {_ENDS.get(report.run.end, report.run.end)}, so it was not run again"
+    if not any(loop["tops"] for loop in first.measured[0]["loops"]) and _failed(first):
+        return "the program as it is ran out of memory before its first iteration, so it was not run again"
+    return None
+
+
+_ENDS = {"failed": "failed", "timeout": "timed out", "killed": "was killed", "interrupted": "was interrupted"}
+
+
+def _said(first: Ran, second: Ran, report: Report, end: str) -> str:
+    """What has to be said of the two runs."""
+    if _failed(second):
+        said = f"the second run {_ENDS.get(end, end)}"
+        if _out_of_memory(second):
+            said += " out of memory"
+        return said + (f" with exit code {second.exit}" if second.exit else "")
+    if _failed(first):
+        return f"as it is, the program ran out of memory after {report.run.steps:,} steps; the second run went further"
+    return ""
