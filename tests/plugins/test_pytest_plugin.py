@@ -164,7 +164,7 @@ _WRONG = {
     '@pytest.mark.limit_memory_growth("0 B", warmups=-1)': "warmups=-1 is no whole number of at least 0",
     '@pytest.mark.limit_memory_growth("0 B", iterations=1)': "iterations=1 is no whole number of at least 2",
     '@pytest.mark.limit_memory_growth("0 B", iters=9)': "unknown argument 'iters'",
-    '@pytest.mark.limit_memory_growth("0 B", "cpu")': "the mark takes from 0 to 1 positional arguments but 2 were given",
+    '@pytest.mark.limit_memory_growth("0 B", "cpu")': "takes from 0 to 1 positional arguments but 2 were given",
     "@pytest.mark.limit_peak_memory": "the mark missing 1 required positional argument: 'limit'",
     "@pytest.mark.limit_peak_memory(True)": "True is no amount of memory",
 }
