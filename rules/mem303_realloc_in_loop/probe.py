@@ -9,22 +9,21 @@ import torch
 CLAIMS = {"": "time", "moved": "time"}
 #: what costs nothing where the host is the device
 ACCELERATOR_ONLY = ("moved",)
-SIZE = 4 << 20
 
 
 def bad(device: str) -> Iterator[None]:
     """`weights = torch.linspace(0, 1, size, device=device)` in each iteration"""
-    x = torch.randn(SIZE, device=device)
+    x = torch.randn(size(device), device=device)
     while True:
-        weights = torch.linspace(0, 1, SIZE, device=device)
+        weights = torch.linspace(0, 1, size(device), device=device)
         x.dot(weights)
         yield
 
 
 def good(device: str) -> Iterator[None]:
     """the same before the loop"""
-    x = torch.randn(SIZE, device=device)
-    weights = torch.linspace(0, 1, SIZE, device=device)
+    x = torch.randn(size(device), device=device)
+    weights = torch.linspace(0, 1, size(device), device=device)
     while True:
         x.dot(weights)
         yield
@@ -33,7 +32,7 @@ def good(device: str) -> Iterator[None]:
 def bad_moved(device: str) -> Iterator[None]:
     """`torch.zeros(size).to(device)`"""
     while True:
-        noise = torch.zeros(SIZE).to(device)
+        noise = torch.zeros(size(device)).to(device)
         noise.sum()
         yield
 
@@ -41,6 +40,11 @@ def bad_moved(device: str) -> Iterator[None]:
 def good_moved(device: str) -> Iterator[None]:
     """`torch.zeros(size, device=device)`"""
     while True:
-        noise = torch.zeros(SIZE, device=device)
+        noise = torch.zeros(size(device), device=device)
         noise.sum()
         yield
+
+
+def size(device: str) -> int:
+    """So many numbers that filling them takes an accelerator longer than being told to."""
+    return 4 << 20 if device == "cpu" else 64 << 20

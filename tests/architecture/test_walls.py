@@ -136,6 +136,17 @@ def test_rules_import_the_sdk_alone() -> None:
             assert known or name.partition(".")[0] in sys.stdlib_module_names, f"{path}: {name}"
 
 
+def test_probes_need_python_and_torch_alone() -> None:
+    for path in (ROOT / "rules").glob("*/probe.py"):
+        for name in imports(path):
+            assert name.partition(".")[0] in (*sys.stdlib_module_names, "torch"), f"{path}: {name}"
+
+
+def test_only_verifying_rules_knows_their_probes() -> None:
+    naming = {str(path.relative_to(PACKAGE)) for path in modules() if '"probe.py"' in path.read_text("utf-8")}
+    assert naming == {"verifier/rules.py"}
+
+
 def test_only_the_frontend_imports_libcst() -> None:
     wrong = [
         str(path)
@@ -154,9 +165,10 @@ def test_a_run_that_finds_nothing_does_not_wait_for_libcst(tmp_path: Path) -> No
     assert done.stdout.split() == ["1", "False"]
 
 
-def test_a_plugin_is_light_until_it_is_asked() -> None:
-    heavy = ("libcst", "rich", "msgspec", "memlint.engine")
-    script = f"import sys, memlint.plugins.flake8; print([name for name in {heavy!r} if name in sys.modules])"
+@pytest.mark.parametrize("plugin", ["flake8", "pytest_plugin"])
+def test_a_plugin_is_light_until_it_is_asked(plugin: str) -> None:
+    heavy = ("libcst", "rich", "msgspec", "torch", "memlint.engine", "memlint.measure")
+    script = f"import sys, memlint.plugins.{plugin}; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
