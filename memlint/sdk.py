@@ -19,8 +19,8 @@ from typing import Literal, TypeVar
 import msgspec
 
 from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
-from memlint.fix.plan import After, Argument, Around, Change, Decorate, Line, Plan, Replace, Top, cut_plan, guard_plan
-from memlint.fix.plan import Guard as Under
+from memlint.fixes.plan import After, Argument, Around, Change, Decorate, Line, Plan, Replace, Top, cut_plan, guard_plan
+from memlint.fixes.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
     Carry,

@@ -13,7 +13,7 @@ from memlint.engine.fixing import Fixed, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
 from memlint.finding import is_fixable
-from memlint.fix.diff import diffs
+from memlint.fixes.diff import diffs
 from memlint.project import display_path
 from memlint.report.summary import plural
 

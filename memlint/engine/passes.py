@@ -9,11 +9,11 @@ import msgspec
 from memlint.engine.run import Linted
 from memlint.engine.silence import UNUSED
 from memlint.finding import Edit, Finding
-from memlint.fix.choice import apart, first, fixable, merged
-from memlint.fix.edits import EditError, Move, place, splice
-from memlint.fix.files import encode
-from memlint.fix.relint import Regression, regressions
-from memlint.fix.text import harm
+from memlint.fixes.choice import apart, first, fixable, merged
+from memlint.fixes.edits import EditError, Move, place, splice
+from memlint.fixes.files import encode
+from memlint.fixes.relint import Regression, regressions
+from memlint.fixes.text import harm
 from memlint.project import Project
 
 #: a comment that suppressed what a fix mended may go, but the fix is none the worse for it

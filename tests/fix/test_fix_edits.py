@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memlint.finding import Edit, Span
-from memlint.fix.edits import EditError, Move, place, splice
+from memlint.fixes.edits import EditError, Move, place, splice
 
 CHARACTERS = st.lists(st.sampled_from("ab é名\U0001f600\t\x0c\n"), max_size=40).map("".join)
 ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memlint.fix.diff import unified
-from memlint.fix.edits import EditError
-from memlint.fix.files import Change, WriteError, encode, obstacle, write
+from memlint.fixes.diff import unified
+from memlint.fixes.edits import EditError
+from memlint.fixes.files import Change, WriteError, encode, obstacle, write
 from memlint.project import decode
 
 NO_END = b"\\ No newline at end of file\n"

@@ -144,7 +144,7 @@ def test_a_file_that_changes_meanwhile_keeps_the_change(
     toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = toy({"a.py": SAFE, "b.py": SAFE})
-    from memlint.fix import files
+    from memlint.fixes import files
 
     real = files.write
 

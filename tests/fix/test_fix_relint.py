@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from memlint.finding import Edit, Finding, Growth, Severity, Span, Suppressed
-from memlint.fix.choice import first
-from memlint.fix.edits import Move, place, splice
-from memlint.fix.relint import regressions
+from memlint.fixes.choice import first
+from memlint.fixes.edits import Move, place, splice
+from memlint.fixes.relint import regressions
 
 TEXT = "one()\ntwo()\n"
 NONE: Mapping[str, Move] = {}
