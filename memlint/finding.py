@@ -58,8 +58,11 @@ class Edit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
+    """``title``: what it does, a sentence's predicate. ``doubt``: why it is not safe, a clause; None where it is."""
+
     safety: Safety
     title: str
+    doubt: str | None
     edits: tuple[Edit, ...]
 
 

@@ -30,8 +30,9 @@ def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> i
     if parsed.verbose:
         for one in done.fixed:
             title = "" if one.fix is None else f": {one.fix.title}"
+            doubt = "" if one.fix is None or one.fix.doubt is None else f" (unsafe: {one.fix.doubt})"
             verb = "would fix" if parsed.diff else "fixed"
-            print(f"memlint: {verb} {one.code} at {one.path}:{one.line}{title}", file=sys.stderr)
+            print(f"memlint: {verb} {one.code} at {one.path}:{one.line}{title}{doubt}", file=sys.stderr)
     if parsed.diff:
         return _diff(done, parsed)
     return _fixed(done, paths, options, parsed)

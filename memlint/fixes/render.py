@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from memlint.finding import Edit, Fix, Span
+from memlint.finding import Edit, Fix, Safety, Span
 from memlint.fixes.imports import torch_name
 from memlint.fixes.indent import indented, newline_of, unit_of
 from memlint.fixes.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Replace, Top
@@ -43,8 +43,8 @@ def render(plan: Plan, places: Places, sources: Mapping[str, Source]) -> Fix | N
     except NoFixError:
         return None
     doubt = plan.doubt or ("a comment is lost" if comments else "")
-    title = f"{plan.title} (unsafe: {doubt})" if doubt else plan.title
-    return Fix("display" if plan.display else "unsafe" if doubt else "safe", title, _joined(edits))
+    safety: Safety = "display" if plan.display else "unsafe" if doubt else "safe"
+    return Fix(safety, plan.title, doubt or None, _joined(edits))
 
 
 def _joined(edits: list[Edit]) -> tuple[Edit, ...]:

@@ -79,12 +79,8 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> It
 
 def _fix(fix: Fix) -> str:
     """What a fix does, and how safely."""
-    if fix.safety == "safe":
-        return f"{fix.title} [safe fix]"
-    if fix.safety == "display":
-        return f"{fix.title} [not applied by --fix]"
-    what, found, doubt = fix.title.removesuffix(")").rpartition(" (unsafe: ")
-    return f"{what} [unsafe fix: {doubt}]" if found else f"{fix.title} [unsafe fix]"
+    kind = "not applied by --fix" if fix.safety == "display" else f"{fix.safety} fix"
+    return f"{fix.title} [{kind}: {fix.doubt}]" if fix.doubt else f"{fix.title} [{kind}]"
 
 
 def _excerpt(finding: Finding, lines: Lines, gutter: int, width: int) -> Iterator[Text]:

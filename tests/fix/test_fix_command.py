@@ -90,14 +90,25 @@ def test_text_output_says_how_safe_a_fix_is(toy: Toy, capsys: Capture) -> None:
     assert lines[-1] == "1 fixable with --fix (1 more with --unsafe-fixes)."
 
 
-def test_json_carries_the_edits(toy: Toy, capsys: Capture) -> None:
-    toy({"a.py": SAFE + "bare()\n"})
+def test_json_carries_the_edits_and_the_doubt(toy: Toy, capsys: Capture) -> None:
+    toy({"a.py": SAFE + UNSAFE + "bare()\n"})
     main(["a.py", "--output-format", "json"])
-    first, second = as_json(capsys)["findings"]
+    safe, unsafe, none = as_json(capsys)["findings"]
     span = {"line": 1, "column": 1, "end_line": 1, "end_column": len(SAFE)}
     edits = [{"path": "a.py", "span": span, "content": "fixed = 1"}]
-    assert first["fix"] == {"safety": "safe", "title": "mend it", "edits": edits}
-    assert second["fix"] is None
+    assert safe["fix"] == {"safety": "safe", "title": "mend it", "doubt": None, "edits": edits}
+    assert (unsafe["fix"]["title"], unsafe["fix"]["doubt"]) == ("mend it", "it is a toy")
+    assert none["fix"] is None
+
+
+def test_what_was_fixed_is_told_with_its_doubt(toy: Toy, capsys: Capture) -> None:
+    toy({"a.py": SAFE + UNSAFE})
+    assert main(["a.py", "--fix", "--unsafe-fixes", "--verbose"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if ": fixed" in line]
+    assert said == [
+        "memlint: fixed MEM911 at a.py:1: mend it",
+        "memlint: fixed MEM911 at a.py:2: mend it (unsafe: it is a toy)",
+    ]
 
 
 def test_json_of_a_run_that_fixes_holds_what_remains(toy: Toy, capsys: Capture) -> None:
