@@ -85,13 +85,15 @@ E = TypeVar("E", bound=Event)
 
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule is. ``severity`` is the highest that it reports; ``preview`` rules run with ``--preview`` only.
-    ``summary`` is one line."""
+    ``summary`` is one line. ``fix_rank``: the fixes of rules of the lowest rank are made before any other, so a rule
+    whose fix takes away what others find has a lower one than they."""
 
     code: str
     name: str
     summary: str
     severity: Severity
     preview: bool = False
+    fix_rank: int = 1
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

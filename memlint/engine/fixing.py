@@ -104,7 +104,15 @@ class _Work:
 
     def mend(self) -> None:
         """Make what holds, in memory."""
-        self.mended = mend(self._project, self.linted, self._lint, unsafe=self._unsafe, blocked=self._is_blocked)
+        rooms = self.prepared.rooms
+        self.mended = mend(
+            self._project,
+            self.linted,
+            self._lint,
+            rank=lambda code: rooms[code].meta.fix_rank,
+            unsafe=self._unsafe,
+            blocked=self._is_blocked,
+        )
         self.linted = self.mended.linted or self.linted
 
     def write(self) -> list[Change]:

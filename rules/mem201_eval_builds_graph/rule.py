@@ -21,6 +21,7 @@ META = Meta(
     name="eval-builds-graph",
     summary="An evaluation runs the model with grad mode on and saves activations for a backward that never comes.",
     severity="error",
+    fix_rank=0,  # under a guard there are no graphs for other rules to find
 )
 
 

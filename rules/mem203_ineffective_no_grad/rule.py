@@ -11,6 +11,7 @@ META = Meta(
     name="ineffective-no-grad",
     summary="A guard that should turn autograd off has no effect on the model call that it is meant for.",
     severity="warning",
+    fix_rank=0,  # under a guard there are no graphs for other rules to find
 )
 
 WHY = {

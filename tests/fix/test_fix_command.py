@@ -140,6 +140,13 @@ def test_several_fixes_in_several_files(toy: Toy) -> None:
     assert (root / "b.py").read_text() == "tail().done()\n"
 
 
+def test_a_rule_that_names_a_cause_is_mended_first(toy: Toy) -> None:
+    """What the other rule found is gone then, and is not mended for nothing."""
+    root = toy({"a.py": 'tail("one")\ncause("safe", "x = 1", "one")\n'})
+    assert main(["a.py", "--fix"]) == 0
+    assert (root / "a.py").read_text() == "x = 1\nx = 1\n"
+
+
 def test_lines_of_a_fix_end_as_the_line_that_they_replace(toy: Toy) -> None:
     call, block = b'mend("safe", "if 1:\\n    x = 1")', b"if 1:\n    x = 1"
     rest = b'\r\nb = """\n\r\n"""\n'
