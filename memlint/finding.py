@@ -136,8 +136,9 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 class Result(msgspec.Struct, frozen=True):
     """What one run of the linter gives: findings in order of path, line, column and code.
 
-    ``fixed``: how many more there were before they were fixed; None where nothing was to be fixed. ``unsafe_fixes``:
-    whether unsafe fixes count as those that can be made.
+    ``fixed``: how many more there were before they were fixed; None where nothing was to be fixed. ``takes_unsafe``: the
+    paths of the findings whose unsafe fixes ``--fix`` makes, too, by the configuration of their project; all of them
+    where the command line says so (``asked_unsafe``).
     """
 
     findings: tuple[Finding, ...]
@@ -147,7 +148,12 @@ class Result(msgspec.Struct, frozen=True):
     #: what was cut short, and other things worth a line with --verbose
     remarks: tuple[str, ...] = ()
     fixed: int | None = None
-    unsafe_fixes: bool = False
+    takes_unsafe: frozenset[str] = frozenset()
+    asked_unsafe: bool = False
+
+    def is_fixable(self, finding: Finding) -> bool:
+        """Whether ``--fix`` would make the finding's fix."""
+        return is_fixable(finding, finding.path in self.takes_unsafe)
 
 
 def is_fixable(finding: Finding, unsafe: bool) -> bool:

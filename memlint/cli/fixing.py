@@ -12,10 +12,9 @@ from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, report, say
 from memlint.engine.fixing import Fixed, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
-from memlint.finding import is_fixable
 from memlint.fixes.diff import diffs
 from memlint.project import display_path
-from memlint.report.summary import plural
+from memlint.report.summary import hidden_fixes, plural
 
 
 def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:
@@ -77,7 +76,7 @@ def _fixed(done: Fixed, paths: Sequence[str], options: Options, parsed: argparse
 def _would(done: Fixed) -> str:
     """What a run with --fix would fix, and what more it would with --unsafe-fixes."""
     result = done.outcome.result
-    hidden = sum(is_fixable(one, True) and not is_fixable(one, result.unsafe_fixes) for one in result.findings)
+    hidden = hidden_fixes(result)
     more = f" ({hidden} more with --unsafe-fixes)" if hidden else ""
     if not result.fixed:
         return f"there is nothing to fix{more}"

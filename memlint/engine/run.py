@@ -120,7 +120,10 @@ def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started:
             seconds=round(time.perf_counter() - started, 3),
         ),
         remarks=tuple(remark for _, part in parts for remark in part.remarks),
-        unsafe_fixes=any(takes_unsafe(prepared, options) for prepared, _ in parts),
+        takes_unsafe=frozenset(
+            finding.path for prepared, part in parts if takes_unsafe(prepared, options) for finding in part.findings
+        ),
+        asked_unsafe=options.unsafe_fixes is True,
     )
     notices = dict.fromkeys(notice for prepared, _ in parts for notice in prepared.selection.notices)
     return Outcome(result, said, tuple(notices))

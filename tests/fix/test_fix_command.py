@@ -60,21 +60,55 @@ def test_without_fix_nothing_is_written(toy: Toy) -> None:
     assert sorted(path.name for path in root.iterdir()) == ["a.py", "lint_rules", "pyproject.toml"]
 
 
+CONFIGURED = "unsafe-fixes = true"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "marked", "closing"),
+    ("config", "arguments", "marked", "closing"),
     [
-        ([], [True, False, False, False], "[*] 1 fixable with --fix (1 more with --unsafe-fixes)."),
-        (["--unsafe-fixes"], [True, True, False, False], "[*] 2 fixable with --fix --unsafe-fixes."),
+        ("", [], [True, False, False, False], "[*] 1 fixable with --fix (1 more with --unsafe-fixes)."),
+        ("", ["--unsafe-fixes"], [True, True, False, False], "[*] 2 fixable with --fix --unsafe-fixes."),
+        (CONFIGURED, [], [True, True, False, False], "[*] 2 fixable with --fix."),
+        (
+            CONFIGURED,
+            ["--no-unsafe-fixes"],
+            [True, False, False, False],
+            "[*] 1 fixable with --fix (1 more with --unsafe-fixes).",
+        ),
     ],
 )
 def test_concise_output_marks_what_is_fixable(
-    toy: Toy, capsys: Capture, arguments: list[str], marked: list[bool], closing: str
+    toy: Toy, capsys: Capture, config: str, arguments: list[str], marked: list[bool], closing: str
 ) -> None:
-    toy({"a.py": f"{SAFE}{UNSAFE}{SHOWN}bare()\n"})
+    toy({"a.py": f"{SAFE}{UNSAFE}{SHOWN}bare()\n"}, config)
     main(["a.py", "--output-format", "concise", *arguments])
     lines = capsys.readouterr().out.splitlines()
     assert ["[toy-mend] [*] This leaks." in line for line in lines[:4]] == marked
     assert lines[-1] == closing
+
+
+def test_the_hint_names_the_options_that_are_needed(toy: Toy, capsys: Capture) -> None:
+    """What it promises, the run with these options does."""
+    root = toy({"a.py": UNSAFE}, CONFIGURED)
+    main(["a.py"])
+    assert capsys.readouterr().out.splitlines()[-1] == "1 fixable with --fix."
+    assert main(["a.py", "--diff"]) == 1
+    assert capsys.readouterr().err == "memlint: would fix 1 finding in 1 file\n"
+    assert main(["a.py", "--fix"]) == 0
+    assert (root / "a.py").read_text() == "fixed = 2\n"
+
+
+def test_each_project_marks_what_its_configuration_makes(toy: Toy, capsys: Capture) -> None:
+    inner = f'[tool.memlint]\nrule-paths = ["rules"]\n{CONFIGURED}\n'
+    root = toy({"a.py": UNSAFE, "inner/pyproject.toml": inner, "inner/b.py": UNSAFE})
+    (root / "lint_rules").rename(root / "inner/rules")
+    (root / "pyproject.toml").write_text('[tool.memlint]\nrule-paths = ["inner/rules"]\n')
+    main(["a.py", "inner/b.py", "--output-format", "concise"])
+    first, second, *_, last = capsys.readouterr().out.splitlines()
+    assert ("[*]" in first, "[*]" in second) == (False, True)
+    assert last == "[*] 1 fixable with --fix (1 more with --unsafe-fixes)."
+    assert main(["a.py", "inner/b.py", "--fix"]) == 1
+    assert ((root / "a.py").read_text(), (root / "inner/b.py").read_text()) == (UNSAFE, "fixed = 2\n")
 
 
 def test_text_output_says_how_safe_a_fix_is(toy: Toy, capsys: Capture) -> None:
