@@ -136,8 +136,8 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 class Result(msgspec.Struct, frozen=True):
     """What one run of the linter gives: findings in order of path, line, column and code.
 
-    ``fixed``: how many more there were before they were fixed; None where nothing was to be fixed. ``takes_unsafe``: the
-    paths of the findings whose unsafe fixes ``--fix`` makes, too, by the configuration of their project; all of them
+    ``fixed``: how many more there were before they were fixed; None where nothing was to be fixed. ``takes_unsafe``:
+    the paths of findings whose unsafe fixes ``--fix`` makes, too, by the configuration of their project; all of them
     where the command line says so (``asked_unsafe``).
     """
 

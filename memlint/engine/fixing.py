@@ -12,8 +12,8 @@ from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.passes import CONSEQUENCES, Lint, Mended, Refusal, mend
 from memlint.engine.run import Linted, Outcome, Prepared, lint, no_collection, outcome, prepare, takes_unsafe
 from memlint.finding import Failure, Finding
-from memlint.fixes.edits import EditError
 from memlint.fixes.files import Change, WriteError, encode, obstacle, write
+from memlint.fixes.spans import EditError
 from memlint.project import Project, decode
 
 

@@ -10,9 +10,10 @@ from memlint.engine.run import Linted
 from memlint.engine.silence import UNUSED
 from memlint.finding import Edit, Finding
 from memlint.fixes.choice import Rank, apart, first, fixable, merged
-from memlint.fixes.edits import EditError, Move, place, splice
+from memlint.fixes.edits import Move, place, splice
 from memlint.fixes.files import encode
 from memlint.fixes.relint import Regression, regressions
+from memlint.fixes.spans import EditError
 from memlint.fixes.text import harm
 from memlint.project import Project
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from memlint.fixes.edits import EditError
+from memlint.fixes.spans import EditError
 from memlint.project import decode
 
 

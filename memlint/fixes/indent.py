@@ -62,14 +62,3 @@ def unit_of(text: Text, indent: str) -> str:
         steps.pop("\t", None)
     likely = {step: count for step, count in steps.items() if step == "\t" or len(step) in (1, 2, 3, 4, 8)}
     return max(likely, key=lambda step: likely[step]) if likely else "    "
-
-
-def newline_of(text: Text, line: int) -> str:
-    """The newline that a line ends with; of a last line without one, the one before it."""
-    for number in (line, line - 1):
-        if 0 < number <= len(text.lines):
-            content = text.lines[number - 1]
-            ending = content[len(content.rstrip("\r\n")) :]
-            if ending:
-                return ending
-    return "\n"

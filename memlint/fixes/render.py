@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from memlint.finding import Edit, Fix, Safety, Span
 from memlint.fixes.imports import torch_name
-from memlint.fixes.indent import indented, newline_of, unit_of
+from memlint.fixes.indent import indented, unit_of
 from memlint.fixes.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Replace, Top
 from memlint.fixes.spans import Text
 from memlint.flow.events import Site
@@ -79,7 +79,7 @@ def _named(path: str, text: Text, span: Span, content: str) -> list[Edit]:
     edits = [Edit(path, span, content.replace("{torch}", name))]
     if line is not None:
         at = Span(line, 1, line, 1)
-        edits.insert(0, Edit(path, at, f"import torch{newline_of(text, line)}"))
+        edits.insert(0, Edit(path, at, f"import torch{text.newline(line)}"))
     return edits
 
 
@@ -112,7 +112,7 @@ def _top(change: Top, places: Places, text: Text) -> Written:
     if line is None:
         raise NoFixError
     indent = text.indent(line)
-    return [(Span(line, 1, line, 1), f"{indent}{change.text}{newline_of(text, line)}")]
+    return [(Span(line, 1, line, 1), f"{indent}{change.text}{text.newline(line)}")]
 
 
 def _guard(change: Guard, places: Places, text: Text) -> Written:
@@ -122,7 +122,7 @@ def _guard(change: Guard, places: Places, text: Text) -> Written:
     indent = text.indent(first.line)
     written: Written = []
     if change.header:
-        top = f"{indent}{change.header}{newline_of(text, first.line)}"
+        top = f"{indent}{change.header}{text.newline(first.line)}"
         written.append((Span(first.line, 1, first.line, 1), top))
     lines = indented(text, first.line, last.end_line, unit_of(text, indent))
     if lines is None:
@@ -134,7 +134,7 @@ def _decorate(change: Decorate, places: Places, text: Text) -> Written:
     span = places.span(change.site)
     if not text.begins_line(span):
         raise NoFixError
-    return [(Span(span.line, 1, span.line, 1), f"{text.indent(span.line)}{change.text}{newline_of(text, span.line)}")]
+    return [(Span(span.line, 1, span.line, 1), f"{text.indent(span.line)}{change.text}{text.newline(span.line)}")]
 
 
 def _argument(change: Argument, places: Places, text: Text) -> Written:
@@ -162,13 +162,13 @@ def _line(change: Line, places: Places, text: Text) -> Written:
     span = places.extent(change.site)
     if not text.begins_line(span) or not text.ends_line(span) or text[span].startswith("elif"):
         raise NoFixError
-    line = f"{text.indent(span.line)}{change.text}{newline_of(text, span.end_line)}"
+    line = f"{text.indent(span.line)}{change.text}{text.newline(span.end_line)}"
     if not change.behind:
         return [(Span(span.line, 1, span.line, 1), line)]
     last = text.lines[span.end_line - 1]
     if not last.endswith(("\n", "\r")):
         at = Span(span.end_line, len(last) + 1, span.end_line, len(last) + 1)
-        return [(at, newline_of(text, span.end_line) + line.rstrip("\r\n"))]
+        return [(at, text.newline(span.end_line) + line.rstrip("\r\n"))]
     return [(Span(span.end_line + 1, 1, span.end_line + 1, 1), line)]
 
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memlint.fixes.diff import unified
-from memlint.fixes.edits import EditError
 from memlint.fixes.files import Change, WriteError, encode, obstacle, write
+from memlint.fixes.spans import EditError
 from memlint.project import decode
 
 NO_END = b"\\ No newline at end of file\n"
