@@ -85,7 +85,8 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One finding. ``path`` is relative to the working directory where it lies below it, else absolute.
 
     ``message`` is one sentence that says what is kept and what it costs; ``advice`` one that says what to do.
-    ``cell`` is the notebook cell, counted from 1. ``fingerprint`` does not change when lines move.
+    ``cell`` is the notebook cell, counted from 1. ``fingerprint`` does not change when lines move. ``alternatives``:
+    other ways to mend it, which are shown and never made.
     """
 
     code: str
@@ -103,6 +104,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     growth: Growth
     trace: tuple[TraceStep, ...] = ()
     fix: Fix | None = None
+    alternatives: tuple[Fix, ...] = ()
     evidence: Evidence | None = None
     suppressed: Suppressed | None = None
     fingerprint: str = ""

@@ -19,7 +19,20 @@ from typing import Literal, TypeVar
 import msgspec
 
 from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
-from memlint.fixes.plan import After, Argument, Around, Change, Decorate, Line, Plan, Replace, Top, cut_plan, guard_plan
+from memlint.fixes.plan import (
+    After,
+    Argument,
+    Around,
+    Change,
+    Decorate,
+    Line,
+    Plan,
+    Replace,
+    Top,
+    cut_plan,
+    guard_plan,
+    inference_plans,
+)
 from memlint.fixes.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
@@ -77,6 +90,7 @@ __all__ = [
     "Value",
     "cut_plan",
     "guard_plan",
+    "inference_plans",
     "weakest",
 ]
 
@@ -98,7 +112,8 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule says of one event. ``message`` and ``advice`` are one sentence each, in words that a PyTorch
-    user knows. ``trace`` runs from the cause to the site. ``fix``: what would mend it, where that is known."""
+    user knows. ``trace`` runs from the cause to the site. ``fix``: what would mend it, where that is known;
+    ``alternatives``: what else would, to be shown beside it and never made, whatever they say of themselves."""
 
     site: Site
     message: str
@@ -108,6 +123,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     growth: Growth
     trace: tuple[Step, ...] = ()
     fix: Plan | None = None
+    alternatives: tuple[Plan, ...] = ()
 
 
 class Facts:

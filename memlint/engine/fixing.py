@@ -64,7 +64,7 @@ def run_and_fix(
         done.result,
         # a fix that was tried and does not hold is none
         findings=tuple(
-            msgspec.structs.replace(finding, fix=None) if finding in refused else finding
+            msgspec.structs.replace(finding, fix=None, alternatives=()) if finding in refused else finding
             for finding in done.result.findings
         ),
         fixed=gone + max(told, 0),

@@ -255,6 +255,7 @@ def _chosen(raws: Iterable[Raw], selection: Selection) -> list[Finding]:
             raw.finding,
             severity=selection.severity.get(raw.finding.code, raw.finding.severity),
             fix=raw.finding.fix if raw.finding.code in selection.fixable else None,
+            alternatives=raw.finding.alternatives if raw.finding.code in selection.fixable else (),
         )
         for raw in raws
         if CONFIDENCE[raw.finding.confidence] >= least

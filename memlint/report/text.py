@@ -72,8 +72,9 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> It
         yield _wrapped(
             Text.assemble((" " * gutter + " = ", "blue"), ("help: ", "bold green"), finding.advice), wrap, gutter + 3
         )
-    if finding.fix is not None:
-        said = ((" " * gutter + " = ", "blue"), ("fix: ", "bold green"), _fix(finding.fix))
+    mends = [] if finding.fix is None else [("fix: ", finding.fix)]
+    for word, fix in [*mends, *(("or: ", other) for other in finding.alternatives)]:
+        said = ((" " * gutter + " = ", "blue"), (word, "bold green"), _fix(fix))
         yield _wrapped(Text.assemble(*said), wrap, gutter + 3)
 
 

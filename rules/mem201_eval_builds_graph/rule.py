@@ -13,6 +13,7 @@ from memlint.sdk import (
     ModelCall,
     Report,
     guard_plan,
+    inference_plans,
     weakest,
 )
 
@@ -43,6 +44,7 @@ def check(facts: Facts) -> Iterator[Report]:
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
             trace=event.trace,
             fix=guard_plan(event.place),
+            alternatives=inference_plans(event.place),
         )
 
 
