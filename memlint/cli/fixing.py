@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, report, say
-from memlint.engine.fixing import Fixed, run_and_fix
+from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
 from memlint.fixes.diff import diffs
@@ -21,8 +21,12 @@ def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> i
     """Fix, report and return the exit code. Raises ConfigError for a wrong option or configuration."""
     from memlint.cli.progress import progress_bar
 
-    with progress_bar(sys.stderr, quiet=parsed.quiet) as progress:
-        done = run_and_fix(paths, options, write_files=not parsed.diff, progress=progress)
+    try:
+        with progress_bar(sys.stderr, quiet=parsed.quiet) as progress:
+            done = run_and_fix(paths, options, write_files=not parsed.diff, progress=progress)
+    except KeyboardInterrupt as stop:
+        _say_interrupted(stop)
+        raise
     for refusal in done.refused:
         one = refusal.finding
         print(f"memlint: fix of {one.code} at {one.path}:{one.line} not applied: {refusal.reason}", file=sys.stderr)
@@ -35,6 +39,17 @@ def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> i
     if parsed.diff:
         return _diff(done, parsed)
     return _fixed(done, paths, options, parsed)
+
+
+def _say_interrupted(stop: KeyboardInterrupt) -> None:
+    """Which files were written by then; each is whole, one way or the other."""
+    written, unwritten = (stop.written, stop.unwritten) if isinstance(stop, Interrupted) else ((), ())
+    for path in written:
+        print(f"memlint: {path}: fixed", file=sys.stderr)
+    for path in unwritten:
+        print(f"memlint: {path}: not fixed", file=sys.stderr)
+    if not written:
+        print("memlint: nothing was written", file=sys.stderr)
 
 
 def _diff(done: Fixed, parsed: argparse.Namespace) -> int:

@@ -12,9 +12,18 @@ from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.passes import CONSEQUENCES, Lint, Mended, Refusal, mend
 from memlint.engine.run import Linted, Outcome, Prepared, lint, no_collection, outcome, prepare, takes_unsafe
 from memlint.finding import Failure, Finding
-from memlint.fixes.files import Change, WriteError, encode, obstacle, write
+from memlint.fixes.files import Change, WriteError, encode, is_written, obstacle, write
 from memlint.fixes.spans import EditError
 from memlint.project import Project, decode
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C before all was written. ``written``: the files that hold their fixes by then; ``unwritten``: those that
+    hold what they held; both by display path, and empty where it was not known yet what to write."""
+
+    def __init__(self, written: tuple[str, ...] = (), unwritten: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.written, self.unwritten = written, unwritten
 
 
 class Fixed(msgspec.Struct, frozen=True):
@@ -38,7 +47,8 @@ def run_and_fix(
 ) -> Fixed:
     """As `run`, and make the fixes. Nothing is written before all of them are checked, nor without ``write_files``.
 
-    Files that cannot be written are failures of the result. Raises ConfigError.
+    Files that cannot be written are failures of the result. Raises ConfigError, and `Interrupted` in place of
+    KeyboardInterrupt once files are written.
     """
     started = time.perf_counter()
     parts: list[tuple[Prepared, Linted]] = []
@@ -52,10 +62,17 @@ def run_and_fix(
         before = [finding for one in work for finding in one.linted.findings]
         for one in work:
             one.mend()
-        for one in work:
-            changes += one.write()
-            mended.append(one.mended)
-            parts.append((one.prepared, one.linted))
+        wanted = [change for one in work for change in one.files()] if write_files else []
+        try:
+            for one in work:
+                changes += one.write()
+                mended.append(one.mended)
+                parts.append((one.prepared, one.linted))
+        except KeyboardInterrupt:
+            # asked of the files: it may have come right behind the last step of a write
+            written = {change.display for change in wanted if is_written(change)}
+            rest = {change.display for change in wanted} - written
+            raise Interrupted(tuple(sorted(written)), tuple(sorted(rest))) from None
     done = outcome(parts, options, started)
     gone = _count(before) - _count(done.result.findings)
     told = _consequences(done.result.findings) - _consequences(before)
@@ -114,6 +131,11 @@ class _Work:
             blocked=self._is_blocked,
         )
         self.linted = self.mended.linted or self.linted
+
+    def files(self) -> list[Change]:
+        """What is to be written onto the disk."""
+        given = self._project.sources.is_given
+        return [change for group in self._groups() for change in group if not given(change.display)]
 
     def write(self) -> list[Change]:
         """Write the files and return what was written (or would be), standard input among it."""
