@@ -158,6 +158,27 @@ class Result(msgspec.Struct, frozen=True):
         return is_fixable(finding, finding.path in self.takes_unsafe)
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """A fix that was not made, since it would not have held, and why, a clause."""
+
+    finding: Finding
+    reason: str
+
+
+class FixResult(msgspec.Struct, frozen=True):
+    """What `memlint.fix` gives. ``result``: what remains, as `memlint.lint` would say. ``fixed``: what was mended, each
+    as it was found. ``refused``: fixes that were tried and not made. ``changed``: the files that were written (or would
+    be), as the findings name them. ``diff``: their changes as a unified diff, in the bytes of the files, as ``patch
+    -p0`` takes it.
+    """
+
+    result: Result
+    fixed: tuple[Finding, ...]
+    refused: tuple[Refusal, ...]
+    changed: tuple[str, ...]
+    diff: bytes
+
+
 def is_fixable(finding: Finding, unsafe: bool) -> bool:
     """Whether ``--fix`` would make the finding's fix (``unsafe``: with ``--unsafe-fixes``)."""
     if finding.fix is None or finding.suppressed is not None or not finding.fix.edits:

@@ -8,7 +8,7 @@ import msgspec
 
 from memlint.engine.run import Linted
 from memlint.engine.silence import UNUSED
-from memlint.finding import Edit, Finding
+from memlint.finding import Edit, Finding, Refusal
 from memlint.fixes.choice import Rank, apart, first, fixable, merged
 from memlint.fixes.edits import Move, place, splice
 from memlint.fixes.files import encode
@@ -32,13 +32,6 @@ class State(msgspec.Struct, frozen=True):
     project: Project
     linted: Linted
     changed: Mapping[str, bytes]
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """A fix that was not made, and why, a clause."""
-
-    finding: Finding
-    reason: str
 
 
 class Mended(msgspec.Struct, frozen=True):
