@@ -88,9 +88,9 @@ def harms(before: str, after: str) -> list[str]:
 
 
 def _tokens(text: str, kind: int) -> collections.Counter[str]:
-    return collections.Counter(
-        token.string for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == kind
-    )
+    """The tokens of a kind, whatever quotes they have."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return collections.Counter(token.string.replace("'", '"') for token in tokens if token.type == kind)
 
 
 def _touched(before: str, after: str) -> set[int]:
@@ -373,14 +373,10 @@ def main() -> None:
         rows = []
         for row in pool.map(lambda tree: run(tree.resolve(), arguments.limit, diffs), arguments.trees):
             rows.append(row)
-            print(
-                row["name"],
-                row.get("failed") or "",
-                {way: part["written"] for way, part in row.get("ways", {}).items()},
-                flush=True,
-            )
-    result = {"summary": summary(rows), "trees": rows}
-    arguments.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            written = {way: part["written"] for way, part in row.get("ways", {}).items()}
+            print(row["name"], row.get("failed", ""), written, flush=True)
+            result = {"summary": summary(rows), "trees": rows}
+            arguments.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(result["summary"], indent=1))
 
 

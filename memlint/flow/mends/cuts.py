@@ -47,6 +47,8 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
         if own
         else f"`{place}` is not of `{function.name}` alone"
     )
+    if doubt and store.kind == "carry" and store.place_kind == "attribute" and _is_read(function, statement, place):
+        return None
     sites = tuple(Site(store.site.path, store.site.unit, expr.at) for expr, _ in found)
     met = "" if store.value.src else met_on_device(function, place)
     return Cut(sites, ", ".join(dict.fromkeys(text(expr) for expr, _ in found)), doubt, met=met)
@@ -178,6 +180,21 @@ def _no_tensor(function: Function, expr: ir.Expr, value: V) -> str | None:
     if value.kinds & ~TENSOR:
         return f"`{shown}` may be something else than a tensor"
     return ""
+
+
+def _is_read(function: Function, update: ir.Stmt, place: str) -> bool:
+    """Whether the function computes something of the place elsewhere than in its update: a state that the step itself
+    uses, through which the gradients of a training step go."""
+    if "." not in place:
+        return False
+    for statement in walk_statements(function.body, into_definitions=False):
+        if statement is update:
+            continue
+        targets = statement.targets if isinstance(statement, ir.Assign) else ()
+        for expr in expressions(statement):
+            if expr not in targets and not isinstance(expr, ir.Compare) and mentions(expr, place):
+                return True
+    return False
 
 
 def _is_used_as_tensor(function: Function, expr: ir.Expr) -> bool:
