@@ -74,8 +74,8 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
         place = None
         if isinstance(event, ModelCall) and not event.guard and not event.wanted and event.certainty != "low":
             place = guard_of(analyser, frame, event)
-        elif isinstance(event, Guard) and event.kind == "bare":
-            rest = _rest_of_block(frame, event.site.at)
+        elif isinstance(event, Guard) and event.kind != "early":
+            rest = _rest_of_block(frame, event.site.at, itself=event.kind == "volatile")
             place = GuardPlace(None, *rest, doubt="what was recorded until now is recorded no more") if rest else None
         yield event if place is None else msgspec.structs.replace(event, place=place)
 
@@ -92,17 +92,18 @@ def _last_run(frame: Frame, block: Block) -> int:
     return max([i for i, statement in enumerate(block) if any(_holds(statement, at) for at in runs)], default=-1)
 
 
-def _rest_of_block(frame: Frame, at: int) -> tuple[Site, Site] | None:
-    """(first, last) of the statements that follow one in its block, as far as they run models; None for none."""
+def _rest_of_block(frame: Frame, at: int, *, itself: bool) -> tuple[Site, Site] | None:
+    """(first, last) of the statements that follow one in its block (``itself``: from that one on), as far as they run
+    models; None for none, and where a backward wants what they record."""
     chain = list(_chain(frame.function.body, at))
     if not chain:
         return None
     block, position = chain[-1]
     last = _last_run(frame, block)
-    rest = block[position + 1 : last + 1]
-    if not rest or _trains(rest) or _is_left(rest):
+    rest = block[position + (not itself) : last + 1]
+    if last <= position or _trains(rest) or _is_left(rest) or _is_wanted(frame, rest):
         return None
-    return frame.site(block[position + 1].at), frame.site(block[last].at)
+    return frame.site(rest[0].at), frame.site(rest[-1].at)
 
 
 def _is_evaluation(frame: Frame, event: ModelCall) -> bool:

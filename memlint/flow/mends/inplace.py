@@ -58,7 +58,7 @@ def _keeps(function: Function, name: str, update: ir.Stmt) -> str:
                     continue
                 top, around = _view(part, parents)
                 bound = expr in targets and (top is expr or isinstance(expr, ir.Display))
-                given_back = top is expr and isinstance(statement, ir.Return) and not function.is_generator
+                given_back = isinstance(statement, ir.Return) and not function.is_generator
                 if not bound and not given_back and not _computes(around, top, parents):
                     return text(around or expr, 40)
     return ""
