@@ -155,6 +155,8 @@ def train(model, loader, optimizer, criterion, device):
         ("zeros(x.size(0), 512, 512).to(device)", "safe"),
         ("ones(x.size(0), 512, 512).cuda()", "safe"),
         ("full((x.size(0), 512, 512), 0.5).to(device)", "safe"),
+        ("arange(x.size(0), dtype=torch.long).to(device)", "safe"),
+        ("arange(x.size(0)).to(device)", "unsafe"),
         ("randn(x.size(0), 512, 512).to(device)", "unsafe"),
         ("zeros(x.size(0), 512, 512, requires_grad=True).to(device)", "unsafe"),
         ("zeros(x.size(0), 512, 512).to(device, torch.float16)", "none"),
