@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fixed_programs import safety
+from fixed_programs import findings, safety
 
 LOOP = """
 import torch
@@ -456,3 +456,26 @@ def evaluate(loader, targets, metric, device):
 def test_what_meets_the_device_stays_there(use: str, expected: str, tmp_path: Path) -> None:
     """Moved to the host, it would raise where both are used together."""
     assert safety(tmp_path, KEPT.format(use=use), "MEM104") == expected
+
+
+PACKED = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+def train(model: nn.Module, loader, optimizer):
+    total = 0
+    for x, lengths, y in loader:
+        packed = pack_padded_sequence(model(x), lengths, batch_first=True)
+        loss = (packed.data - y).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        total += loss
+    print(total)
+"""
+
+
+def test_the_data_of_a_packed_sequence_has_its_graph(tmp_path: Path) -> None:
+    """It is no tensor's `data`: a guard around the model would end the graph of the backward."""
+    assert safety(tmp_path, PACKED, "MEM101") == "safe"
+    assert not findings(tmp_path, PACKED, "MEM201")
