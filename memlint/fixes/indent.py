@@ -13,10 +13,19 @@ _STRINGS = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1), getattr(to
 
 
 def indented(text: Text, first: int, last: int, unit: str) -> list[tuple[Span, str]] | None:
-    """What to write to indent the lines from ``first`` to ``last`` by one unit; None where they cannot be read."""
+    """What to write to indent the lines from ``first`` to ``last`` by one unit; None where they cannot be read.
+
+    Comments to the left of the block stay there: code that was commented out from the first column on.
+    """
     kept = _inside_strings(text)
     if kept is None:
         return None
+    depth = len(text.indent(first))
+    kept |= {
+        line
+        for line in range(first, last + 1)
+        if text.lines[line - 1].lstrip().startswith("#") and len(text.indent(line)) < depth
+    }
     return [
         (Span(line, 1, line, 1), unit)
         for line in range(first, last + 1)

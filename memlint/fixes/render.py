@@ -147,7 +147,13 @@ def _argument(change: Argument, places: Places, text: Text) -> Written:
     given = node.args or node.keywords
     separator = "" if not given else " " if inside.endswith(",") else ", "
     at = Span(span.end_line, span.end_column - 1, span.end_line, span.end_column - 1)
-    return [(at, f"{separator}{change.text}")]
+    return [(at, f"{separator}{_quoted(change.text, text)}")]
+
+
+def _quoted(code: str, text: Text) -> str:
+    """Code with the quotes that the file has more of."""
+    singles, doubles = (sum(line.count(quote) for line in text.lines) for quote in "'\"")
+    return code.replace('"', "'") if singles > doubles and "'" not in code else code
 
 
 def _around(change: Around, places: Places, text: Text) -> Written:
