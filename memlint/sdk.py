@@ -19,7 +19,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
-from memlint.fixes.plan import (
+from memlint.fix.plan import (
     After,
     Argument,
     Around,
@@ -33,7 +33,7 @@ from memlint.fixes.plan import (
     guard_plan,
     inference_plans,
 )
-from memlint.fixes.plan import Guard as Under
+from memlint.fix.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
     Carry,

@@ -12,7 +12,7 @@ from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, report, say
 from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
-from memlint.fixes.diff import diffs
+from memlint.fix.diff import diffs
 from memlint.project import display_path
 from memlint.report.summary import hidden_fixes, plural
 

@@ -13,7 +13,7 @@ from memlint.engine.options import Options
 from memlint.engine.run import STDIN, run
 from memlint.engine.selection import Overrides
 from memlint.finding import Confidence, FixResult, Result
-from memlint.fixes.diff import diffs
+from memlint.fix.diff import diffs
 
 
 def lint(
@@ -55,7 +55,7 @@ def lint(
     return run(_named(paths), options).result
 
 
-def fix(
+def apply_fixes(
     paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
     *,
     unsafe: bool | None = None,

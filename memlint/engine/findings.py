@@ -13,7 +13,7 @@ from memlint.engine.analysis import Analysis
 from memlint.engine.fingerprint import Fingerprints
 from memlint.engine.rooms import META_RULES, Room
 from memlint.finding import Confidence, Failure, Finding, Growth, TraceStep
-from memlint.fixes.render import render
+from memlint.fix.render import render
 from memlint.flow.events import Event, Step
 from memlint.project import Source
 from memlint.sdk import Facts, Report

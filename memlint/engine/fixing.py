@@ -12,8 +12,8 @@ from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.passes import CONSEQUENCES, Lint, Mended, mend
 from memlint.engine.run import Linted, Outcome, Prepared, lint, no_collection, outcome, prepare, takes_unsafe
 from memlint.finding import Failure, Finding, Refusal
-from memlint.fixes.files import Change, WriteError, encode, is_written, obstacle, write
-from memlint.fixes.spans import EditError
+from memlint.fix.files import Change, WriteError, encode, is_written, obstacle, write
+from memlint.fix.spans import EditError
 from memlint.project import Project, decode
 
 

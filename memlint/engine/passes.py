@@ -9,12 +9,12 @@ import msgspec
 from memlint.engine.run import Linted
 from memlint.engine.silence import UNUSED
 from memlint.finding import Edit, Finding, Refusal
-from memlint.fixes.choice import Rank, apart, first, fixable, merged
-from memlint.fixes.edits import Move, place, splice
-from memlint.fixes.files import encode
-from memlint.fixes.relint import Regression, regressions
-from memlint.fixes.spans import EditError
-from memlint.fixes.text import harm
+from memlint.fix.choice import Rank, apart, first, fixable, merged
+from memlint.fix.edits import Move, place, splice
+from memlint.fix.files import encode
+from memlint.fix.relint import Regression, regressions
+from memlint.fix.spans import EditError
+from memlint.fix.text import harm
 from memlint.project import Project
 
 #: a comment that suppressed what a fix mended may go, but the fix is none the worse for it

@@ -19,7 +19,7 @@ FORBIDDEN = {
     "ir": ("memlint.",),
     "frontend": (
         "memlint.flow",
-        "memlint.fixes",
+        "memlint.fix",
         "memlint.engine",
         "memlint.report",
         "memlint.cli",
@@ -27,10 +27,10 @@ FORBIDDEN = {
         "memlint.sdk",
     ),
     "knowledge": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.frontend"),
-    "flow": ("memlint.engine", "memlint.fixes", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
+    "flow": ("memlint.engine", "memlint.fix", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
     "project": (
         "memlint.flow",
-        "memlint.fixes",
+        "memlint.fix",
         "memlint.engine",
         "memlint.report",
         "memlint.cli",
@@ -39,14 +39,14 @@ FORBIDDEN = {
     ),
     "report": (
         "memlint.flow",
-        "memlint.fixes",
+        "memlint.fix",
         "memlint.engine",
         "memlint.cli",
         "memlint.sdk",
         "memlint.project",
         "memlint.frontend",
     ),
-    "fixes": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
+    "fix": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
     "engine": ("memlint.report", "memlint.cli", "memlint.frontend", "memlint.plugins"),
     "plugins": (
         "memlint.flow",
@@ -57,7 +57,7 @@ FORBIDDEN = {
         "memlint.report",
         "memlint.cli",
         "memlint.sdk",
-        "memlint.fixes",
+        "memlint.fix",
     ),
 }
 MAY_IMPORT_TORCH = ("measure", "verifier", "estimator")
@@ -117,7 +117,7 @@ def test_only_the_frontend_imports_libcst() -> None:
     wrong = [
         str(path)
         for path in modules()
-        if path.relative_to(PACKAGE).parts[0] not in ("frontend", "fixes")
+        if path.relative_to(PACKAGE).parts[0] not in ("frontend", "fix")
         and any(name.partition(".")[0] == "libcst" for name in imports(path))
     ]
     assert wrong == []

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memlint.finding import Edit, Finding, Fix, Growth, Safety, Span, Suppressed
-from memlint.fixes.choice import apart, fixable, merged
+from memlint.fix.choice import apart, fixable, merged
 
 IMPORT = ("import torch\n", 1, 1)
 Row = tuple[str, int, int] | tuple[str, int, int, int, int]

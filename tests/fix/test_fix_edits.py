@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memlint.finding import Edit, Span
-from memlint.fixes.edits import Move, place, splice
-from memlint.fixes.spans import EditError, Text
+from memlint.fix.edits import Move, place, splice
+from memlint.fix.spans import EditError, Text
 
 CHARACTERS = st.lists(st.sampled_from("ab é名\U0001f600\t\x0c\n"), max_size=40).map("".join)
 ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

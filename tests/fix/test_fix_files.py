@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memlint.fixes.diff import unified
-from memlint.fixes.files import Change, WriteError, encode, obstacle, write
-from memlint.fixes.spans import EditError
+from memlint.fix.diff import unified
+from memlint.fix.files import Change, WriteError, encode, obstacle, write
+from memlint.fix.spans import EditError
 from memlint.project import decode
 
 NO_END = b"\\ No newline at end of file\n"

@@ -1,10 +1,9 @@
-"""`memlint.fix`: what --fix and --diff do, as a function."""
+"""`memlint.apply_fixes`: what --fix and --diff do, as a function."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +21,7 @@ BAD = 'bare = print\nmend("safe", "bare()")\n'
 
 def test_it_mends_and_gives_what_remains(toy: Toy) -> None:
     root = toy({"a.py": SAFE + UNSAFE, "b.py": BAD, "c.py": "x = 1\n"})
-    done = memlint.fix(".")
+    done = memlint.apply_fixes(".")
     assert isinstance(done, memlint.FixResult)
     assert (root / "a.py").read_text() == f"fixed = 1\n{UNSAFE}"
     assert (root / "b.py").read_text() == BAD
@@ -35,12 +34,12 @@ def test_it_mends_and_gives_what_remains(toy: Toy) -> None:
 def test_without_writing_it_gives_the_diff_that_patch_applies(toy: Toy) -> None:
     files = {"a.py": f"# é\r\n{SAFE.rstrip()}\r\n", "b.py": SAFE.rstrip()}
     root = toy(files)
-    shown = memlint.fix(["a.py", Path("b.py")], write=False)
+    shown = memlint.apply_fixes(["a.py", Path("b.py")], write=False)
     assert {name: (root / name).read_bytes().decode() for name in files} == files
     assert (shown.changed, shown.result.findings, shown.result.fixed) == (("a.py", "b.py"), (), 2)
     subprocess.run(["patch", "-p0", "--binary"], input=shown.diff, cwd=root, check=True)
     assert (root / "a.py").read_bytes() == "# é\r\nfixed = 1\r\n".encode()
-    assert memlint.fix(["a.py", "b.py"]).diff == b"", "there is nothing left to do"
+    assert memlint.apply_fixes(["a.py", "b.py"]).diff == b"", "there is nothing left to do"
 
 
 @pytest.mark.parametrize(
@@ -49,13 +48,13 @@ def test_without_writing_it_gives_the_diff_that_patch_applies(toy: Toy) -> None:
 )
 def test_unsafe_fixes_are_asked_for(toy: Toy, config: str, unsafe: bool | None, made: bool) -> None:
     root = toy({"a.py": UNSAFE}, config)
-    memlint.fix("a.py", unsafe=unsafe)
+    memlint.apply_fixes("a.py", unsafe=unsafe)
     assert (root / "a.py").read_text() == ("fixed = 2\n" if made else UNSAFE)
 
 
 def test_it_takes_the_options_of_lint(toy: Toy) -> None:
     root = toy({"a.py": f"{SAFE}tail()\n", "b.py": SAFE})
-    assert [one.code for one in memlint.fix(".", select="MEM912", exclude="b.py").fixed] == ["MEM912"]
+    assert [one.code for one in memlint.apply_fixes(".", select="MEM912", exclude="b.py").fixed] == ["MEM912"]
     assert (root / "a.py").read_text() == f"{SAFE}tail().done()\n"
     assert (root / "b.py").read_text() == SAFE
 
@@ -63,7 +62,7 @@ def test_it_takes_the_options_of_lint(toy: Toy) -> None:
 def test_what_cannot_be_written_is_a_failure(toy: Toy) -> None:
     root = toy({"a.py": SAFE, "b.py": SAFE})
     (root / "a.py").chmod(0o444)
-    done = memlint.fix(".")
+    done = memlint.apply_fixes(".")
     assert [(one.path, one.reason) for one in done.result.failures] == [("a.py", "not fixed: the file is read-only")]
     assert ((root / "a.py").read_text(), done.changed) == (SAFE, ("b.py",))
 
@@ -76,7 +75,7 @@ def test_mistakes_raise_before_anything_is_written(toy: Toy) -> None:
         ("a.py", {"config": "pyproject.toml", "isolated": True}, "exclude each other"),
     ):
         with pytest.raises(ConfigError, match=said):
-            memlint.fix(paths, **options)
+            memlint.apply_fixes(paths, **options)
     assert (root / "a.py").read_text() == SAFE
 
 
@@ -92,17 +91,5 @@ def test_an_interrupt_names_the_files(toy: Toy, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt) as stop:
-        memlint.fix(".")
+        memlint.apply_fixes(".")
     assert (stop.value.written, stop.value.unwritten) == (("a.py",), ("b.py",))  # type: ignore[attr-defined]
-
-
-def test_the_name_is_the_function_whatever_was_imported_before(tmp_path: Path) -> None:
-    """A subpackage of that name would take its place once it is imported."""
-    script = "import memlint.fixes.diff, memlint.engine.fixing, memlint; print(memlint.fix('.').changed)"
-    (tmp_path / "pyproject.toml").touch()
-    environment = {**os.environ, "PYTHONPATH": str(Path(memlint.__file__).parent.parent)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "()\n"
-    assert not (Path(memlint.__file__).parent / "fix" / "__init__.py").exists()

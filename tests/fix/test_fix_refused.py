@@ -165,7 +165,7 @@ def test_a_file_that_changes_meanwhile_keeps_the_change(
     toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = toy({"a.py": SAFE, "b.py": SAFE})
-    from memlint.fixes import files
+    from memlint.fix import files
 
     real = files.write
 

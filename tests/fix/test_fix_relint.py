@@ -8,9 +8,9 @@ import pytest
 
 from memlint.engine.rooms import load_rooms
 from memlint.finding import Edit, Finding, Growth, Severity, Span, Suppressed
-from memlint.fixes.choice import first
-from memlint.fixes.edits import Move, place, splice
-from memlint.fixes.relint import regressions
+from memlint.fix.choice import first
+from memlint.fix.edits import Move, place, splice
+from memlint.fix.relint import regressions
 
 TEXT = "one()\ntwo()\n"
 NONE: Mapping[str, Move] = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memlint.fixes.names import unbound
-from memlint.fixes.text import harm
+from memlint.fix.names import unbound
+from memlint.fix.text import harm
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import memlint
 from memlint.cli import main
 from memlint.finding import Edit
-from memlint.fixes.edits import place, splice
+from memlint.fix.edits import place, splice
 
 Capture = pytest.CaptureFixture[str]
 

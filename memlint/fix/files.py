@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from memlint.fixes.spans import EditError
+from memlint.fix.spans import EditError
 from memlint.project import decode
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from memlint.finding import Edit, Fix, Safety, Span
-from memlint.fixes.imports import torch_name
-from memlint.fixes.indent import indented, unit_of
-from memlint.fixes.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Replace, Top
-from memlint.fixes.spans import Text
+from memlint.fix.imports import torch_name
+from memlint.fix.indent import indented, unit_of
+from memlint.fix.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Replace, Top
+from memlint.fix.spans import Text
 from memlint.flow.events import Site
 from memlint.project import Source
 

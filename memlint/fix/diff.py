@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from memlint.fixes.files import Change
+from memlint.fix.files import Change
 
 
 def unified(change: Change) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from memlint.finding import Edit
-from memlint.fixes.spans import NEWLINE, EditError, Text
+from memlint.fix.spans import NEWLINE, EditError, Text
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):

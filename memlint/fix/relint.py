@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from memlint.finding import Finding, Severity
-from memlint.fixes.edits import Move
+from memlint.fix.edits import Move
 
 _Known = Callable[[Finding, Finding], bool]
 

@@ -7,7 +7,7 @@ import tokenize
 from collections import Counter
 
 from memlint.finding import Span
-from memlint.fixes.spans import Text
+from memlint.fix.spans import Text
 
 _STRINGS = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1), getattr(tokenize, "TSTRING_MIDDLE", -1)}
 

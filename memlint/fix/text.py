@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 
-from memlint.fixes.names import unbound, unbound_by_libcst
+from memlint.fix.names import unbound, unbound_by_libcst
 from memlint.frontend.problem import SyntaxProblem
 
 

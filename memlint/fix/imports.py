@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from memlint.fixes.spans import Text
+from memlint.fix.spans import Text
 
 
 def torch_name(text: Text, line: int, *, at_import: bool = False) -> tuple[str, int | None] | None:
