@@ -334,9 +334,9 @@ def summary(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
         "planned fixes, distinct": _distinct(planned),
         "written": len(written),
         "written, distinct": _distinct(written),
-        "refused": dict(
+        "planned and not written": dict(
             collections.Counter(
-                re.sub(r"\S+:\d+", "…", one["unsafe"])
+                re.sub(r"\S+:\d+", "…", one["unsafe"]) or "gone with another fix"
                 for _, one in planned
                 if one.get("unsafe", "written") != "written"
             )

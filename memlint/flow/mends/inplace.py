@@ -59,9 +59,16 @@ def _keeps(function: Function, name: str, update: ir.Stmt) -> str:
                 top, around = _view(part, parents)
                 bound = expr in targets and (top is expr or isinstance(expr, ir.Display))
                 given_back = isinstance(statement, ir.Return) and not function.is_generator
-                if not bound and not given_back and not _computes(around, top, parents):
+                changed = isinstance(statement, ir.ExprStmt) and _is_change(expr, around)
+                if not bound and not given_back and not changed and not _computes(around, top, parents):
                     return text(around or expr, 40)
     return ""
+
+
+def _is_change(expr: ir.Expr, around: ir.Expr | None) -> bool:
+    """Whether a statement changes in place what is in ``around``, and nothing else: nobody gets the result."""
+    whole = isinstance(expr, ir.Call) and expr.func is around
+    return whole and isinstance(around, ir.Attr) and around.name in knowledge.methods().inplace
 
 
 def _view(part: ir.Expr, parents: dict[int, ir.Expr]) -> tuple[ir.Expr, ir.Expr | None]:
@@ -83,15 +90,15 @@ def _computes(around: ir.Expr | None, part: ir.Expr, parents: dict[int, ir.Expr]
             return around.index is part
         case ir.Attr():
             call = parents.get(around.at)
-            called = isinstance(call, ir.Call) and call.func is around
-            if called:
+            if isinstance(call, ir.Call) and call.func is around:
                 return around.name in new | methods.data - {"numpy"}
             return around.name in words.PLAIN_ATTRIBUTES - {"data"}
         case ir.Call(func=ir.Name(id=name)):
             return name in words.BUILTINS_THAT_END
         case ir.Call():
             module, _, last = dotted(around.func).rpartition(".")
-            return module == "torch" and last in new and not any(word.name == "out" for word in around.keywords)
+            fresh = last in new or last.endswith("_like")
+            return module == "torch" and fresh and not any(word.name == "out" for word in around.keywords)
     return False
 
 
