@@ -322,3 +322,37 @@ TRAINS = "nn.functional.mse_loss(out, y).backward(); optimizer.step()"
 def test_a_guard_that_has_no_effect(guard: str, use: str, expected: str, tmp_path: Path) -> None:
     """Where the step trains, a guard that worked would make its backward raise."""
     assert safety(tmp_path, INEFFECTIVE.format(guard=guard, use=use), "MEM203") == expected
+
+
+PARTS = """
+import torch
+from torch import nn
+
+class Pair(nn.Module):
+    def __init__(self, encoder, decoder):
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def loss(self, x):
+        return (self.decoder(self.encoder(x)) - x).pow(2), x
+
+def main(loader):
+    encoder, decoder = nn.Linear(8, 8), nn.Linear(8, 8)
+    pair = Pair(encoder, decoder).to("cuda")
+    first = torch.optim.SGD(pair.encoder.parameters(), lr=0.1)
+    second = torch.optim.SGD(pair.decoder.parameters(), lr=0.1)
+    for x in loader:
+        first.zero_grad()
+        second.zero_grad()
+        loss, _ = pair.loss(x)
+        loss = loss.mean(dim=-1)
+        loss.backward()
+        first.step()
+        second.step()
+"""
+
+
+def test_a_model_that_is_trained_by_its_parts_is_not_guarded(tmp_path: Path) -> None:
+    """Two optimizers own a half each: the whole looks frozen, but the backward reaches nothing else."""
+    assert all(one.fix is None for code in ("MEM201", "MEM202") for one in findings(tmp_path, PARTS, code))

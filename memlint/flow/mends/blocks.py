@@ -154,7 +154,21 @@ def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
     if not frozen:
         return bool(wanted)
     nodes = frame.graphs.nodes
-    return any(item in nodes and not nodes[item].leaf for item in frame.graphs.closure(wanted) - recorded)
+    if any(item in nodes and not nodes[item].leaf for item in frame.graphs.closure(wanted) - recorded):
+        return True
+    return any(
+        recorded & reached and not _is_trained_beside(frame, reached, recorded) for reached, *_ in frame.backwards
+    )
+
+
+def _is_trained_beside(frame: Frame, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
+    """Whether a backward reaches a graph that has nothing of what was recorded: one that reaches nothing else trains
+    just that, whatever its owner is called, and would raise without it."""
+    nodes = frame.graphs.nodes
+    return any(
+        item in nodes and not nodes[item].leaf and not frame.graphs.closure(frozenset({item})) & recorded
+        for item in reached - recorded
+    )
 
 
 def _trains(body: Block) -> bool:
