@@ -1,6 +1,7 @@
 """memlint finds the places in PyTorch code that waste or leak memory.
 
-The public API is `lint` and `Finding`; both are imported on first use, so ``import memlint`` costs nothing.
+The public API is `lint`, `apply_fixes` and what they give; all are imported on first use, so ``import memlint`` costs
+nothing.
 """
 
 from __future__ import annotations
@@ -8,20 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memlint.engine.api import lint
-    from memlint.finding import Failure, Finding, Result
+    from memlint.engine.api import apply_fixes, lint
+    from memlint.finding import Failure, Finding, FixResult, Refusal, Result
 
 __version__ = "0.1.0"
 
-__all__ = ["Failure", "Finding", "Result", "__version__", "lint"]
+__all__ = ["Failure", "Finding", "FixResult", "Refusal", "Result", "__version__", "apply_fixes", "lint"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "lint":
-        from memlint.engine.api import lint
+    if name in {"apply_fixes", "lint"}:
+        from memlint.engine import api
 
-        return lint
-    if name in {"Failure", "Finding", "Result"}:
+        return getattr(api, name)
+    if name in {"Failure", "Finding", "FixResult", "Refusal", "Result"}:
         from memlint import finding
 
         return getattr(finding, name)

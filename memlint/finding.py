@@ -58,8 +58,11 @@ class Edit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
+    """``title``: what it does, a sentence's predicate. ``doubt``: why it is not safe, a clause; None where it is."""
+
     safety: Safety
     title: str
+    doubt: str | None
     edits: tuple[Edit, ...]
 
 
@@ -96,7 +99,8 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One finding. ``path`` is relative to the working directory where it lies below it, else absolute.
 
     ``message`` is one sentence that says what is kept and what it costs; ``advice`` one that says what to do.
-    ``cell`` is the notebook cell, counted from 1. ``fingerprint`` does not change when lines move.
+    ``cell`` is the notebook cell, counted from 1. ``fingerprint`` does not change when lines move. ``alternatives``:
+    other ways to mend it, which are shown and never made.
     """
 
     code: str
@@ -114,6 +118,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     growth: Growth
     trace: tuple[TraceStep, ...] = ()
     fix: Fix | None = None
+    alternatives: tuple[Fix, ...] = ()
     evidence: Evidence | None = None
     suppressed: Suppressed | None = None
     fingerprint: str = ""
@@ -149,8 +154,9 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 class Result(msgspec.Struct, frozen=True):
     """What one run of the linter gives: findings in order of path, line, column and code.
 
-    ``fixed``: how many more there were before they were fixed; None where nothing was to be fixed. ``unsafe_fixes``:
-    whether unsafe fixes count as those that can be made.
+    ``fixed``: how many more there were before they were fixed; None where nothing was to be fixed. ``takes_unsafe``:
+    the paths of findings whose unsafe fixes ``--fix`` makes, too, by the configuration of their project; all of them
+    where the command line says so (``asked_unsafe``).
     """
 
     findings: tuple[Finding, ...]
@@ -160,7 +166,32 @@ class Result(msgspec.Struct, frozen=True):
     #: what was cut short, and other things worth a line with --verbose
     remarks: tuple[str, ...] = ()
     fixed: int | None = None
-    unsafe_fixes: bool = False
+    takes_unsafe: frozenset[str] = frozenset()
+    asked_unsafe: bool = False
+
+    def is_fixable(self, finding: Finding) -> bool:
+        """Whether ``--fix`` would make the finding's fix."""
+        return is_fixable(finding, finding.path in self.takes_unsafe)
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A fix that was not made, since it would not have held, and why, a clause."""
+
+    finding: Finding
+    reason: str
+
+
+class FixResult(msgspec.Struct, frozen=True):
+    """What `memlint.apply_fixes` gives. ``result``: what remains, as `memlint.lint` would say. ``fixed``: what was
+    mended, each as it was found. ``refused``: fixes that were tried and not made. ``changed``: the files that were
+    written (or would be), as the findings name them. ``diff``: their changes as a unified diff, in the bytes of the
+    files, as ``patch -p0`` takes it."""
+
+    result: Result
+    fixed: tuple[Finding, ...]
+    refused: tuple[Refusal, ...]
+    changed: tuple[str, ...]
+    diff: bytes
 
 
 def is_fixable(finding: Finding, unsafe: bool) -> bool:

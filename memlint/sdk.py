@@ -19,7 +19,20 @@ from typing import Literal, TypeVar
 import msgspec
 
 from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
-from memlint.fix.plan import After, Argument, Around, Change, Decorate, Line, Plan, Replace, Top, cut_plan, guard_plan
+from memlint.fix.plan import (
+    After,
+    Argument,
+    Around,
+    Change,
+    Decorate,
+    Line,
+    Plan,
+    Replace,
+    Top,
+    cut_plan,
+    guard_plan,
+    inference_plans,
+)
 from memlint.fix.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
@@ -77,6 +90,7 @@ __all__ = [
     "Value",
     "cut_plan",
     "guard_plan",
+    "inference_plans",
     "weakest",
 ]
 
@@ -85,18 +99,21 @@ E = TypeVar("E", bound=Event)
 
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule is. ``severity`` is the highest that it reports; ``preview`` rules run with ``--preview`` only.
-    ``summary`` is one line."""
+    ``summary`` is one line. ``fix_rank``: the fixes of rules of the lowest rank are made before any other, so a rule
+    whose fix takes away what others find has a lower one than they."""
 
     code: str
     name: str
     summary: str
     severity: Severity
     preview: bool = False
+    fix_rank: int = 1
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule says of one event. ``message`` and ``advice`` are one sentence each, in words that a PyTorch
-    user knows. ``trace`` runs from the cause to the site. ``fix``: what would mend it, where that is known."""
+    user knows. ``trace`` runs from the cause to the site. ``fix``: what would mend it, where that is known;
+    ``alternatives``: what else would, to be shown beside it and never made, whatever they say of themselves."""
 
     site: Site
     message: str
@@ -106,6 +123,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     growth: Growth
     trace: tuple[Step, ...] = ()
     fix: Plan | None = None
+    alternatives: tuple[Plan, ...] = ()
 
 
 class Facts:

@@ -7,6 +7,7 @@ MEM902 (an error) and ``whisper(…)`` MEM903 (a note of low confidence); MEM904
 from __future__ import annotations
 
 import ast
+import importlib.util
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -44,6 +45,11 @@ _TOYS = (
     ("MEM903", "toy-whisper", "whisper", "note", "low", False),
     ("MEM904", "toy-preview", "leak", "warning", "high", True),
 )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("torch") is not None and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
 
 
 class ToyAnalysis:

@@ -9,32 +9,47 @@ from collections.abc import Sequence
 import msgspec
 
 from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, report, say
-from memlint.engine.fixing import Fixed, run_and_fix
+from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
-from memlint.finding import is_fixable
 from memlint.fix.diff import diffs
 from memlint.project import display_path
-from memlint.report.summary import plural
+from memlint.report.summary import hidden_fixes, plural
 
 
 def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:
     """Fix, report and return the exit code. Raises ConfigError for a wrong option or configuration."""
     from memlint.cli.progress import progress_bar
 
-    with progress_bar(sys.stderr, quiet=parsed.quiet) as progress:
-        done = run_and_fix(paths, options, write_files=not parsed.diff, progress=progress)
+    try:
+        with progress_bar(sys.stderr, quiet=parsed.quiet) as progress:
+            done = run_and_fix(paths, options, write_files=not parsed.diff, progress=progress)
+    except KeyboardInterrupt as stop:
+        _say_interrupted(stop)
+        raise
     for refusal in done.refused:
         one = refusal.finding
         print(f"memlint: fix of {one.code} at {one.path}:{one.line} not applied: {refusal.reason}", file=sys.stderr)
     if parsed.verbose:
         for one in done.fixed:
             title = "" if one.fix is None else f": {one.fix.title}"
+            doubt = "" if one.fix is None or one.fix.doubt is None else f" (unsafe: {one.fix.doubt})"
             verb = "would fix" if parsed.diff else "fixed"
-            print(f"memlint: {verb} {one.code} at {one.path}:{one.line}{title}", file=sys.stderr)
+            print(f"memlint: {verb} {one.code} at {one.path}:{one.line}{title}{doubt}", file=sys.stderr)
     if parsed.diff:
         return _diff(done, parsed)
     return _fixed(done, paths, options, parsed)
+
+
+def _say_interrupted(stop: KeyboardInterrupt) -> None:
+    """Which files were written by then; each is whole, one way or the other."""
+    written, unwritten = (stop.written, stop.unwritten) if isinstance(stop, Interrupted) else ((), ())
+    for path in written:
+        print(f"memlint: {path}: fixed", file=sys.stderr)
+    for path in unwritten:
+        print(f"memlint: {path}: not fixed", file=sys.stderr)
+    if not written:
+        print("memlint: nothing was written", file=sys.stderr)
 
 
 def _diff(done: Fixed, parsed: argparse.Namespace) -> int:
@@ -76,7 +91,7 @@ def _fixed(done: Fixed, paths: Sequence[str], options: Options, parsed: argparse
 def _would(done: Fixed) -> str:
     """What a run with --fix would fix, and what more it would with --unsafe-fixes."""
     result = done.outcome.result
-    hidden = sum(is_fixable(one, True) and not is_fixable(one, result.unsafe_fixes) for one in result.findings)
+    hidden = hidden_fixes(result)
     more = f" ({hidden} more with --unsafe-fixes)" if hidden else ""
     if not result.fixed:
         return f"there is nothing to fix{more}"

@@ -48,7 +48,9 @@ def _room(rooms: dict[str, Room], word: str) -> Room:
 
 
 def _row(room: Room) -> dict[str, Any]:
-    return {**msgspec.to_builtins(room.meta), "page": _page(room)}
+    meta = msgspec.to_builtins(room.meta)
+    del meta["fix_rank"]  # between rules, and nothing to users
+    return {**meta, "page": _page(room)}
 
 
 def _page(room: Room) -> str:

@@ -1,4 +1,4 @@
-"""The public function `lint`."""
+"""The public functions `lint` and `fix`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import get_args
 
 from memlint.config import ConfigError, patterns
+from memlint.engine.fixing import run_and_fix
 from memlint.engine.options import Options
-from memlint.engine.run import run
+from memlint.engine.run import STDIN, run
 from memlint.engine.selection import Overrides
-from memlint.finding import Confidence, Result
+from memlint.finding import Confidence, FixResult, Result
+from memlint.fix.diff import diffs
 
 
 def lint(
@@ -38,12 +40,104 @@ def lint(
     option or the configuration is wrong; files that cannot be read and rules that fail are in the result's
     ``failures``.
     """
+    options = _options(
+        select=select,
+        extend_select=extend_select,
+        ignore=ignore,
+        preview=preview,
+        min_confidence=min_confidence,
+        exclude=exclude,
+        extend_exclude=extend_exclude,
+        force_exclude=force_exclude,
+        config=config,
+        isolated=isolated,
+        jobs=jobs,
+        screen=screen,
+        evidence=evidence,
+    )
+    return run(_named(paths), options).result
+
+
+def apply_fixes(
+    paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
+    *,
+    unsafe: bool | None = None,
+    write: bool = True,
+    select: Iterable[str] | None = None,
+    extend_select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    preview: bool = False,
+    min_confidence: Confidence | None = None,
+    exclude: Iterable[str] | None = None,
+    extend_exclude: Iterable[str] = (),
+    force_exclude: bool = False,
+    config: str | os.PathLike[str] | None = None,
+    isolated: bool = False,
+    jobs: int = 0,
+    screen: bool = True,
+) -> FixResult:
+    """Mend what is found in files and folders, as ``memlint check --fix`` does; the parameters not named here are those
+    of `lint`.
+
+    ``unsafe``: whether to make fixes that may change what the code computes; None: what the configuration says
+    (``unsafe-fixes``), which is no where it says nothing. ``write``: False changes no file, and gives the same result
+    and diff.
+
+    Raises `memlint.config.ConfigError` as `lint` does, and for standard input (``-``). Files that cannot be written are
+    in the result's ``failures``, and are as they were. Ctrl-C raises a KeyboardInterrupt whose ``written`` and
+    ``unwritten`` name files, once there are any to be written.
+    """
+    options = _options(
+        select=select,
+        extend_select=extend_select,
+        ignore=ignore,
+        preview=preview,
+        min_confidence=min_confidence,
+        exclude=exclude,
+        extend_exclude=extend_exclude,
+        force_exclude=force_exclude,
+        config=config,
+        isolated=isolated,
+        jobs=jobs,
+        screen=screen,
+        unsafe=unsafe,
+    )
+    named = _named(paths)
+    if STDIN in named:
+        raise ConfigError("fix takes files and folders, not standard input")
+    done = run_and_fix(named, options, write_files=write)
+    return FixResult(
+        result=done.outcome.result,
+        fixed=done.fixed,
+        refused=done.refused,
+        changed=tuple(change.display for change in done.changes),
+        diff=b"".join(diffs(done.changes)),
+    )
+
+
+def _options(
+    *,
+    select: Iterable[str] | None,
+    extend_select: Iterable[str],
+    ignore: Iterable[str],
+    preview: bool,
+    min_confidence: Confidence | None,
+    exclude: Iterable[str] | None,
+    extend_exclude: Iterable[str],
+    force_exclude: bool,
+    config: str | os.PathLike[str] | None,
+    isolated: bool,
+    jobs: int,
+    screen: bool,
+    unsafe: bool | None = None,
+    evidence: Iterable[str | os.PathLike[str]] | str | os.PathLike[str] | None = None,
+) -> Options:
     cwd = Path.cwd()
     if min_confidence is not None and min_confidence not in get_args(Confidence):
         raise ConfigError(f"min_confidence: `{min_confidence}` is not one of {', '.join(get_args(Confidence))}")
     if config is not None and isolated:
         raise ConfigError("config and isolated exclude each other")
-    options = Options(
+    return Options(
         cwd=cwd,
         overrides=Overrides(
             select=None if select is None else _words(select),
@@ -59,12 +153,12 @@ def lint(
         force_exclude=force_exclude,
         jobs=jobs,
         screen=screen,
-        evidence=None if evidence is None else tuple(cwd / name for name in _paths(evidence)),
+        unsafe_fixes=unsafe,
+        evidence=None if evidence is None else tuple(cwd / name for name in _named(evidence)),
     )
-    return run(_paths(paths), options).result
 
 
-def _paths(paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str]) -> list[str]:
+def _named(paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str]) -> list[str]:
     """The paths, of which one may come alone."""
     return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 

@@ -92,6 +92,11 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
         growth=report.growth,
         trace=tuple(_step(step, analysis) for step in report.trace),
         fix=None if report.fix is None else render(report.fix, analysis, sources),
+        alternatives=tuple(
+            msgspec.structs.replace(shown, safety="display")
+            for plan in report.alternatives
+            if (shown := render(plan, analysis, sources)) is not None
+        ),
     )
     return Raw(finding, analysis.qualified_name(report.site), analysis.statement(report.site)[1])
 

@@ -9,13 +9,22 @@ import msgspec
 
 from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.options import Options, Progress, no_progress
-from memlint.engine.passes import CONSEQUENCES, Lint, Mended, Refusal, mend
+from memlint.engine.passes import CONSEQUENCES, Lint, Mended, mend
 from memlint.engine.proof import without_silence
 from memlint.engine.run import Linted, Outcome, Prepared, lint, no_collection, outcome, prepare, takes_unsafe
-from memlint.finding import Failure, Finding
-from memlint.fix.edits import EditError
-from memlint.fix.files import Change, WriteError, encode, obstacle, write
+from memlint.finding import Failure, Finding, Refusal
+from memlint.fix.files import Change, WriteError, encode, is_written, obstacle, write
+from memlint.fix.spans import EditError
 from memlint.project import Project, decode
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C before all was written. ``written``: the files that hold their fixes by then; ``unwritten``: those that
+    hold what they held; both by display path, and empty where it was not known yet what to write."""
+
+    def __init__(self, written: tuple[str, ...] = (), unwritten: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.written, self.unwritten = written, unwritten
 
 
 class Fixed(msgspec.Struct, frozen=True):
@@ -41,7 +50,8 @@ def run_and_fix(
     """As `run`, and make the fixes. Nothing is written before all of them are checked, nor without ``write_files``.
     ``only``: the fingerprints of the findings to fix; None for all.
 
-    Files that cannot be written are failures of the result. Raises ConfigError.
+    Files that cannot be written are failures of the result. Raises ConfigError, and `Interrupted` in place of
+    KeyboardInterrupt once files are written.
     """
     started = time.perf_counter()
     parts: list[tuple[Prepared, Linted]] = []
@@ -55,10 +65,17 @@ def run_and_fix(
         before = [finding for one in work for finding in one.linted.findings]
         for one in work:
             one.mend(only)
-        for one in work:
-            changes += one.write()
-            mended.append(one.mended)
-            parts.append((one.prepared, one.linted))
+        wanted = [change for one in work for change in one.files()] if write_files else []
+        try:
+            for one in work:
+                changes += one.write()
+                mended.append(one.mended)
+                parts.append((one.prepared, one.linted))
+        except KeyboardInterrupt:
+            # asked of the files: it may have come right behind the last step of a write
+            written = {change.display for change in wanted if is_written(change)}
+            rest = {change.display for change in wanted} - written
+            raise Interrupted(tuple(sorted(written)), tuple(sorted(rest))) from None
     after = [finding for _, part in parts for finding in part.findings]
     gone, told = _count(before) - _count(after), _consequences(after) - _consequences(before)
     done = outcome([(prepared, _unproved(part, changes)) for prepared, part in parts], options, started)
@@ -67,7 +84,7 @@ def run_and_fix(
         done.result,
         # a fix that was tried and does not hold is none
         findings=tuple(
-            msgspec.structs.replace(finding, fix=None) if finding in refused else finding
+            msgspec.structs.replace(finding, fix=None, alternatives=()) if finding in refused else finding
             for finding in done.result.findings
         ),
         fixed=gone + max(told, 0),
@@ -113,10 +130,22 @@ class _Work:
 
     def mend(self, only: Collection[str] | None) -> None:
         """Make what holds, in memory. ``only``: fingerprints."""
+        rooms = self.prepared.rooms
         self.mended = mend(
-            self._project, self.linted, self._lint, unsafe=self._unsafe, blocked=self._is_blocked, only=only
+            self._project,
+            self.linted,
+            self._lint,
+            rank=lambda code: rooms[code].meta.fix_rank,
+            unsafe=self._unsafe,
+            blocked=self._is_blocked,
+            only=only,
         )
         self.linted = self.mended.linted or self.linted
+
+    def files(self) -> list[Change]:
+        """What is to be written onto the disk."""
+        given = self._project.sources.is_given
+        return [change for group in self._groups() for change in group if not given(change.display)]
 
     def write(self) -> list[Change]:
         """Write the files and return what was written (or would be), standard input among it."""

@@ -8,11 +8,12 @@ import msgspec
 
 from memlint.engine.run import Linted
 from memlint.engine.silence import UNUSED
-from memlint.finding import Edit, Finding
-from memlint.fix.choice import apart, first, fixable, merged
-from memlint.fix.edits import EditError, Move, place, splice
+from memlint.finding import Edit, Finding, Refusal
+from memlint.fix.choice import Rank, apart, first, fixable, merged
+from memlint.fix.edits import Move, place, splice
 from memlint.fix.files import encode
 from memlint.fix.relint import Regression, regressions
+from memlint.fix.spans import EditError
 from memlint.fix.text import harm
 from memlint.project import Project
 
@@ -33,13 +34,6 @@ class State(msgspec.Struct, frozen=True):
     changed: Mapping[str, bytes]
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """A fix that was not made, and why, a clause."""
-
-    finding: Finding
-    reason: str
-
-
 class Mended(msgspec.Struct, frozen=True):
     """``fixed``: what the fixes that hold were for, each as it was found; ``changed``: what the files then hold, by
     display path; ``linted``: what is then found in them."""
@@ -51,11 +45,13 @@ class Mended(msgspec.Struct, frozen=True):
 
 
 class _Blame(msgspec.Struct, frozen=True):
-    """Why fixes do not hold together. ``suspects``: those among which the culprits are; ``sure``: all of them are."""
+    """Why fixes do not hold together. ``suspects``: those among which the culprits are; ``sure``: all of them are.
+    ``uncovered``: what new findings speak against them."""
 
     reason: str
     suspects: frozenset[Finding]
     sure: bool = False
+    uncovered: tuple[Finding, ...] = ()
 
 
 def mend(
@@ -63,6 +59,7 @@ def mend(
     linted: Linted,
     lint: Lint,
     *,
+    rank: Rank,
     unsafe: bool,
     blocked: Callable[[str], bool],
     only: Collection[str] | None = None,
@@ -82,7 +79,7 @@ def mend(
         for one in passes.wanted(state.linted.findings)
         if one not in refused and (only is None or one.fingerprint in only)
     ]:
-        state, made, failed = passes.accept(apart(first(wanted)), state)
+        state, made, failed = passes.accept(apart(first(wanted, rank)), state)
         fixed += made
         refused = {} if made else refused | failed
     kept = tuple(Refusal(one, reason) for one, reason in refused.items())
@@ -119,7 +116,7 @@ class _Passes:
         if isinstance(tried, _Held):
             return tried.state, list(tried.made), {}
         if len(findings) == 1:
-            return base, [], {findings[0]: tried.reason}
+            return base, [], {findings[0]: tried.reason + self._remedy(findings, base, tried)}
         suspects = [one for one in findings if one in tried.suspects] or list(findings)
         others = [one for one in findings if one not in suspects]
         if tried.sure:
@@ -130,6 +127,14 @@ class _Passes:
         state, made, failed = self.accept(parts[0], base)
         state, more, failed_too = self.accept(parts[1], state)
         return state, made + more, {**failed, **failed_too}
+
+    def _remedy(self, findings: Sequence[Finding], base: State, blame: _Blame) -> str:
+        """How the user can have a fix that uncovers what only an unsafe fix mends; empty where that does not hold."""
+        bold = _Passes(self._lint, True, self._blocked)
+        if self._unsafe or not blame.uncovered or not bold.wanted(blame.uncovered):
+            return ""
+        held = bold._try(findings, base, MAX_FOLLOWING)
+        return ", which --unsafe-fixes would mend with it" if isinstance(held, _Held) else ""
 
     def _try(self, findings: Sequence[Finding], base: State, following: int) -> _Held | _Blame:
         """The state with all of the fixes, or what speaks against it.
@@ -184,7 +189,8 @@ def _blamed(found: Sequence[Regression], findings: Sequence[Finding]) -> _Blame:
     lasting = frozenset(one.finding for one in found if one.lasting)
     if lasting:
         return _Blame(reason, lasting, sure=True)
-    return _Blame(reason, frozenset(one for one in findings if any(edit.path == path for edit in _edits(one))))
+    suspects = frozenset(one for one in findings if any(edit.path == path for edit in _edits(one)))
+    return _Blame(reason, suspects, uncovered=tuple(one.finding for one in found))
 
 
 def _edits(finding: Finding) -> tuple[Edit, ...]:

@@ -123,7 +123,10 @@ def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started:
             silenced_by_evidence=sum(one.suppressed is not None and one.suppressed.by == BY for one in findings),
         ),
         remarks=tuple(remark for _, part in parts for remark in part.remarks),
-        unsafe_fixes=any(takes_unsafe(prepared, options) for prepared, _ in parts),
+        takes_unsafe=frozenset(
+            finding.path for prepared, part in parts if takes_unsafe(prepared, options) for finding in part.findings
+        ),
+        asked_unsafe=options.unsafe_fixes is True,
     )
     notices = dict.fromkeys(notice for prepared, _ in parts for notice in prepared.selection.notices)
     return Outcome(result, said, tuple(notices))
@@ -258,6 +261,7 @@ def _chosen(raws: Iterable[Raw], selection: Selection) -> list[Finding]:
             raw.finding,
             severity=selection.severity.get(raw.finding.code, raw.finding.severity),
             fix=raw.finding.fix if raw.finding.code in selection.fixable else None,
+            alternatives=raw.finding.alternatives if raw.finding.code in selection.fixable else (),
         )
         for raw in raws
         if CONFIDENCE[raw.finding.confidence] >= least

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from memlint.finding import Edit, Finding, Fix, is_fixable
 
 _At = tuple[int, int]
-#: rules of grad mode: where it is mended there are no graphs, and what other rules find of these goes with them
-_CAUSES = "MEM2"
+#: the rank of a rule's fixes, by its code
+Rank = Callable[[str], int]
 
 
 def fixable(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
@@ -17,9 +17,10 @@ def fixable(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
     return sorted(found, key=lambda one: (one.path, one.line, one.column, one.code))
 
 
-def first(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Those that may be the cause of others; all where there are none."""
-    return [one for one in findings if one.code.startswith(_CAUSES)] or findings
+def first(findings: Sequence[Finding], rank: Rank) -> Sequence[Finding]:
+    """Those of the lowest rank: they may be the cause of others, which go with them."""
+    lowest = min((rank(one.code) for one in findings), default=0)
+    return [one for one in findings if rank(one.code) == lowest]
 
 
 def apart(findings: Iterable[Finding]) -> list[Finding]:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import re
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from memlint.finding import Edit
-
-_NEWLINE = re.compile(r"\r\n?|\n")
-
-
-class EditError(Exception):
-    """Why an edit cannot be made, a clause for the user."""
+from memlint.fix.spans import NEWLINE, EditError, Text
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
@@ -26,49 +19,20 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     content: str
 
 
-class Lines:
-    """A text by lines as Python counts them, which end in \\n, \\r\\n or \\r."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        ends = [(match.start(), match.end()) for match in _NEWLINE.finditer(text)]
-        self._starts = [0, *(end for _, end in ends)]
-        self._ends = [*(start for start, _ in ends), len(text)]
-
-    def offset(self, line: int, column: int) -> int:
-        """The offset of a place; both count from 1. Raises EditError where the text has no such place."""
-        if 1 <= line <= len(self._starts) and column >= 1:
-            offset = self._starts[line - 1] + column - 1
-            if offset <= self._ends[line - 1]:
-                return offset
-        raise EditError(f"there is no place {line}:{column} in the file")
-
-    def line(self, offset: int) -> int:
-        """The line that an offset is on, from 1."""
-        return bisect_right(self._starts, offset)
-
-    def newline(self, offset: int) -> str:
-        """What ends the line of an offset, or the one before where it is the last and nothing does."""
-        for index in (self.line(offset) - 1, self.line(offset) - 2):
-            if 0 <= index < len(self._starts) - 1:
-                return self._text[self._ends[index] : self._starts[index + 1]]
-        return "\n"
-
-
 def place(text: str, edits: Iterable[Edit]) -> tuple[Placed, ...]:
     """The edits of one file by offsets and in order; their newlines are those of the lines that they are made on.
 
     Insertions at one place stay in the order in which they are given. Raises EditError for places that the text does
     not have, and for edits that overlap.
     """
-    lines = Lines(text)
+    lines = Text(text)
     placed = []
     for edit in edits:
         start = lines.offset(edit.span.line, edit.span.column)
         end = lines.offset(edit.span.end_line, edit.span.end_column)
         if end < start:
             raise EditError("an edit ends before it begins")
-        placed.append(Placed(start, end, _with_newlines(edit.content, lines.newline(start))))
+        placed.append(Placed(start, end, _with_newlines(edit.content, lines.newline(edit.span.line))))
     placed.sort(key=lambda one: (one.start, one.end))
     for before, after in itertools.pairwise(placed):
         if after.start < before.end:
@@ -77,7 +41,7 @@ def place(text: str, edits: Iterable[Edit]) -> tuple[Placed, ...]:
 
 
 def _with_newlines(content: str, newline: str) -> str:
-    return _NEWLINE.sub(lambda _: newline, content)
+    return NEWLINE.sub(lambda _: newline, content)
 
 
 def splice(text: str, placed: Sequence[Placed]) -> str:
@@ -93,7 +57,7 @@ class Move:
     """From places of a text to those that they are once edits are made."""
 
     def __init__(self, before: str, placed: Sequence[Placed], after: str) -> None:
-        self._before, self._after = Lines(before), Lines(after)
+        self._before, self._after = Text(before), Text(after)
         self._placed = placed
 
     def holds(self, line: int, column: int, new_line: int, new_column: int) -> bool:

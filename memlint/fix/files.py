@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import stat
+import threading
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from memlint.fix.edits import EditError
+from memlint.fix.spans import EditError
 from memlint.project import decode
 
 
@@ -87,22 +89,48 @@ class _Staged(msgspec.Struct, frozen=True):
 def write(changes: Sequence[Change]) -> None:
     """Write files that belong together: all of them or none. Each is replaced at once, and links to it stay links.
 
-    Raises WriteError; on that, and on any other exception (an interrupt), no file has changed and none is left over.
+    Raises WriteError; on that, and on any other exception, no file has changed and none is left over. Ctrl-C waits.
     """
     staged: list[_Staged] = []
+    with _interrupts_wait():
+        try:
+            for change in changes:
+                try:
+                    _stage(change, staged, with_backup=len(changes) > 1)
+                except (OSError, RuntimeError) as error:
+                    raise WriteError(change, _said(error)) from None
+            _replace(staged)
+        finally:
+            for one in staged:
+                for leftover in (one.content, one.backup):
+                    if leftover is not None:
+                        with contextlib.suppress(OSError):
+                            leftover.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Hear Ctrl-C when this is left, so that not even a second one leaves one file of several behind."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():  # not ours, or heard elsewhere
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     try:
-        for change in changes:
-            try:
-                _stage(change, staged, with_backup=len(changes) > 1)
-            except (OSError, RuntimeError) as error:
-                raise WriteError(change, _said(error)) from None
-        _replace(staged)
+        yield
     finally:
-        for one in staged:
-            for leftover in (one.content, one.backup):
-                if leftover is not None:
-                    with contextlib.suppress(OSError):
-                        leftover.unlink(missing_ok=True)
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
+def is_written(change: Change) -> bool:
+    """Whether the file holds what it was to hold."""
+    try:
+        return change.path.read_bytes() == change.after
+    except OSError:
+        return False
 
 
 def _stage(change: Change, staged: list[_Staged], *, with_backup: bool) -> None:

@@ -13,10 +13,19 @@ _STRINGS = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1), getattr(to
 
 
 def indented(text: Text, first: int, last: int, unit: str) -> list[tuple[Span, str]] | None:
-    """What to write to indent the lines from ``first`` to ``last`` by one unit; None where they cannot be read."""
+    """What to write to indent the lines from ``first`` to ``last`` by one unit; None where they cannot be read.
+
+    Comments to the left of the block stay there: code that was commented out from the first column on.
+    """
     kept = _inside_strings(text)
     if kept is None:
         return None
+    depth = len(text.indent(first))
+    kept |= {
+        line
+        for line in range(first, last + 1)
+        if text.lines[line - 1].lstrip().startswith("#") and len(text.indent(line)) < depth
+    }
     return [
         (Span(line, 1, line, 1), unit)
         for line in range(first, last + 1)
@@ -62,14 +71,3 @@ def unit_of(text: Text, indent: str) -> str:
         steps.pop("\t", None)
     likely = {step: count for step, count in steps.items() if step == "\t" or len(step) in (1, 2, 3, 4, 8)}
     return max(likely, key=lambda step: likely[step]) if likely else "    "
-
-
-def newline_of(text: Text, line: int) -> str:
-    """The newline that a line ends with; of a last line without one, the one before it."""
-    for number in (line, line - 1):
-        if 0 < number <= len(text.lines):
-            content = text.lines[number - 1]
-            ending = content[len(content.rstrip("\r\n")) :]
-            if ending:
-                return ending
-    return "\n"

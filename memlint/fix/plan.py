@@ -101,11 +101,20 @@ def cut_plan(cut: Cut | None, *, as_number: bool = False) -> Plan | None:
 
 def guard_plan(place: GuardPlace | None) -> Plan | None:
     """Turn autograd off where the guard belongs."""
-    if place is None:
-        return None
+    return None if place is None else _guarded(place, "no_grad", place.doubt)
+
+
+def inference_plans(place: GuardPlace | None) -> tuple[Plan, ...]:
+    """The same by inference mode, which is faster, and not to be written unseen: its tensors are of another kind."""
+    doubt = "a tensor made under it raises an error where autograd or an in-place update meets it later"
+    return () if place is None else (_guarded(place, "inference_mode", doubt, display=True),)
+
+
+def _guarded(place: GuardPlace, mode: str, doubt: str, *, display: bool = False) -> Plan:
     if place.function is not None:
-        decorate = Decorate(place.function, "@{torch}.no_grad()")
-        return Plan(title="decorate the function with `@torch.no_grad()`", changes=(decorate,), doubt=place.doubt)
+        decorate = Decorate(place.function, f"@{{torch}}.{mode}()")
+        title = f"decorate the function with `@torch.{mode}()`"
+        return Plan(title=title, changes=(decorate,), doubt=doubt, display=display)
     assert place.first is not None and place.last is not None
-    guard = Guard(place.first, place.last, "with {torch}.no_grad():")
-    return Plan(title="run it under `with torch.no_grad():`", changes=(guard,), doubt=place.doubt)
+    guard = Guard(place.first, place.last, f"with {{torch}}.{mode}():")
+    return Plan(title=f"run it under `with torch.{mode}():`", changes=(guard,), doubt=doubt, display=display)

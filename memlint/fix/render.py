@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from memlint.finding import Edit, Fix, Span
+from memlint.finding import Edit, Fix, Safety, Span
 from memlint.fix.imports import torch_name
-from memlint.fix.indent import indented, newline_of, unit_of
+from memlint.fix.indent import indented, unit_of
 from memlint.fix.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Replace, Top
 from memlint.fix.spans import Text
 from memlint.flow.events import Site
@@ -43,8 +43,8 @@ def render(plan: Plan, places: Places, sources: Mapping[str, Source]) -> Fix | N
     except NoFixError:
         return None
     doubt = plan.doubt or ("a comment is lost" if comments else "")
-    title = f"{plan.title} (unsafe: {doubt})" if doubt else plan.title
-    return Fix("display" if plan.display else "unsafe" if doubt else "safe", title, _joined(edits))
+    safety: Safety = "display" if plan.display else "unsafe" if doubt else "safe"
+    return Fix(safety, plan.title, doubt or None, _joined(edits))
 
 
 def _joined(edits: list[Edit]) -> tuple[Edit, ...]:
@@ -79,7 +79,7 @@ def _named(path: str, text: Text, span: Span, content: str) -> list[Edit]:
     edits = [Edit(path, span, content.replace("{torch}", name))]
     if line is not None:
         at = Span(line, 1, line, 1)
-        edits.insert(0, Edit(path, at, f"import torch{newline_of(text, line)}"))
+        edits.insert(0, Edit(path, at, f"import torch{text.newline(line)}"))
     return edits
 
 
@@ -112,7 +112,7 @@ def _top(change: Top, places: Places, text: Text) -> Written:
     if line is None:
         raise NoFixError
     indent = text.indent(line)
-    return [(Span(line, 1, line, 1), f"{indent}{change.text}{newline_of(text, line)}")]
+    return [(Span(line, 1, line, 1), f"{indent}{change.text}{text.newline(line)}")]
 
 
 def _guard(change: Guard, places: Places, text: Text) -> Written:
@@ -122,7 +122,7 @@ def _guard(change: Guard, places: Places, text: Text) -> Written:
     indent = text.indent(first.line)
     written: Written = []
     if change.header:
-        top = f"{indent}{change.header}{newline_of(text, first.line)}"
+        top = f"{indent}{change.header}{text.newline(first.line)}"
         written.append((Span(first.line, 1, first.line, 1), top))
     lines = indented(text, first.line, last.end_line, unit_of(text, indent))
     if lines is None:
@@ -134,7 +134,7 @@ def _decorate(change: Decorate, places: Places, text: Text) -> Written:
     span = places.span(change.site)
     if not text.begins_line(span):
         raise NoFixError
-    return [(Span(span.line, 1, span.line, 1), f"{text.indent(span.line)}{change.text}{newline_of(text, span.line)}")]
+    return [(Span(span.line, 1, span.line, 1), f"{text.indent(span.line)}{change.text}{text.newline(span.line)}")]
 
 
 def _argument(change: Argument, places: Places, text: Text) -> Written:
@@ -147,7 +147,13 @@ def _argument(change: Argument, places: Places, text: Text) -> Written:
     given = node.args or node.keywords
     separator = "" if not given else " " if inside.endswith(",") else ", "
     at = Span(span.end_line, span.end_column - 1, span.end_line, span.end_column - 1)
-    return [(at, f"{separator}{change.text}")]
+    return [(at, f"{separator}{_quoted(change.text, text)}")]
+
+
+def _quoted(code: str, text: Text) -> str:
+    """Code with the quotes that the file has more of."""
+    singles, doubles = (sum(line.count(quote) for line in text.lines) for quote in "'\"")
+    return code.replace('"', "'") if singles > doubles and "'" not in code else code
 
 
 def _around(change: Around, places: Places, text: Text) -> Written:
@@ -162,13 +168,13 @@ def _line(change: Line, places: Places, text: Text) -> Written:
     span = places.extent(change.site)
     if not text.begins_line(span) or not text.ends_line(span) or text[span].startswith("elif"):
         raise NoFixError
-    line = f"{text.indent(span.line)}{change.text}{newline_of(text, span.end_line)}"
+    line = f"{text.indent(span.line)}{change.text}{text.newline(span.end_line)}"
     if not change.behind:
         return [(Span(span.line, 1, span.line, 1), line)]
     last = text.lines[span.end_line - 1]
     if not last.endswith(("\n", "\r")):
         at = Span(span.end_line, len(last) + 1, span.end_line, len(last) + 1)
-        return [(at, newline_of(text, span.end_line) + line.rstrip("\r\n"))]
+        return [(at, text.newline(span.end_line) + line.rstrip("\r\n"))]
     return [(Span(span.end_line + 1, 1, span.end_line + 1, 1), line)]
 
 

@@ -1,18 +1,51 @@
-"""The text of a file by spans, with its newlines as they are."""
+"""The text of a file by lines, spans and offsets, with its newlines as they are."""
 
 from __future__ import annotations
 
-import io
+import itertools
+import re
+from bisect import bisect_right
 
 from memlint.finding import Span
 
+#: what Python takes for the end of a line; for str.splitlines, a form feed is one, too
+NEWLINE = re.compile(r"\r\n?|\n")
+
+
+class EditError(Exception):
+    """Why an edit cannot be made, a clause for the user."""
+
 
 class Text:
-    """Lines and columns count from 1. A line keeps its newline, whatever it is (``\\n``, ``\\r\\n``, ``\\r``)."""
+    """Lines and columns count from 1. ``lines`` keep their newlines; behind the last one is an empty line more, which
+    is none of them."""
 
     def __init__(self, text: str) -> None:
-        # not splitlines(), for which a form feed ends a line, too
-        self.lines = io.StringIO(text, newline="").readlines()
+        ends = [(match.start(), match.end()) for match in NEWLINE.finditer(text)]
+        self._starts = [0, *(end for _, end in ends)]
+        self._ends = [*(start for start, _ in ends), len(text)]
+        self._text = text
+        bounds = [*self._starts, len(text)]
+        self.lines = [text[start:end] for start, end in itertools.pairwise(bounds) if start < end]
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a place. Raises EditError where the text has no such place."""
+        if 1 <= line <= len(self._starts) and column >= 1:
+            offset = self._starts[line - 1] + column - 1
+            if offset <= self._ends[line - 1]:
+                return offset
+        raise EditError(f"there is no place {line}:{column} in the file")
+
+    def line(self, offset: int) -> int:
+        """The line that an offset is on."""
+        return bisect_right(self._starts, offset)
+
+    def newline(self, line: int) -> str:
+        """What ends a line, or the one before where it is the last and nothing does."""
+        for index in (line - 1, line - 2):
+            if 0 <= index < len(self._starts) - 1:
+                return self._text[self._ends[index] : self._starts[index + 1]]
+        return "\n"
 
     def __getitem__(self, span: Span) -> str:
         if span.line == span.end_line:

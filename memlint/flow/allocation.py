@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FEW_TO_MOVE, FEW_TO_MAKE = 1024, 64
 #: loops that a literal bounds to so many rounds are not hot
 FEW_ROUNDS = 32
+_WHOLE = frozenset({"torch.long", "torch.int64", "torch.int", "torch.int32"})
 _MUTATORS = frozenset({"append", "appendleft", "add", "put", "insert", "extend", "setdefault", "update"})
 
 
@@ -80,7 +81,8 @@ def _rounding(one: Made) -> str:
     factory = one.factory
     if any(word.name == "requires_grad" for word in one.expr.keywords):
         return "its gradient then comes in on the device"
-    if factory in ("zeros", "ones", "full", "empty", "eye"):
+    whole = any(word.name == "dtype" and dotted(word.value) in _WHOLE for word in one.expr.keywords)
+    if factory in ("zeros", "ones", "full", "empty", "eye") or (factory == "arange" and whole):
         return ""
     if factory.startswith(("rand", "normal", "bernoulli", "multinomial", "poisson")):
         return "the device draws other random numbers"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memlint import knowledge
 from memlint.flow.annotations import annotation_value
@@ -40,6 +40,9 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
+if TYPE_CHECKING:
+    from memlint.flow.mends.mentions import Mention
+
 
 class Analyser:
     """One run over a project. Everything is computed on demand and kept."""
@@ -48,6 +51,8 @@ class Analyser:
         self.program = Program(project)
         #: the grad mode under which each decorator of the project runs a function, None where it leaves it alone
         self.wrappers: dict[tuple[str, str], int | None] = {}
+        #: what names the functions that a proof asked for (`memlint.flow.mends.mentions`), None for too much to follow
+        self.mentions: dict[str, tuple[Mention, ...] | None] = {}
         self.facts = Facts(self)
         self.summaries = Summaries(self._interpret, self._answer)
         self._flags: dict[tuple[str, str], frozenset[str]] = {}

@@ -80,12 +80,14 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 class Cut(msgspec.Struct, frozen=True, gc=False):
     """Where the graph of what is stored can be cut: the expressions that bring it in, or, where there are none, a
     statement ``start`` at the beginning of each round. ``text``: what is cut, as its source.
-    ``doubt``: what keeps us from the proof that nobody would notice, a clause; "" where it is proven."""
+    ``doubt``: what keeps us from the proof that nobody would notice, a clause; "" where it is proven.
+    ``met``: where what is stored without a graph meets a tensor on the device, so that it has to stay there."""
 
     sites: tuple[Site, ...]
     text: str
     doubt: str
     start: str = ""
+    met: str = ""
 
 
 class Gather(msgspec.Struct, frozen=True, gc=False):

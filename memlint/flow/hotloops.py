@@ -73,30 +73,34 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
     """Remember ``target = expression of target`` for judgement."""
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or statement.targets[0] is not target:
         return
+    candidate = _candidate(frame, state, statement, target, value)
     if isinstance(target, ir.Name) and target.id in frame.notes.updated:
-        _renew(frame, state, statement.value.at, value)
+        _renew(frame, state, statement.value.at, value)  # only now: whoever holds the old tensor would see it change
+    if candidate is not None:
+        if isinstance(target, ir.Name):
+            frame.notes.updated.add(target.id)
+        frame.notes.rebound[statement.at] = candidate
+
+
+def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr, value: V) -> Candidate | None:
     if not isinstance(target, ir.Name | ir.Attr) or not isinstance(statement.value, ir.Binary | ir.Call):
-        return
-    member = isinstance(target, ir.Attr)
-    if not member and not frame.loops:
-        return
+        return None
+    if isinstance(target, ir.Name) and not frame.loops:
+        return None
     place = text(target, 200)
     form = inplace(frame, state, statement.value, place)
     if not form or mentions(statement.value, place + ".grad"):
-        return  # a leaf that is made anew has no gradient yet, one that is updated keeps the old
+        return None  # a leaf that is made anew has no gradient yet, one that is updated keeps the old
     from memlint.flow.evaluate import evaluate
 
-    if isinstance(target, ir.Name):
-        frame.notes.updated.add(target.id)
     old = evaluate(frame, state, target)
     alone = _alone(frame, state, target, old)
     before = frame.notes.rebound.get(statement.at)
     if before is not None:
         alone = alone and before.alone
         old, value = join(before.old, old), join(before.value, value)
-    frame.notes.rebound[statement.at] = Candidate(
-        statement, target, old, value, state.grad | (before.grad if before else 0), frame.innermost(()), form, alone
-    )
+    grad = state.grad | (before.grad if before else 0)
+    return Candidate(statement, target, old, value, grad, frame.innermost(()), form, alone)
 
 
 # -------------------------------------------------------------------------------------- the form in place

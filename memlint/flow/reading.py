@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from memlint.flow.frame import Frame
 from memlint.flow.heap import _PLAIN, MAX_CHAIN, MAX_PROPERTIES, derive, frame_at, sized
 from memlint.flow.ops import cut
@@ -31,6 +33,8 @@ from memlint.flow.values import (
     ordered,
 )
 from memlint.ir import nodes as ir
+
+_PACKS = re.compile(r"\b(pack_padded_sequence|pack_sequence)\(")
 
 
 def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
@@ -90,9 +94,10 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         else:
             found = found.but(syms=found.syms | {inner})
     if base.kinds & TENSORS and not found.kinds:
-        if name == "data":
+        packed = name == "data" and _is_packed(frame, base)
+        if name == "data" and not packed:
             frame.used |= base.src
-        found = _tensor_attribute(base, name)
+        found = base if packed else _tensor_attribute(base, name)
     if base.kinds & MODULE and base.store and not base.syms and not found.kinds:
         found = V(
             UNKNOWN,
@@ -107,6 +112,12 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             V(DATA, size=SCALAR) if name in ("shape", "device", "dtype", "ndim") else derive(frame, base, "." + name)
         )
     return found if found.kinds else UNKNOWN_VALUE
+
+
+def _is_packed(frame: Frame, base: V) -> bool:
+    """Whether a value is a PackedSequence, whose ``data`` is the tensor with its graph."""
+    nodes = frame.graphs.nodes
+    return bool(base.kinds & TREE) and any(key in nodes and _PACKS.search(nodes[key].what) for key in base.src)
 
 
 def _self_contained(value: V) -> bool:

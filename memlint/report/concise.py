@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from memlint.finding import Result, is_fixable
+from memlint.finding import Result
 from memlint.report.lines import Lines
 from memlint.report.summary import offer, summary
 
@@ -15,7 +15,7 @@ def write(result: Result, lines: Lines, out: TextIO) -> None:
     marked = False
     for one in result.findings:
         if one.suppressed is None:
-            mark = "[*] " if is_fixable(one, result.unsafe_fixes) else ""
+            mark = "[*] " if result.is_fixable(one) else ""
             marked = marked or bool(mark)
             place = f"{one.path}:{one.line}:{one.column}"
             out.write(f"{place}: {one.severity} {one.code}[{one.name}] {mark}{one.message}\n")

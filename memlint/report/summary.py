@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from memlint.finding import Finding, Result, is_fixable
+from memlint.finding import Result, is_fixable
 
 
 def summary(result: Result) -> str:
@@ -38,16 +38,19 @@ def summary(result: Result) -> str:
 
 def offer(result: Result) -> str:
     """What --fix could mend of what was found; empty where that is nothing."""
-    now = sum(is_fixable(one, result.unsafe_fixes) for one in result.findings)
-    more = sum(is_fixable(one, True) for one in result.findings) - now
+    now = [one for one in result.findings if result.is_fixable(one)]
+    more = hidden_fixes(result)
     if not now:
         return f"{more} fixable with --fix --unsafe-fixes." if more else ""
-    option = "--fix --unsafe-fixes" if any(_is_unsafe(one, result) for one in result.findings) else "--fix"
-    return f"{now} fixable with {option}" + (f" ({more} more with --unsafe-fixes)." if more else ".")
+    # what the configuration asks for, --fix does
+    unsafe = result.asked_unsafe and not all(is_fixable(one, False) for one in now)
+    option = "--fix --unsafe-fixes" if unsafe else "--fix"
+    return f"{len(now)} fixable with {option}" + (f" ({more} more with --unsafe-fixes)." if more else ".")
 
 
-def _is_unsafe(finding: Finding, result: Result) -> bool:
-    return is_fixable(finding, result.unsafe_fixes) and not is_fixable(finding, False)
+def hidden_fixes(result: Result) -> int:
+    """How many fixes only --unsafe-fixes would make."""
+    return sum(is_fixable(one, True) and not result.is_fixable(one) for one in result.findings)
 
 
 def statistics(result: Result) -> Iterator[str]:

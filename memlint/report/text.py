@@ -78,19 +78,16 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> It
         yield _wrapped(
             Text.assemble((" " * gutter + " = ", "blue"), ("help: ", "bold green"), finding.advice), wrap, gutter + 3
         )
-    if finding.fix is not None:
-        said = ((" " * gutter + " = ", "blue"), ("fix: ", "bold green"), _fix(finding.fix))
+    mends = [] if finding.fix is None else [("fix: ", finding.fix)]
+    for word, fix in [*mends, *(("or: ", other) for other in finding.alternatives)]:
+        said = ((" " * gutter + " = ", "blue"), (word, "bold green"), _fix(fix))
         yield _wrapped(Text.assemble(*said), wrap, gutter + 3)
 
 
 def _fix(fix: Fix) -> str:
     """What a fix does, and how safely."""
-    if fix.safety == "safe":
-        return f"{fix.title} [safe fix]"
-    if fix.safety == "display":
-        return f"{fix.title} [not applied by --fix]"
-    what, found, doubt = fix.title.removesuffix(")").rpartition(" (unsafe: ")
-    return f"{what} [unsafe fix: {doubt}]" if found else f"{fix.title} [unsafe fix]"
+    kind = "not applied by --fix" if fix.safety == "display" else f"{fix.safety} fix"
+    return f"{fix.title} [{kind}: {fix.doubt}]" if fix.doubt else f"{fix.title} [{kind}]"
 
 
 def _excerpt(finding: Finding, lines: Lines, gutter: int, width: int) -> Iterator[Text]:

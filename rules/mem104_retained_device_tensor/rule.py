@@ -38,7 +38,7 @@ def check(facts: Facts) -> Iterator[Report]:
 
 def _fix(event: Retain) -> Plan | None:
     cut = event.cut
-    if cut is None:
+    if cut is None or cut.met:
         return None
     return Plan(
         title=f"move `{cut.text}` to the host",

@@ -13,6 +13,7 @@ from memlint.sdk import (
     ModelCall,
     Report,
     guard_plan,
+    inference_plans,
     weakest,
 )
 
@@ -21,6 +22,7 @@ META = Meta(
     name="eval-builds-graph",
     summary="An evaluation runs the model with grad mode on and saves activations for a backward that never comes.",
     severity="error",
+    fix_rank=0,  # under a guard there are no graphs for other rules to find
 )
 
 
@@ -42,6 +44,7 @@ def check(facts: Facts) -> Iterator[Report]:
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
             trace=event.trace,
             fix=guard_plan(event.place),
+            alternatives=inference_plans(event.place),
         )
 
 

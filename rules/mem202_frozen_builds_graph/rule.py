@@ -12,6 +12,7 @@ META = Meta(
     summary="A network that no optimizer trains is run with grad mode on, though its output needs no gradient.",
     severity="error",
     preview=True,
+    fix_rank=0,  # under a guard there are no graphs for other rules to find
 )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Guard, Meta, Plan, Replace, Report, Under
+from memlint.sdk import Facts, Growth, Guard, Meta, Plan, Replace, Report, Under, guard_plan
 
 META = Meta(
     code="MEM203",
     name="ineffective-no-grad",
     summary="A guard that should turn autograd off has no effect on the model call that it is meant for.",
     severity="warning",
+    fix_rank=0,  # under a guard there are no graphs for other rules to find
 )
 
 WHY = {
@@ -49,6 +50,8 @@ def _fix(event: Guard) -> Plan | None:
     place = event.place
     if place is None or place.first is None or place.last is None:
         return None
+    if event.kind == "volatile":
+        return guard_plan(place)
     guard = event.text if event.text.endswith(")") else f"{event.text}()"
     changes = (Replace(event.site, f"with {guard}:"), Under(place.first, place.last))
     return Plan(title=f"run what follows under `with {guard}:`", changes=changes, doubt=place.doubt)

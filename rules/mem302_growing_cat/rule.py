@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Around, Carry, Facts, Growth, Line, Loop, Memory, Meta, Plan, Report, Severity, weakest
+from memlint.sdk import Around, Carry, Facts, Growth, Line, Loop, Meta, Plan, Report, Severity, weakest
 
 META = Meta(
     code="MEM302",
@@ -26,12 +26,12 @@ def check(facts: Facts) -> Iterator[Report]:
             extra += ", because the model runs without torch.no_grad() (MEM201 at the call)"
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` is copied whole with {_each(event.loop)}, the old and the new one alive "
-            f"together: the peak is near twice the result and the time quadratic{extra}",
+            message=f"`{event.place.text}` is copied whole with {_each(event.loop)}: the bytes copied grow with the "
+            f"square of the number of parts, and at the end the old and the new one take twice the result{extra}",
             advice=_advice(event, graph),
             severity=_severity(event, graph),
             confidence=weakest(event.certainty, event.value.certainty) if graph else event.certainty,
-            growth=Growth(_memory(event, graph), "per-iteration" if graph else "peak"),
+            growth=_growth(event, graph),
             trace=(*event.value.origin, *event.trace) if graph else event.trace,
             fix=_fix(event),
         )
@@ -41,10 +41,13 @@ def _keeps_graph(event: Carry) -> bool:
     return event.value.attached in ("yes", "some") and event.value.freed in ("no", "some") and not event.needed
 
 
-def _memory(event: Carry, graph: bool) -> Memory:
-    if event.value.device == "cpu":
-        return "host"
-    return "device-graph" if graph else "device-tensor"
+def _growth(event: Carry, graph: bool) -> Growth:
+    on_host = event.value.device == "cpu"
+    if graph:
+        return Growth("host" if on_host else "device-graph", "per-iteration")
+    if event.value.size in LARGE:
+        return Growth("host" if on_host else "device-tensor", "peak")
+    return Growth("none", "time")
 
 
 def _severity(event: Carry, graph: bool) -> Severity:
@@ -64,12 +67,16 @@ def _fix(event: Carry) -> Plan | None:
         Around(gather.part, gather.statement, f"{gather.name}.append(", ")"),
         Line(gather.loop, gather.end, behind=True),
     )
-    return Plan(title="collect the parts in a list, and concatenate once", changes=changes, doubt=gather.doubt)
+    title = "collect the parts in a list, and concatenate once (saves the copies, not the peak)"
+    return Plan(title=title, changes=changes, doubt=gather.doubt)
 
 
 def _advice(event: Carry, graph: bool) -> str:
     part = f"{event.value.text}.detach()" if graph else event.value.text
-    return f"collect `{part}` in a list and concatenate once after the loop, or write into a tensor allocated before it"
+    return (
+        f"write `{part}` into a tensor allocated before the loop; or, to save the copies alone, collect it in a list "
+        "and concatenate once after the loop"
+    )
 
 
 def _each(loop: Loop) -> str:

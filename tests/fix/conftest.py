@@ -1,9 +1,10 @@
 """A toy rule that plans mends, so that applying them is tested without the real rules.
 
 The statement ``mend(SAFETY, TEXT)`` is a finding of MEM911 (a warning) whose fix writes TEXT in its place; SAFETY is
-``safe``, ``unsafe`` or ``display``. ``mend(SAFETY, TEXT, NAME)`` replaces each ``twin(NAME)`` and ``bare(NAME)`` of the
-project as well, by TEXT. ``bare()`` is a finding without a fix, ``spill()`` one of MEM912, and so is ``tail()``, whose
-fix writes ``.done()`` behind it. An ``x.mend(…)`` is none of these, nor is what stands in a string.
+``safe``, ``unsafe`` or ``display``. ``mend(SAFETY, TEXT, NAME)`` replaces each ``twin(NAME)``, ``bare(NAME)`` and
+``tail(NAME)`` of the project as well, by TEXT. ``bare()`` is a finding without a fix, ``spill()`` one of MEM912, and so
+is ``tail()``, whose fix writes ``.done()`` behind it. ``cause(…)`` is as ``mend(…)``, but of MEM913, whose fixes come
+first. An ``x.mend(…)`` is none of these, nor is what stands in a string.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # fixed_programs.py, under any i
 _RULE = """
 from memlint.sdk import After, Event, Growth, Meta, Plan, Replace, Report
 
-META = Meta(code="{code}", name="{name}", summary="Toy.", severity="warning")
+META = Meta(code="{code}", name="{name}", summary="Toy.", severity="warning", fix_rank={rank})
 
 
 def check(facts):
@@ -42,7 +43,7 @@ def plan(event, facts):
         return Plan(title="be done", changes=(After(event.site, ".done()"),))
     if event.function == "scalar":
         return Plan(title="mend it", changes=(Replace(event.site, facts.scalar_fix + "()"),))
-    if event.function != "mend":
+    if event.function not in ("mend", "cause"):
         return None
     safety, text = event.words[:2]
     changes = tuple(Replace(site, text) for site in (event.site, *event.twins))
@@ -93,7 +94,9 @@ class ToyAnalysis:
         for node in ast.walk(tree):
             match node:
                 case ast.Expr(
-                    value=ast.Call(func=ast.Name(id="mend" | "bare" | "tail" | "twin" | "scalar" | "spill" as name))
+                    value=ast.Call(
+                        func=ast.Name(id="mend" | "bare" | "tail" | "twin" | "scalar" | "spill" | "cause" as name)
+                    )
                 ):
                     assert isinstance(node.value, ast.Call)
                     site = Site(path, 0, len(self._nodes))
@@ -119,17 +122,23 @@ class ToyAnalysis:
 
 
 def twins(calls: list) -> list:
-    return [call for call in calls if call[2] in ("twin", "bare")]
+    return [call for call in calls if call[2] in ("twin", "bare", "tail")]
 
 
 @pytest.fixture
 def toy(toy_of: Callable[..., Callable[..., Path]]) -> Callable[..., Path]:
     """Makes a project of the given files that the toy rules apply to, and goes there. ``config``: more of its table."""
-    mend, tail = ("mend", "bare"), ("tail", "scalar", "spill")
+    rules = (
+        ("MEM911", "toy-mend", ("mend", "bare"), 1),
+        ("MEM912", "toy-tail", ("tail", "scalar", "spill"), 1),
+        ("MEM913", "toy-cause", ("cause",), 0),
+    )
     return toy_of(
         ToyAnalysis,
         {
-            "lint_rules/mem911_toy_mend/rule.py": _RULE.format(code="MEM911", name="toy-mend", calls=mend),
-            "lint_rules/mem912_toy_tail/rule.py": _RULE.format(code="MEM912", name="toy-tail", calls=tail),
+            f"lint_rules/{code.lower()}_{name.replace('-', '_')}/rule.py": _RULE.format(
+                code=code, name=name, calls=calls, rank=rank
+            )
+            for code, name, calls, rank in rules
         },
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fixed_programs import safety
+from fixed_programs import findings, safety
 
 LOOP = """
 import torch
@@ -332,3 +332,150 @@ def test_item_is_unsafe(code: str, tmp_path: Path) -> None:
     assert found.fix is not None and found.fix.safety == "unsafe"
     assert [edit.content for edit in found.fix.edits] == [".item()"]
     assert ".item()" in found.advice
+
+
+STEPS = """
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self):
+        self.model = nn.Linear(4, 4)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.predicting = False
+        self.outputs = []
+
+    def step(self, x, y):
+        loss = None if self.predicting else (self.model(x) - y).pow(2).mean()
+        return {"loss": loss, "rows": x.size(0)}, x
+
+    def train(self, loader):
+        for x, y in loader:
+            log, _ = self.step(x, y)
+            self.outputs.append(log)
+            log["loss"].backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+"""
+
+
+def test_what_may_be_no_tensor_is_not_detached(tmp_path: Path) -> None:
+    """A dictionary of a loss and a number has no `detach`."""
+    assert safety(tmp_path, STEPS, "MEM102") == "none"
+
+
+HELD = """
+import torch
+from transformers import AutoModel
+
+def train(loader):
+    model = AutoModel.from_pretrained("base")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    total = 0.0
+    for batch in loader:
+        outputs = model(**batch)
+        loss = outputs.get("loss")
+        {use}
+        optimizer.step()
+        optimizer.zero_grad()
+        total += loss
+    print(float(total))
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [("loss.backward()", "unsafe"), ("sum([loss, 0]).backward()", "none")],
+    ids=["itself", "made of it"],
+)
+def test_a_part_of_an_output_is_a_tensor_where_it_is_used_as_one(use: str, expected: str, tmp_path: Path) -> None:
+    assert safety(tmp_path, HELD.format(use=use), "MEM101") == expected
+
+
+CALLEE = """
+import torch
+from torch import nn
+
+class Stats:
+    def __init__(self):
+        self.named = {}
+
+    def stat(self, name):
+        if name not in self.named:
+            self.named[name] = torch.zeros(())
+        return self.named[name]
+
+def step(model, x, y, stats):
+    loss = nn.functional.cross_entropy(model(x), y)
+    stats.stat("loss").add_(loss)
+    loss.backward()
+
+def train(model: nn.Module, loader, optimizer):
+    stats = Stats()
+    for x, y in loader:
+        step(model, x, y, stats)
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def test_a_store_in_a_function_that_the_loop_calls(tmp_path: Path) -> None:
+    assert safety(tmp_path, CALLEE, "MEM101") == "unsafe"
+
+
+KEPT = """
+import torch
+from torch import nn
+
+def evaluate(loader, targets, metric, device):
+    model = nn.Linear(4, 4).to(device).eval()
+    wanted = torch.as_tensor(targets).to(device)
+    wanted = wanted.transpose(0, 1)
+    outputs = []
+    for x, _ in loader:
+        with torch.no_grad():
+            out = model(x.to(device))
+        outputs.append(out.squeeze())
+    given = torch.cat(outputs)
+    {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("given = given[: wanted.size(0)]\n    return metric(given, wanted[:, 0])", "none"),
+        ("return (given - wanted).abs().mean().item()", "none"),
+        ("return metric(given.to(device), wanted)", "unsafe"),
+        ("return metric(given.tolist(), wanted.tolist())", "unsafe"),
+        ("print(wanted.shape, given[: len(wanted)].mean())", "unsafe"),
+    ],
+    ids=["a call", "an operation", "moved back", "numbers", "its shape"],
+)
+def test_what_meets_the_device_stays_there(use: str, expected: str, tmp_path: Path) -> None:
+    """Moved to the host, it would raise where both are used together."""
+    assert safety(tmp_path, KEPT.format(use=use), "MEM104") == expected
+
+
+PACKED = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+def train(model: nn.Module, loader, optimizer):
+    total = 0
+    for x, lengths, y in loader:
+        packed = pack_padded_sequence(model(x), lengths, batch_first=True)
+        loss = (packed.data - y).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        total += loss
+    print(total)
+"""
+
+
+def test_the_data_of_a_packed_sequence_has_its_graph(tmp_path: Path) -> None:
+    """It is no tensor's `data`: a guard around the model would end the graph of the backward."""
+    assert safety(tmp_path, PACKED, "MEM101") == "safe"
+    assert not findings(tmp_path, PACKED, "MEM201")

@@ -19,7 +19,7 @@ def finding(*rows: Row, line: int = 1, safety: Safety = "safe", suppressed: Supp
     )
     return Finding(
         code="MEM901", name="toy", severity="warning", confidence="high", message="", path="a.py", line=line, column=1,
-        end_line=line, end_column=2, growth=Growth("none", "once"), fix=Fix(safety, f"{line}", edits),
+        end_line=line, end_column=2, growth=Growth("none", "once"), fix=Fix(safety, f"{line}", None, edits),
         suppressed=suppressed,
     )  # fmt: skip
 

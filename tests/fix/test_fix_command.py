@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -60,21 +59,55 @@ def test_without_fix_nothing_is_written(toy: Toy) -> None:
     assert sorted(path.name for path in root.iterdir()) == ["a.py", "lint_rules", "pyproject.toml"]
 
 
+CONFIGURED = "unsafe-fixes = true"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "marked", "closing"),
+    ("config", "arguments", "marked", "closing"),
     [
-        ([], [True, False, False, False], "[*] 1 fixable with --fix (1 more with --unsafe-fixes)."),
-        (["--unsafe-fixes"], [True, True, False, False], "[*] 2 fixable with --fix --unsafe-fixes."),
+        ("", [], [True, False, False, False], "[*] 1 fixable with --fix (1 more with --unsafe-fixes)."),
+        ("", ["--unsafe-fixes"], [True, True, False, False], "[*] 2 fixable with --fix --unsafe-fixes."),
+        (CONFIGURED, [], [True, True, False, False], "[*] 2 fixable with --fix."),
+        (
+            CONFIGURED,
+            ["--no-unsafe-fixes"],
+            [True, False, False, False],
+            "[*] 1 fixable with --fix (1 more with --unsafe-fixes).",
+        ),
     ],
 )
 def test_concise_output_marks_what_is_fixable(
-    toy: Toy, capsys: Capture, arguments: list[str], marked: list[bool], closing: str
+    toy: Toy, capsys: Capture, config: str, arguments: list[str], marked: list[bool], closing: str
 ) -> None:
-    toy({"a.py": f"{SAFE}{UNSAFE}{SHOWN}bare()\n"})
+    toy({"a.py": f"{SAFE}{UNSAFE}{SHOWN}bare()\n"}, config)
     main(["a.py", "--output-format", "concise", *arguments])
     lines = capsys.readouterr().out.splitlines()
     assert ["[toy-mend] [*] This leaks." in line for line in lines[:4]] == marked
     assert lines[-1] == closing
+
+
+def test_the_hint_names_the_options_that_are_needed(toy: Toy, capsys: Capture) -> None:
+    """What it promises, the run with these options does."""
+    root = toy({"a.py": UNSAFE}, CONFIGURED)
+    main(["a.py"])
+    assert capsys.readouterr().out.splitlines()[-1] == "1 fixable with --fix."
+    assert main(["a.py", "--diff"]) == 1
+    assert capsys.readouterr().err == "memlint: would fix 1 finding in 1 file\n"
+    assert main(["a.py", "--fix"]) == 0
+    assert (root / "a.py").read_text() == "fixed = 2\n"
+
+
+def test_each_project_marks_what_its_configuration_makes(toy: Toy, capsys: Capture) -> None:
+    inner = f'[tool.memlint]\nrule-paths = ["rules"]\n{CONFIGURED}\n'
+    root = toy({"a.py": UNSAFE, "inner/pyproject.toml": inner, "inner/b.py": UNSAFE})
+    (root / "lint_rules").rename(root / "inner/rules")
+    (root / "pyproject.toml").write_text('[tool.memlint]\nrule-paths = ["inner/rules"]\n')
+    main(["a.py", "inner/b.py", "--output-format", "concise"])
+    first, second, *_, last = capsys.readouterr().out.splitlines()
+    assert ("[*]" in first, "[*]" in second) == (False, True)
+    assert last == "[*] 1 fixable with --fix (1 more with --unsafe-fixes)."
+    assert main(["a.py", "inner/b.py", "--fix"]) == 1
+    assert ((root / "a.py").read_text(), (root / "inner/b.py").read_text()) == (UNSAFE, "fixed = 2\n")
 
 
 def test_text_output_says_how_safe_a_fix_is(toy: Toy, capsys: Capture) -> None:
@@ -90,14 +123,25 @@ def test_text_output_says_how_safe_a_fix_is(toy: Toy, capsys: Capture) -> None:
     assert lines[-1] == "1 fixable with --fix (1 more with --unsafe-fixes)."
 
 
-def test_json_carries_the_edits(toy: Toy, capsys: Capture) -> None:
-    toy({"a.py": SAFE + "bare()\n"})
+def test_json_carries_the_edits_and_the_doubt(toy: Toy, capsys: Capture) -> None:
+    toy({"a.py": SAFE + UNSAFE + "bare()\n"})
     main(["a.py", "--output-format", "json"])
-    first, second = as_json(capsys)["findings"]
+    safe, unsafe, none = as_json(capsys)["findings"]
     span = {"line": 1, "column": 1, "end_line": 1, "end_column": len(SAFE)}
     edits = [{"path": "a.py", "span": span, "content": "fixed = 1"}]
-    assert first["fix"] == {"safety": "safe", "title": "mend it", "edits": edits}
-    assert second["fix"] is None
+    assert safe["fix"] == {"safety": "safe", "title": "mend it", "doubt": None, "edits": edits}
+    assert (unsafe["fix"]["title"], unsafe["fix"]["doubt"]) == ("mend it", "it is a toy")
+    assert none["fix"] is None
+
+
+def test_what_was_fixed_is_told_with_its_doubt(toy: Toy, capsys: Capture) -> None:
+    toy({"a.py": SAFE + UNSAFE})
+    assert main(["a.py", "--fix", "--unsafe-fixes", "--verbose"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if ": fixed" in line]
+    assert said == [
+        "memlint: fixed MEM911 at a.py:1: mend it",
+        "memlint: fixed MEM911 at a.py:2: mend it (unsafe: it is a toy)",
+    ]
 
 
 def test_json_of_a_run_that_fixes_holds_what_remains(toy: Toy, capsys: Capture) -> None:
@@ -129,31 +173,19 @@ def test_several_fixes_in_several_files(toy: Toy) -> None:
     assert (root / "b.py").read_text() == "tail().done()\n"
 
 
+def test_a_rule_that_names_a_cause_is_mended_first(toy: Toy) -> None:
+    """What the other rule found is gone then, and is not mended for nothing."""
+    root = toy({"a.py": 'tail("one")\ncause("safe", "x = 1", "one")\n'})
+    assert main(["a.py", "--fix"]) == 0
+    assert (root / "a.py").read_text() == "x = 1\nx = 1\n"
+
+
 def test_lines_of_a_fix_end_as_the_line_that_they_replace(toy: Toy) -> None:
     call, block = b'mend("safe", "if 1:\\n    x = 1")', b"if 1:\n    x = 1"
     rest = b'\r\nb = """\n\r\n"""\n'
     root = toy({"a.py": b"a = 1\r\n" + call + rest + call})
     assert main(["a.py", "--fix"]) == 0
     assert (root / "a.py").read_bytes() == b"a = 1\r\n" + block.replace(b"\n", b"\r\n") + rest + block
-
-
-def test_an_interrupt_leaves_the_file_in_hand_as_it_was(
-    toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = toy({"a.py": SAFE, "b.py": SAFE})
-    real, calls = os.fsync, []
-
-    def interrupted(handle: int) -> None:
-        calls.append(handle)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        real(handle)
-
-    monkeypatch.setattr(os, "fsync", interrupted)
-    assert main([".", "--fix"]) == 130
-    assert [(root / name).read_text() for name in ("a.py", "b.py")] == ["fixed = 1\n", SAFE]
-    assert not list(root.glob(".memlint*"))
-    assert "interrupted" in capsys.readouterr().err
 
 
 def test_fix_only_reports_nothing_of_what_remains(toy: Toy, capsys: Capture) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memlint.finding import Edit, Span
-from memlint.fix.edits import EditError, Move, place, splice
+from memlint.fix.edits import Move, place, splice
+from memlint.fix.spans import EditError, Text
 
 CHARACTERS = st.lists(st.sampled_from("ab é名\U0001f600\t\x0c\n"), max_size=40).map("".join)
 ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -146,3 +149,18 @@ def test_a_place_comes_from_the_line_that_it_was_on(
             for offset in range(new - len(content), new):
                 written = span(after, offset, offset)
                 assert move.origin(written.line, written.column) == span(text, at, at).line
+
+
+@ANY_SPEED
+@given(st.lists(st.sampled_from("a \x0c\x0b\x1c\x85\u2028\r\n"), max_size=20).map("".join))
+def test_lines_and_places_are_those_of_python(text: str) -> None:
+    """What rules plan by lines is written by offsets: both must mean the same character of the file."""
+    read = Text(text)
+    assert read.lines == io.StringIO(text, newline="").readlines()
+    at = 0
+    for number, line in enumerate(read.lines, 1):
+        for column, character in enumerate(line.rstrip("\r\n"), 1):
+            assert text[read.offset(number, column)] == character
+        assert read.line(at) == read.line(at + len(line) - 1) == number
+        at += len(line)
+        assert line.endswith(read.newline(number)) or number == len(read.lines)

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memlint.fix.diff import unified
-from memlint.fix.edits import EditError
 from memlint.fix.files import Change, WriteError, encode, obstacle, write
+from memlint.fix.spans import EditError
 from memlint.project import decode
 
 NO_END = b"\\ No newline at end of file\n"

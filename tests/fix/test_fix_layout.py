@@ -57,6 +57,12 @@ def fixed(folder: Path, text: str) -> str:
             "              model(x).sum().item()\n",
             id="a backslash",
         ),
+        pytest.param(
+            "    for x in loader:\n#        x = old(x)\n        # new\n        n += model(x).sum().item()\n",
+            "    with torch.no_grad():\n        for x in loader:\n#        x = old(x)\n            # new\n"
+            "            n += model(x).sum().item()\n",
+            id="code that was commented out",
+        ),
     ],
 )
 def test_the_lines_of_a_block(before: str, after: str, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ what the program needs less of when it is fixed: bytes of ``saved`` tensors, ``n
 from __future__ import annotations
 
 import ast
-import importlib.util
 import os
 import re
 import shutil
@@ -28,7 +27,6 @@ PROGRAMS = {path.stem: path for path in sorted((ROOT / "fixtures" / "fixes").glo
 FIXABLE = ("101", "102", "103", "104", "201", "202", "203", "301", "302", "303")
 _MARK = re.compile(r"# fix: \[(MEM\d{3})\] (safe|unsafe)")
 
-with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 
 State = dict[str, Path]
@@ -71,7 +69,8 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> dict[str, State]:
 @pytest.fixture(scope="module")
 def measured(states: dict[str, State], tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What each program computes and needs, in each state."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     out = tmp_path_factory.mktemp("measured") / "all.pt"
     files = [str(path) for state in states.values() for path in state.values()]
     script = str(Path(__file__).with_name("measured.py"))
@@ -101,7 +100,7 @@ def test_fixing_changes_what_it_may_and_leaves_no_finding(name: str, states: dic
     assert not memlint.lint([states["unsafe"][name]], isolated=True, preview=True).findings
 
 
-@with_torch
+@pytest.mark.torch
 @each_program
 def test_safe_fixes_change_no_bit(name: str, measured: dict[str, dict[str, Any]]) -> None:
     before, after = (measured[state][name]["values"] for state in ("before", "safe"))
@@ -109,7 +108,7 @@ def test_safe_fixes_change_no_bit(name: str, measured: dict[str, dict[str, Any]]
     assert {key: _difference(before[key], after[key]) for key in before} == dict.fromkeys(before, "")
 
 
-@with_torch
+@pytest.mark.torch
 @each_program
 def test_unsafe_fixes_change_what_their_doubt_says(name: str, measured: dict[str, dict[str, Any]]) -> None:
     before, after = (measured[state][name]["values"] for state in ("before", "unsafe"))
@@ -118,7 +117,7 @@ def test_unsafe_fixes_change_what_their_doubt_says(name: str, measured: dict[str
     assert {key: _difference(before[key], after[key], grad=True) for key in before} == expected
 
 
-@with_torch
+@pytest.mark.torch
 @each_program
 def test_fixes_need_less_memory(name: str, measured: dict[str, dict[str, Any]]) -> None:
     before, after = (measured[state][name]["memory"] for state in ("before", "unsafe"))
@@ -129,7 +128,7 @@ def test_fixes_need_less_memory(name: str, measured: dict[str, dict[str, Any]]) 
         assert after[other] <= before[other] * 1.01, other
 
 
-@with_torch
+@pytest.mark.torch
 @each_program
 def test_safe_fixes_need_less_memory(name: str, measured: dict[str, dict[str, Any]]) -> None:
     if {safety for _, _, safety in marks(PROGRAMS[name].read_text())} != {"safe"}:

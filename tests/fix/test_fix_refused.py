@@ -76,6 +76,27 @@ def test_what_a_fix_uncovers_is_fixed_with_it_or_neither_is(toy: Toy, capsys: Ca
     assert capsys.readouterr().err == ("memlint: fix of MEM911 at b.py:2 not applied: it would give MEM912 at b.py:2\n")
 
 
+def test_what_mends_both_is_named(toy: Toy, capsys: Capture) -> None:
+    """A safe fix that uncovers what only an unsafe one mends."""
+    last = 'cause("unsafe", "x = 2")'
+    root = toy({"a.py": f"cause = print\nmend('safe', '{last}')\n"})
+    assert main(["a.py", "--fix"]) == 1
+    assert capsys.readouterr().err == (
+        "memlint: fix of MEM911 at a.py:2 not applied: it would give MEM913 at a.py:2, which --unsafe-fixes would mend "
+        "with it\n"
+    )
+    assert main(["a.py", "--fix", "--unsafe-fixes"]) == 0
+    assert (root / "a.py").read_text() == "cause = print\nx = 2\n"
+
+
+def test_nothing_is_named_that_does_not_mend_both(toy: Toy, capsys: Capture) -> None:
+    root = toy({"a.py": "spill = cause = print\nmend('safe', 'cause(\"unsafe\", \"spill()\")')\n"})
+    for options in ([], ["--unsafe-fixes"]):
+        assert main(["a.py", "--fix", *options]) == 1
+        assert "--unsafe-fixes" not in capsys.readouterr().err
+    assert (root / "a.py").read_text().startswith("spill = cause = print\nmend('safe'")
+
+
 def test_equal_statements_are_told_apart(toy: Toy, capsys: Capture) -> None:
     """When the first of two equal statements is mended, the second one gets its fingerprint."""
     root = toy({"a.py": "tail()\nx = 1\ntail()  # noqa: MEM912\ntail()\n"})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from memlint.engine.rooms import load_rooms
 from memlint.finding import Edit, Finding, Growth, Severity, Span, Suppressed
 from memlint.fix.choice import first
 from memlint.fix.edits import Move, place, splice
@@ -79,7 +80,9 @@ def test_findings_move_with_the_text() -> None:
     assert reasons([FIXED], [finding("MEM201", 2)], [FIXED], moves) == ["the finding would still be there"]
 
 
-def test_grad_mode_is_mended_before_what_it_causes() -> None:
+def test_the_fixes_of_the_lowest_rank_come_first() -> None:
+    rank = {code: room.meta.fix_rank for code, room in load_rooms().items()}.__getitem__
     cause, others = finding("MEM202", 2), [finding("MEM102", 1), finding("MEM301", 3)]
-    assert first([others[0], cause, others[1]]) == [cause]
-    assert first(others) == others
+    assert first([others[0], cause, others[1]], rank) == [cause], "grad mode before what it causes"
+    assert first(others, rank) == others
+    assert first([], rank) == []

@@ -248,3 +248,111 @@ FROZEN = Path(__file__).parents[2] / "fixtures" / "fixes" / "mem202_target_netwo
 @pytest.mark.parametrize(("tail", "expected"), [(".detach().clone()", "safe"), ("", "unsafe")])
 def test_gradients_of_a_frozen_network_would_be_missed(tail: str, expected: str, tmp_path: Path) -> None:
     assert safety(tmp_path, FROZEN.read_text().replace(".detach().clone()", tail), "MEM202") == expected
+
+
+EPISODES = """
+import torch
+from torch import nn
+
+def batches(env, net, size):
+    batch = []
+    obs = env.reset()
+    while True:
+        probs = net(torch.tensor([obs]))
+        obs, reward = env.step(probs.argmax(1).item())
+        batch.append(reward)
+        yield batch
+        batch = []
+
+def main(env):
+    net = nn.Sequential(nn.Linear(4, 4), nn.Softmax(dim=1))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in batches(env, net, 16):
+        loss = net(torch.rand(4, 4)).sum()
+        loss.backward()
+        optimizer.step()
+"""
+
+TASK = """
+import torch
+
+async def serve(net, queue):
+    net.eval()
+    while True:
+        x = await queue.get()
+        out = net(x)
+        await queue.put(out.argmax(1).tolist())
+"""
+
+
+@pytest.mark.parametrize("text", [EPISODES, TASK], ids=["a yield", "an await"])
+def test_a_guard_does_not_hold_in_other_code(text: str, tmp_path: Path) -> None:
+    """Around the loop, it would be on in the training step that takes the batches, or in another task."""
+    (found,) = findings(tmp_path, text, "MEM201")
+    assert found.fix is not None
+    assert [edit.content for edit in found.fix.edits] == ["        with torch.no_grad():\n    "]
+
+
+INEFFECTIVE = """
+import torch
+from torch import nn
+from torch.autograd import Variable
+
+def run(loader, optimizer):
+    model = nn.Linear(4, 4)
+    scores = []
+    for x, y in loader:
+        {guard}
+        out = model(x)
+        {use}
+    return scores
+"""
+TRAINS = "nn.functional.mse_loss(out, y).backward(); optimizer.step()"
+
+
+@pytest.mark.parametrize(
+    ("guard", "use", "expected"),
+    [
+        ("torch.no_grad()", "scores.append(out.argmax(1).tolist())", "unsafe"),
+        ("x = Variable(x, volatile=True)", "scores.append(out.argmax(1).tolist())", "unsafe"),
+        ("torch.no_grad()", TRAINS, "none"),
+    ],
+    ids=["bare", "volatile", "trains"],
+)
+def test_a_guard_that_has_no_effect(guard: str, use: str, expected: str, tmp_path: Path) -> None:
+    """Where the step trains, a guard that worked would make its backward raise."""
+    assert safety(tmp_path, INEFFECTIVE.format(guard=guard, use=use), "MEM203") == expected
+
+
+PARTS = """
+import torch
+from torch import nn
+
+class Pair(nn.Module):
+    def __init__(self, encoder, decoder):
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def loss(self, x):
+        return (self.decoder(self.encoder(x)) - x).pow(2), x
+
+def main(loader):
+    encoder, decoder = nn.Linear(8, 8), nn.Linear(8, 8)
+    pair = Pair(encoder, decoder).to("cuda")
+    first = torch.optim.SGD(pair.encoder.parameters(), lr=0.1)
+    second = torch.optim.SGD(pair.decoder.parameters(), lr=0.1)
+    for x in loader:
+        first.zero_grad()
+        second.zero_grad()
+        loss, _ = pair.loss(x)
+        loss = loss.mean(dim=-1)
+        loss.backward()
+        first.step()
+        second.step()
+"""
+
+
+def test_a_model_that_is_trained_by_its_parts_is_not_guarded(tmp_path: Path) -> None:
+    """Two optimizers own a half each: the whole looks frozen, but the backward reaches nothing else."""
+    assert all(one.fix is None for code in ("MEM201", "MEM202") for one in findings(tmp_path, PARTS, code))

@@ -45,6 +45,97 @@ def test_no_update_in_place_is_proposed(made: str, tmp_path: Path) -> None:
     assert not findings(tmp_path, UPDATE.format(made=made, update="field = field * 0.5"), "MEM301")
 
 
+KEPT = """
+import torch
+
+def relax(steps, queue):
+    field = torch.zeros(512, 512)
+    frames, last = [], None
+    for t in range(steps):
+        field = field * 0.5
+        {use}
+    return field, frames, last
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "frames.append(field)",
+        "frames.append((t, field))",
+        "frames.append(field[0])",
+        "frames.append(field.view(-1))",
+        "frames += [field]",
+        "last = field",
+        "last = field if t % 2 else last",
+        "yield field",
+    ],
+)
+def test_no_update_in_place_of_what_is_kept(use: str, tmp_path: Path) -> None:
+    """Every frame would be the last one."""
+    assert not findings(tmp_path, KEPT.format(use=use), "MEM301")
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("frames.append(field.clone())", "safe"),
+        ("frames.append(field.mean().item())", "safe"),
+        ("print(field.shape, field[0] + 1)", "safe"),
+        ("frames.append(field.numpy())", "unsafe"),
+        ("frames.append(torch.as_tensor(field))", "unsafe"),
+        ("queue.put(field)", "unsafe"),
+        ("frames.append(lambda: field)", "unsafe"),
+    ],
+)
+def test_an_update_in_place_of_what_may_be_kept(use: str, expected: str, tmp_path: Path) -> None:
+    assert safety(tmp_path, KEPT.format(use=use), "MEM301") == expected
+
+
+SUMMED = """
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(1, 1, 3, padding=1)
+        self.query = nn.Linear(8, 8)
+        self.total = None
+
+    def forward(self, x, t):
+        if t == 0:
+            self.total = torch.zeros(x.size(0), 8, device=x.device)
+        scores = torch.softmax(self.query(x){read}, dim=1)
+        self.total = self.total + scores
+        return scores
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
+
+    def generate(self, x, steps):
+        self.eval()
+        outputs = []
+        for t in range(steps):
+            outputs.append((self.attention(x, t) * x).argmax(1).tolist())
+        return outputs
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [("", "safe"), (" + self.conv(self.total.unsqueeze(1)).squeeze(1)", "none")],
+    ids=["only summed", "used by the step"],
+)
+def test_a_state_that_its_own_step_reads_is_not_cut(read: str, expected: str, tmp_path: Path) -> None:
+    """A training step has its gradients through it."""
+    assert safety(tmp_path, SUMMED.format(read=read), "MEM103") == expected
+
+
 DEVICE = """
 import torch
 
@@ -64,6 +155,8 @@ def train(model, loader, optimizer, criterion, device):
         ("zeros(x.size(0), 512, 512).to(device)", "safe"),
         ("ones(x.size(0), 512, 512).cuda()", "safe"),
         ("full((x.size(0), 512, 512), 0.5).to(device)", "safe"),
+        ("arange(x.size(0), dtype=torch.long).to(device)", "safe"),
+        ("arange(x.size(0)).to(device)", "unsafe"),
         ("randn(x.size(0), 512, 512).to(device)", "unsafe"),
         ("zeros(x.size(0), 512, 512, requires_grad=True).to(device)", "unsafe"),
         ("zeros(x.size(0), 512, 512).to(device, torch.float16)", "none"),
@@ -113,3 +206,10 @@ def test_a_state_is_detached_only_where_its_form_is_known(
     else:
         assert found.fix is not None and found.fix.safety == "unsafe"
         assert [edit.content.strip() for edit in found.fix.edits] == [written]
+
+
+def test_the_quotes_of_the_file_stay(tmp_path: Path) -> None:
+    text = DEVICE.format(made="zeros(x.size(0), 512, 512).to('cuda')")
+    (found,) = findings(tmp_path, text, "MEM303")
+    assert found.fix is not None
+    assert [edit.content for edit in found.fix.edits if edit.content] == [", device='cuda'"]

@@ -96,7 +96,7 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM202", call(owner="no", evaluation="", consumed="loss"), ("warning", "none", "peak")),
         ("MEM202", call(owner="no", evaluation="", consumed="detached"), ("note", "none", "peak")),
         ("MEM302", carry("cat", attached="no", size="batch"), ("warning", "device-tensor", "peak")),
-        ("MEM302", carry("cat", attached="no", size="sample"), ("note", "device-tensor", "peak")),
+        ("MEM302", carry("cat", attached="no", size="sample"), ("note", "none", "time")),
         ("MEM302", carry("cat", size="batch"), ("error", "device-graph", "per-iteration")),
     ],
 )

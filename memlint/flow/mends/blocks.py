@@ -44,16 +44,21 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
     block, first = chain[-1]
     for outer, position in chain:
         statement = outer[position]
-        if _is_loop_of(statement, event.loop) and not _trains((statement,)) and not _is_wanted(frame, (statement,)):
+        if (
+            _is_loop_of(statement, event.loop)
+            and not _trains((statement,))
+            and not _is_wanted(frame, (statement,))
+            and not _is_left((statement,))
+        ):
             block, first = outer, position
             break
     last = first
     if event.loop is None or event.loop.kind == "calls":
         last = max(first, _last_run(frame, block))
     guarded = block[first : last + 1]
-    if _trains(guarded) or _is_wanted(frame, guarded, frozen=event.owner == "no"):
+    if _trains(guarded) or _is_wanted(frame, guarded, frozen=event.owner == "no") or _is_left(guarded):
         guarded = block[first : first + 1]
-        if _trains(guarded) or _is_wanted(frame, guarded, frozen=event.owner == "no"):
+        if _trains(guarded) or _is_wanted(frame, guarded, frozen=event.owner == "no") or _is_left(guarded):
             return None
     return GuardPlace(
         function=None,
@@ -69,8 +74,8 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
         place = None
         if isinstance(event, ModelCall) and not event.guard and not event.wanted and event.certainty != "low":
             place = guard_of(analyser, frame, event)
-        elif isinstance(event, Guard) and event.kind == "bare":
-            rest = _rest_of_block(frame, event.site.at)
+        elif isinstance(event, Guard) and event.kind != "early":
+            rest = _rest_of_block(frame, event.site.at, itself=event.kind == "volatile")
             place = GuardPlace(None, *rest, doubt="what was recorded until now is recorded no more") if rest else None
         yield event if place is None else msgspec.structs.replace(event, place=place)
 
@@ -87,16 +92,18 @@ def _last_run(frame: Frame, block: Block) -> int:
     return max([i for i, statement in enumerate(block) if any(_holds(statement, at) for at in runs)], default=-1)
 
 
-def _rest_of_block(frame: Frame, at: int) -> tuple[Site, Site] | None:
-    """(first, last) of the statements that follow one in its block, as far as they run models; None for none."""
+def _rest_of_block(frame: Frame, at: int, *, itself: bool) -> tuple[Site, Site] | None:
+    """(first, last) of the statements that follow one in its block (``itself``: from that one on), as far as they run
+    models; None for none, and where a backward wants what they record."""
     chain = list(_chain(frame.function.body, at))
     if not chain:
         return None
     block, position = chain[-1]
     last = _last_run(frame, block)
-    if last <= position or _trains(block[position + 1 : last + 1]):
+    rest = block[position + (not itself) : last + 1]
+    if last <= position or _trains(rest) or _is_left(rest) or _is_wanted(frame, rest):
         return None
-    return frame.site(block[position + 1].at), frame.site(block[last].at)
+    return frame.site(rest[0].at), frame.site(rest[-1].at)
 
 
 def _is_evaluation(frame: Frame, event: ModelCall) -> bool:
@@ -147,7 +154,21 @@ def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
     if not frozen:
         return bool(wanted)
     nodes = frame.graphs.nodes
-    return any(item in nodes and not nodes[item].leaf for item in frame.graphs.closure(wanted) - recorded)
+    if any(item in nodes and not nodes[item].leaf for item in frame.graphs.closure(wanted) - recorded):
+        return True
+    return any(
+        recorded & reached and not _is_trained_beside(frame, reached, recorded) for reached, *_ in frame.backwards
+    )
+
+
+def _is_trained_beside(frame: Frame, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
+    """Whether a backward reaches a graph that has nothing of what was recorded: one that reaches nothing else trains
+    just that, whatever its owner is called, and would raise without it."""
+    nodes = frame.graphs.nodes
+    return any(
+        item in nodes and not nodes[item].leaf and not frame.graphs.closure(frozenset({item})) & recorded
+        for item in reached - recorded
+    )
 
 
 def _trains(body: Block) -> bool:
@@ -158,6 +179,15 @@ def _trains(body: Block) -> bool:
         for call in calls
     )
     return any(name in _TRAINS or name.startswith("train_") for name in names)
+
+
+def _is_left(body: Block) -> bool:
+    """Whether other code runs before statements are through (whoever takes what is yielded, other tasks at an await):
+    a block's guard would hold there, too, and end what these record."""
+    return any(isinstance(part, ir.Yield | ir.Await) for part in _parts(body)) or any(
+        isinstance(statement, ir.For | ir.With) and statement.is_async
+        for statement in walk_statements(body, into_definitions=False)
+    )
 
 
 def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
@@ -171,10 +201,8 @@ def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -
         marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
         if any(_holds(statement, run.site.at) for statement in guarded) and not used_up(analyser, frame, marks):
             return f"not every use of what `{run.text}` gives is seen"
-    if any(isinstance(part, ir.Yield) for part in _parts(guarded)):
-        if guarded is frame.function.body:
-            return "what is yielded has no graph then"
-        return "it would hold in whoever takes what is yielded, too"
+    if _is_left(guarded):
+        return "what is yielded has no graph then"
     followed = Followed(analyser, frame.function, guarded)
     return followed.doubt or noticed(analyser, frame.function, guarded, followed.entered.values())
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Cut, Site
 from memlint.flow.frame import Frame, Store
+from memlint.flow.mends.bindings import is_sum
+from memlint.flow.mends.hosts import met_on_device
 from memlint.flow.mends.reflection import is_used, reached
 from memlint.flow.mends.states import detached_state
 from memlint.flow.mends.vocabulary import PLAIN_BASES
@@ -26,24 +28,30 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
     function, place = frame.function, store.place_text
     here = (store.site.path, store.site.unit) == (frame.module.key, function.unit)
     statement = statement_at(function, store.site.at) if here else None
+    own = True
     if statement is None:
-        method = _method_at(analyser, store.site)
+        method = _callee_at(analyser, store.site)
         if method is None:
             return None
-        function, statement, place = method
+        function, statement, place, own = method
     found = list(_kept(statement, store, place))
     if not found:
         return _whole(analyser, frame, store, statement) if function is frame.function else None
-    doubts = [_no_tensor(value, text(expr, 40)) for expr, value in found]
+    doubts = [_no_tensor(function, expr, value) for expr, value in found]
     if None in doubts:
         return None
     doubt = next((doubt for doubt in doubts if doubt), "") or (
         _noticed(analyser, frame, store, statement)
         if function is frame.function
         else _noticed_on_self(analyser, function, store, statement, place.partition(".")[2])
+        if own
+        else f"`{place}` is not of `{function.name}` alone"
     )
+    if doubt and store.kind == "carry" and store.place_kind == "attribute" and _is_read(function, statement, place):
+        return None
     sites = tuple(Site(store.site.path, store.site.unit, expr.at) for expr, _ in found)
-    return Cut(sites, ", ".join(dict.fromkeys(text(expr) for expr, _ in found)), doubt)
+    met = "" if store.value.src else met_on_device(function, place)
+    return Cut(sites, ", ".join(dict.fromkeys(text(expr) for expr, _ in found)), doubt, met=met)
 
 
 def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> Cut | None:
@@ -65,12 +73,12 @@ def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -
     return Cut((), store.place_text, doubt or _noticed(analyser, frame, store, statement), start)
 
 
-def _method_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str] | None:
-    """(method, statement, place) of a site in a method that stores on its own object, where a caller's frame tells of
-    it."""
+def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, bool] | None:
+    """(function, statement, place, whether that is an attribute of its own object) of a site in a function that stores,
+    where a caller's frame tells of it."""
     module = analyser.program.module(site.path)
     for (unit, _), function in list(module.by_place.items()):
-        if unit != site.unit or not function.takes_self or not function.params:
+        if unit != site.unit:
             continue
         statement = statement_at(function, site.at)
         target: ir.Expr | None = None
@@ -81,9 +89,12 @@ def _method_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str] 
                 target = statement.targets[0]
             case ir.ExprStmt() if isinstance(statement.value, ir.Call) and isinstance(statement.value.func, ir.Attr):
                 target = statement.value.func.value
-        own = isinstance(target, ir.Attr) and text(target.value) == function.params[0].name
-        if statement is not None and target is not None and own:
-            return function, statement, text(target)
+        if statement is None or target is None:
+            continue
+        first = function.params[0].name if function.takes_self and function.params else ""
+        own = isinstance(target, ir.Attr) and text(target.value) == first
+        if own or isinstance(statement, ir.ExprStmt | ir.AugAssign):
+            return function, statement, text(target), own
     return None
 
 
@@ -156,15 +167,47 @@ def _members(expr: ir.Display | ir.DictDisplay, store: Store) -> Iterator[tuple[
             yield element, value
 
 
-def _no_tensor(value: V, shown: str) -> str | None:
-    """Why `.detach()` may not be there; None where it is certain not to be."""
-    if value.kinds & (CONTAINER | INSTANCE | TREE) or not value.kinds & (TENSOR | UNKNOWN):
+def _no_tensor(function: Function, expr: ir.Expr, value: V) -> str | None:
+    """Why `.detach()` may not be there; None where it is not, on some path that is known."""
+    shown = text(expr, 40)
+    if value.kinds & (CONTAINER | INSTANCE) or not value.kinds & (TENSOR | TREE | UNKNOWN):
         return None
-    if value.kinds & (DATA | NONE):
-        return f"`{shown}` is a number or None on some path"
+    if value.kinds & (TREE | DATA | NONE) and not _is_used_as_tensor(function, expr):
+        # a sum that begins as a number is one still where nothing was added
+        if value.kinds & (TREE | NONE) or not is_sum(function, expr):
+            return None
+        return f"`{shown}` is a number on some path"
     if value.kinds & ~TENSOR:
         return f"`{shown}` may be something else than a tensor"
     return ""
+
+
+def _is_read(function: Function, update: ir.Stmt, place: str) -> bool:
+    """Whether the function computes something of the place elsewhere than in its update: a state that the step itself
+    uses, through which the gradients of a training step go."""
+    if "." not in place:
+        return False
+    for statement in walk_statements(function.body, into_definitions=False):
+        if statement is update:
+            continue
+        targets = statement.targets if isinstance(statement, ir.Assign) else ()
+        for expr in expressions(statement):
+            if expr not in targets and not isinstance(expr, ir.Compare) and mentions(expr, place):
+                return True
+    return False
+
+
+def _is_used_as_tensor(function: Function, expr: ir.Expr) -> bool:
+    """Whether the function calls a method of the expression that only tensors have."""
+    return any(
+        isinstance(part, ir.Call)
+        and isinstance(part.func, ir.Attr)
+        and part.func.name in ("backward", "item", "detach")
+        and text(part.func.value) == text(expr)
+        for statement in walk_statements(function.body, into_definitions=False)
+        for own in expressions(statement)
+        for part in walk_expression(own)
+    )
 
 
 def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> str:

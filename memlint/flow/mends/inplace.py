@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from memlint import knowledge
 from memlint.flow.frame import Frame
 from memlint.flow.hotloops import Candidate, is_place
+from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.bindings import binders
-from memlint.flow.syntax import mentions, text, walk_expression
+from memlint.flow.program import Function
+from memlint.flow.syntax import children, dotted, expressions, mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 
@@ -32,7 +35,71 @@ def doubt(frame: Frame, one: Candidate) -> str:
     )
     if not all(isinstance(part, ir.Const) and part.kind in ("int", "float") for part in operands):
         return f"what is added to `{target}` may be larger than it"
+    keeps = _keeps(frame.function, one.target.id, one.statement)
+    return f"`{keeps}` may keep the old `{target}`, and would see it change" if keeps else ""
+
+
+def _keeps(function: Function, name: str, update: ir.Stmt) -> str:
+    """A use of a variable that may keep the tensor, or a view of it; "" where all of them compute something new."""
+    for statement in walk_statements(function.body):
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef | ir.Scope):
+            inner = walk_statements((statement,))
+            if any(mentions(expr, name) for one in inner for expr in expressions(one)):
+                return name
+        if statement is update:
+            continue
+        targets = statement.targets if isinstance(statement, ir.Assign) else ()
+        for expr in expressions(statement):
+            parents = {child.at: part for part in walk_expression(expr) for child in children(part)}
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Lambda) and mentions(part.body, name):
+                    return text(part, 40)
+                if not isinstance(part, ir.Name) or part.id != name:
+                    continue
+                top, around = _view(part, parents)
+                bound = expr in targets and (top is expr or isinstance(expr, ir.Display))
+                given_back = isinstance(statement, ir.Return) and not function.is_generator
+                changed = isinstance(statement, ir.ExprStmt) and _is_change(expr, around)
+                if not bound and not given_back and not changed and not _computes(around, top, parents):
+                    return text(around or expr, 40)
     return ""
+
+
+def _is_change(expr: ir.Expr, around: ir.Expr | None) -> bool:
+    """Whether a statement changes in place what is in ``around``, and nothing else: nobody gets the result."""
+    whole = isinstance(expr, ir.Call) and expr.func is around
+    return whole and isinstance(around, ir.Attr) and around.name in knowledge.methods().inplace
+
+
+def _view(part: ir.Expr, parents: dict[int, ir.Expr]) -> tuple[ir.Expr, ir.Expr | None]:
+    """The expression with the subscripts behind it, and what is around that."""
+    around = parents.get(part.at)
+    while isinstance(around, ir.Subscript) and around.value is part:
+        part, around = around, parents.get(around.at)
+    return part, around
+
+
+def _computes(around: ir.Expr | None, part: ir.Expr, parents: dict[int, ir.Expr]) -> bool:
+    """Whether what is around an expression makes something new of it, at once."""
+    methods = knowledge.methods()
+    new = methods.op | methods.reduce | {"clone"}
+    match around:
+        case ir.Binary() | ir.Compare() | ir.Unary() | ir.FormattedString():
+            return True
+        case ir.Subscript():
+            return around.index is part
+        case ir.Attr():
+            call = parents.get(around.at)
+            if isinstance(call, ir.Call) and call.func is around:
+                return around.name in new | methods.data - {"numpy"}
+            return around.name in words.PLAIN_ATTRIBUTES - {"data"}
+        case ir.Call(func=ir.Name(id=name)):
+            return name in words.BUILTINS_THAT_END
+        case ir.Call():
+            module, _, last = dotted(around.func).rpartition(".")
+            fresh = last in new or last.endswith("_like")
+            return module == "torch" and fresh and not any(word.name == "out" for word in around.keywords)
+    return False
 
 
 def _is_plainly_made(value: ir.Expr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from memlint.flow.program import Class, Function, Module
 from memlint.flow.syntax import expressions, walk_expression, walk_statements
@@ -77,49 +77,98 @@ def inside(outer: Function, function: Function) -> bool:
     return False
 
 
-def calls_of_function(analyser: Analyser, function: Function) -> Iterator[tuple[Function, ir.Call | None]]:
+def calls_of_function(analyser: Analyser, function: Function) -> list[tuple[Function, ir.Call | None]]:
     """Every call that may be of a function, with its caller; with None, a mention that is no call. Raises
     TooManyError."""
-    yield from _calls(analyser, function.name, lambda other, part: _may_be(analyser, other, part, function))
+
+    def means(other: Function, part: ir.Name | ir.Attr) -> bool:
+        if isinstance(part, ir.Attr) and function.cls is not None:
+            return True
+        kind, what = analyser.program.find_expression(other.module, part, other)
+        return kind == "function" and what is function
+
+    return _calls(analyser, function.name, means)
 
 
-def calls_of_class(analyser: Analyser, cls: Class) -> Iterator[tuple[Function, ir.Call | None]]:
+def calls_of_class(analyser: Analyser, cls: Class) -> list[tuple[Function, ir.Call | None]]:
     """Every call that makes an instance of a class, as `calls_of_function`."""
 
-    def means(other: Function, part: ir.Expr) -> bool:
-        if not isinstance(part, ir.Name | ir.Attr):
-            return False
+    def means(other: Function, part: ir.Name | ir.Attr) -> bool:
         kind, what = analyser.program.find_expression(other.module, part, other)
         return kind == "class" and what is cls
 
-    yield from _calls(analyser, cls.node.name, means)
+    return _calls(analyser, cls.node.name, means)
 
 
 def _calls(
-    analyser: Analyser, name: str, means: Callable[[Function, ir.Expr], bool]
-) -> Iterator[tuple[Function, ir.Call | None]]:
-    for other in functions_naming(analyser, name):
-        for _, expr in own_expressions(other):
-            called = {id(part.func): part for part in walk_expression(expr) if isinstance(part, ir.Call)}
-            yield from ((other, called.get(id(part))) for part in walk_expression(expr) if means(other, part))
-            yield from (
-                (other, None)
-                for part in walk_expression(expr)
-                if isinstance(part, ir.Lambda) and any(means(other, inner) for inner in walk_expression(part.body))
-            )
-        decorators = other.decorators
-        yield from ((other, None) for expr in decorators for part in walk_expression(expr) if means(other, part))
+    analyser: Analyser, name: str, means: Callable[[Function, ir.Name | ir.Attr], bool]
+) -> list[tuple[Function, ir.Call | None]]:
+    return [
+        (mention.function, mention.call)
+        for mention in mentions_of(analyser, name)
+        if any(means(mention.function, part) for part in mention.parts)
+    ]
+
+
+class Mention(NamedTuple):
+    """Where a function names something: the names or attributes that do, and the call of it, if it is called there.
+
+    The names in one lambda are one mention: a lambda that calls what is named is a way of passing it on.
+    """
+
+    function: Function
+    parts: tuple[ir.Name | ir.Attr, ...]
+    call: ir.Call | None
+
+
+def mentions_of(analyser: Analyser, name: str) -> tuple[Mention, ...]:
+    """Where the project names a function or class. Raises TooManyError.
+
+    Kept by name: many functions of a project have one name (``forward``, a helper that is copied into each pipeline),
+    and the proofs of many stores ask for the calls of the same ones.
+    """
+    known = analyser.mentions
+    if name not in known:
+        try:
+            known[name] = _find_mentions(analyser, name)
+        except TooManyError:
+            known[name] = None
+    found = known[name]
+    if found is None:
+        raise TooManyError(name)
+    return found
+
+
+def _find_mentions(analyser: Analyser, name: str) -> tuple[Mention, ...]:
     for key in analyser.program.project.sources:
         for row in analyser.program.module(key).index.imports:
             if row.name == name and row.asname not in (None, name):
                 raise TooManyError(name)  # it goes by another name there
+    found: list[Mention] = []
+    for function in list(functions_naming(analyser, name)):
+        for _, expr in own_expressions(function):
+            found += _mentioned(function, expr, name)
+        for expr in function.decorators:
+            found += [Mention(function, (part,), None) for part in _named(expr, name)]
+    return tuple(found)
 
 
-def _may_be(analyser: Analyser, other: Function, part: ir.Expr, function: Function) -> bool:
-    if isinstance(part, ir.Attr) and part.name == function.name and function.cls is not None:
-        return True
-    named = isinstance(part, ir.Name) and part.id == function.name
-    if not named and not (isinstance(part, ir.Attr) and part.name == function.name):
-        return False
-    kind, what = analyser.program.find_expression(other.module, part, other)
-    return kind == "function" and what is function
+def _mentioned(function: Function, expr: ir.Expr, name: str) -> Iterator[Mention]:
+    parts = list(walk_expression(expr))
+    named = [part for part in parts if _names(part, name)]
+    if named:
+        called = {id(part.func): part for part in parts if isinstance(part, ir.Call)}
+        yield from (Mention(function, (part,), called.get(id(part))) for part in named)
+    for part in parts:
+        if isinstance(part, ir.Lambda):
+            inner = _named(part.body, name)
+            if inner:
+                yield Mention(function, inner, None)
+
+
+def _named(expr: ir.Expr, name: str) -> tuple[ir.Name | ir.Attr, ...]:
+    return tuple([part for part in walk_expression(expr) if _names(part, name)])
+
+
+def _names(part: ir.Expr, name: str) -> TypeGuard[ir.Name | ir.Attr]:
+    return (type(part) is ir.Name and part.id == name) or (type(part) is ir.Attr and part.name == name)

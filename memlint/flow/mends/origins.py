@@ -181,9 +181,9 @@ class Origins:
             if function.name == "__init__" and function.cls is not None:
                 if self.analyser.program.subclasses(function.cls):
                     raise unknown
-                calls = list(calls_of_class(self.analyser, function.cls))
+                calls = calls_of_class(self.analyser, function.cls)
             else:
-                calls = list(calls_of_function(self.analyser, function))
+                calls = calls_of_function(self.analyser, function)
         except TooManyError:
             raise unknown from None
         if not calls:

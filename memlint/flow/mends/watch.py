@@ -286,7 +286,7 @@ class Watch:
             self.doubtful(f"{said}, and the callers of `{function.name}` are not known")
             return
         try:
-            found = list(calls_of_function(self.analyser, function))
+            found = calls_of_function(self.analyser, function)
         except TooManyError:
             self.doubtful(f"{said} by `{function.name}`, which too many functions call to follow it")
             return
