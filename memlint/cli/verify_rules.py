@@ -24,6 +24,8 @@ benchmarks/results/rules-DEVICE.json. exit codes: 0 each claim is shown, 1 some 
 
 def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
     """The parsed command line. Raises ConfigError."""
+    from memlint.cli.verify_arguments import _at_least, _seconds  # which asks this module for its own parser
+
     parser = Parser(
         prog="memlint verify --rules",
         usage="memlint verify --rules [CODE…] [OPTIONS]",
@@ -35,9 +37,9 @@ def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rules", nargs="*", metavar="CODE", required=True, help="these rules (default: all)")
     parser.add_argument("--device", type=one_of("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
                         help="where the probes run: cuda, cpu, or auto (default)")  # fmt: skip
-    parser.add_argument("--warmup", type=_count(1), default=3, metavar="N", help="iterations that are not judged (3)")
-    parser.add_argument("--window", type=_count(2), default=12, metavar="N", help="iterations that are (12)")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end a rule's probe after so long")
+    parser.add_argument("--warmup", type=_at_least(1), default=3, metavar="N", help="iterations not judged (3)")
+    parser.add_argument("--window", type=_at_least(2), default=12, metavar="N", help="iterations that are (12)")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end a rule's probe after so long")
     parser.add_argument("--python", metavar="PATH", help="an interpreter that has torch (default: the active one)")
     parser.add_argument("-o", "--output-file", metavar="FILE", help="write the measurements to a JSON file")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
@@ -45,12 +47,6 @@ def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
     parsed.command = "verify-rules"
     parsed.words = list(rest)
     return parsed
-
-
-def _count(least: int) -> type[int]:
-    from memlint.cli.verify_arguments import _at_least
-
-    return _at_least(least)
 
 
 def run_verify_rules(parsed: argparse.Namespace) -> int:
