@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     measure.add_argument("--window", type=at_least(4), default=12, metavar="N", help="hits that are (12)")
     measure.add_argument("--max-steps", type=at_least(1), metavar="N", help="stop when a loop has made N iterations")
     measure.add_argument("--full", action="store_true", help="let the program run to its end")
-    measure.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end the program after so long")
+    measure.add_argument("--timeout", type=seconds, metavar="SECONDS", help="end the program after so long")
     measure.add_argument("--gpu-memory", type=parse_bytes, metavar="BYTES", help="as on a smaller card, such as 8GiB")
     measure.add_argument("--nproc-per-node", type=at_least(1), metavar="N", help="run N ranks by torchrun")
     measure.add_argument("--python", metavar="PATH", help="the program's interpreter (default: the active one)")
@@ -103,11 +103,12 @@ def at_least(least: int) -> Callable[[str], int]:
     return count
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A time. Raises ArgumentTypeError."""
     try:
-        seconds = float(text)
+        found = float(text)
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
+        found = 0.0
+    if not 0 < found < float("inf"):
         raise argparse.ArgumentTypeError(f"`{text}` is no time in seconds")
-    return seconds
+    return found

@@ -13,7 +13,6 @@ import msgspec
 from memlint import config as configuration
 from memlint.cli.arguments import Parser, one_of
 from memlint.cli.check import write_whole
-from memlint.cli.verify_arguments import at_least
 from memlint.project import find_root
 from memlint.verifier.rules import Case, Measured, default_output, measure, probed_rooms
 
@@ -25,6 +24,8 @@ benchmarks/results/rules-DEVICE.json. exit codes: 0 each claim is shown, 1 some 
 
 def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
     """The parsed command line. Raises ConfigError."""
+    from memlint.cli.verify_arguments import at_least, seconds  # which asks this module for its own parser
+
     parser = Parser(
         prog="memlint verify --rules",
         usage="memlint verify --rules [CODE…] [OPTIONS]",
@@ -36,9 +37,9 @@ def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rules", nargs="*", metavar="CODE", required=True, help="these rules (default: all)")
     parser.add_argument("--device", type=one_of("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
                         help="where the probes run: cuda, cpu, or auto (default)")  # fmt: skip
-    parser.add_argument("--warmup", type=at_least(1), default=3, metavar="N", help="iterations that are not judged (3)")
+    parser.add_argument("--warmup", type=at_least(1), default=3, metavar="N", help="iterations not judged (3)")
     parser.add_argument("--window", type=at_least(2), default=12, metavar="N", help="iterations that are (12)")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end a rule's probe after so long")
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="end a rule's probe after so long")
     parser.add_argument("--python", metavar="PATH", help="an interpreter that has torch (default: the active one)")
     parser.add_argument("-o", "--output-file", metavar="FILE", help="write the measurements to a JSON file")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")

@@ -16,7 +16,7 @@ from memlint import __version__
 from memlint.config import ConfigError, nearest
 from memlint.engine.rooms import Room, load_rooms, own_rooms
 from memlint.measure import launch
-from memlint.verifier.child import python_for
+from memlint.verifier.child import _terminable, python_for
 
 PROBE = "probe.py"
 VERSION = 1
@@ -141,7 +141,8 @@ def _run(
         file.write_text(json.dumps(job), encoding="utf-8")
         process = subprocess.Popen([python, launch.__file__, "--rooms", str(file)], stdout=sys.stderr.fileno())
         try:
-            end = _wait(process, output, watch, timeout)
+            with _terminable():
+                end = _wait(process, output, watch, timeout)
         finally:
             if process.poll() is None:
                 process.kill()

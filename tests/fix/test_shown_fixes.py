@@ -80,7 +80,8 @@ def test_none_for_a_network_whose_output_a_loss_saves(program: Path, capsys: Cap
         "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
         "def distill(loader):\n    teacher, student = nn.Linear(8, 8).cuda(), nn.Linear(8, 8).cuda()\n"
         "    optimizer = torch.optim.SGD(student.parameters(), lr=0.1)\n    for x in loader:\n"
-        "        loss = F.mse_loss(student(x.cuda()), teacher(x.cuda()))\n"
+        "        target = teacher(x.cuda())\n"
+        "        loss = F.mse_loss(student(x.cuda()), target)\n"
         "        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n"
     )
     main([".", "--preview"])
