@@ -15,6 +15,9 @@ from . import instrument
 from .session import Session, Stop
 from .spawned import Forked
 
+#: seconds that a probe waits for another one
+_PATIENCE = 5.0
+
 
 def _never() -> bool:
     return False
@@ -100,10 +103,27 @@ def _guarded(call: Callable[..., Any], *arguments: Any) -> None:
     session = _session
     if session is None:
         return
+    # a finaliser that runs while we collect garbage may wait for a thread that has come to a probe
+    if not session.lock.acquire(timeout=_PATIENCE):
+        return
     try:
-        with session.lock:
-            call(*arguments)
+        call(*arguments)
     except Stop:
         raise
     except Exception as error:  # a mistake of ours must not become one of the program's
+        if _is_the_programs(error):
+            raise
         session.broken(error)
+    finally:
+        session.lock.release()
+
+
+def _is_the_programs(error: Exception) -> bool:
+    """Whether a signal handler or a finaliser of the program raised it while a probe ran."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or _session is None:
+        return False
+    path = os.path.realpath(trace.tb_frame.f_code.co_filename)
+    return path in _session.paths

@@ -3,14 +3,14 @@ those that run, and loops that were left by an exception or a return are none at
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Sequence
 from types import CodeType, FrameType
 
 #: runs of frames that are not running now: generators that wait, and those that will never go on
 _MOST_WAITING = 256
-_CAN_WAIT = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+#: flags of code: a generator, a coroutine, an asynchronous generator
+_CAN_WAIT = 0x20 | 0x80 | 0x200
 
 
 class Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -58,6 +59,7 @@ class Session:
         self._loops = {
             loop.id: LoopWatch(loop.id, plan.warmup, plan.window) for file in plan.files for loop in file.loops
         }
+        self.paths = {os.path.realpath(path) for path in (plan.target, *(file.path for file in plan.files))}
         self._running = Running()
         self._runs = 0
         self.lock = threading.RLock()
@@ -87,7 +89,8 @@ class Session:
         self.active = False
         told = traceback.format_exception(type(error), error, error.__traceback__)
         self._end = {"kind": "broken", "reason": "".join(told)}
-        self.write()
+        with contextlib.suppress(Exception):
+            self.write()
 
     def torch_came(self) -> None:
         """torch is imported: begin to measure."""
@@ -342,13 +345,16 @@ class Session:
         self._end = end
         if self._stopped_at is not None:
             end["at"] = self._stopped_at
-        if self.torch is not None:
-            for loop in self._loops.values():
-                if loop.suspect and not loop.done:
-                    self._close(loop)
-            self._note(always=True)
-            self._check([site for site in self._sites.values() if site.generations], "end")
-        self.write()
+        try:
+            if self.torch is not None:
+                for loop in self._loops.values():
+                    if loop.suspect and not loop.done:
+                        self._close(loop)
+                self._note(always=True)
+                self._check([site for site in self._sites.values() if site.generations], "end")
+            self.write()
+        except Exception as error:  # a mistake of ours must not become one of the program's
+            self.broken(error)
         self.active = False
 
     def write(self) -> None:
