@@ -56,7 +56,7 @@ def finding(path: str, line: int = 4, code: str = "MEM102") -> Finding:
 
 
 def report(path: str) -> Report:
-    per = PerIteration(1024, 1024, 1024)
+    per = PerIteration(1024, 1024, 1024, 1024)
     confirmed = Verdict(
         verdict="confirmed", reason="each iteration leaves 1,024 B", device="cuda:0", bytes_per_iteration=per, hits=40,
         held_bytes=12288, iterations_until_full=12_345,
