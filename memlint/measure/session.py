@@ -135,10 +135,10 @@ class Session:
             run = self._running.runs[-1]
         if not run.count:
             watch.runs += 1
-            self._timeline.begin(run.number, number, self._steps)
             for around in self._running.runs:
                 if around is not run and not self._loops[around.loop].holds_loops:
                     self._steps -= around.count  # they were no steps
+            self._timeline.begin(run.number, number, self._steps)
             for outer in watch.outer:
                 self._loops[outer].holds_loops = True
         run.count += 1

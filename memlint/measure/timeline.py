@@ -89,7 +89,8 @@ def shares(sites: Iterable[SiteWatch]) -> dict[int, dict[str, Any]]:
         if not site.generations:
             continue
         held: Bytes = {}
-        for generation in site.generations:
+        late = site.late.generations
+        for generation in (*site.generations, *late):
             for reference, device in generation.blocks:
                 storage = reference()
                 if storage is not None and storage._cdata not in seen:
@@ -97,7 +98,7 @@ def shares(sites: Iterable[SiteWatch]) -> dict[int, dict[str, Any]]:
                     held[device] = held.get(device, 0) + storage.nbytes()
         found[site.number] = {
             "held": held,
-            "followed": len(site.generations),
+            "followed": site.hits if late else len(site.generations),
             "hits": site.hits,
             "loop": site.loops[-1] if site.loops else None,
         }

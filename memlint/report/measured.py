@@ -20,8 +20,10 @@ def said(evidence: Evidence) -> str:
 
 
 def count(per: PerIteration) -> str:
-    """Exact bytes, or from what to what."""
-    return f"{per.exact:,} B" if per.exact is not None else f"{per.min:,} to {per.max:,} B"
+    """Exact bytes, or from what to what and the mean."""
+    if per.exact is not None:
+        return f"{per.exact:,} B"
+    return f"{per.mean:,} B ({per.min:,} to {per.max:,} B)"
 
 
 def _grows(evidence: Evidence) -> bool:

@@ -189,27 +189,54 @@ def _comparison(report: Report) -> list[str]:
     head = element("tr", f"<th></th>{names}")
     table = element("table", element("thead", head) + element("tbody", rows))
     said = [element("p", esc(text)) for text in (_losses(comparison), comparison.reason) if text]
-    return [element("h2", f"Compared with {esc(comparison.label)}"), element("div", table, class_="scroll"), *said]
+    parts = [element("div", table, class_="scroll"), *_loops(comparison), *said]
+    return [element("h2", f"Compared with {esc(comparison.label)}"), *parts]
+
+
+def _loops(comparison: Comparison) -> list[str]:
+    """What an iteration of each innermost loop leaves, and how long it takes, on both sides."""
+    if len(comparison.loops) < 2:  # one loop is the whole
+        return []
+    rows: list[str] = []
+    for pair in comparison.loops:
+        cells = [element("td", element("code", esc(pair.place)), data_name="loop")]
+        for name, before, after in (
+            ("an iteration leaves", size(pair.before.bytes_per_iteration), size(pair.after.bytes_per_iteration)),
+            ("step time", _milliseconds(pair.before.step_seconds), _milliseconds(pair.after.step_seconds)),
+        ):
+            cells.append(element("td", esc(f"{before} → {after}"), class_="number", data_name=name))
+        rows.append(element("tr", "".join(cells)))
+    names = "".join(element("th", name, class_="number") for name in ("an iteration leaves", "step time"))
+    head = element("thead", element("tr", f"<th>loop</th>{names}"))
+    table = element("table", head + element("tbody", "".join(rows)), class_="cards")
+    return [element("div", table, class_="scroll")]
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "?" if seconds is None else f"{seconds * 1000:.2f} ms"
 
 
 _SIDE = ("peak", "an iteration leaves", "of host memory", "step time", "steps")
 
 
 def _side(side: Side) -> tuple[str, ...]:
-    milliseconds = "?" if side.step_seconds is None else f"{side.step_seconds * 1000:.2f} ms"
     return (
         size(side.peak),
         size(side.bytes_per_iteration),
         size(side.host_bytes_per_iteration),
-        milliseconds,
+        _milliseconds(side.step_seconds),
         f"{side.steps:,}",
     )
 
 
 def _losses(comparison: Comparison) -> str:
+    largest = "?" if comparison.largest_difference is None else f"{comparison.largest_difference:.3g}"
+    own = ""
+    if comparison.own_difference:
+        own = f" Two runs of the program as it is differ by up to {comparison.own_difference:.3g} themselves."
     return {
         "equal": f"All {comparison.compared:,} losses are equal, bit for bit.",
-        "different": f"Losses differ by up to {comparison.largest_difference} (of {comparison.compared:,}).",
+        "different": f"Losses differ by up to {largest} (of {comparison.compared:,}).{own}",
         "unknown": "No backward() was seen, so no losses could be compared.",
     }[comparison.losses]
 

@@ -13,8 +13,9 @@ from torch_programs import LEAK, memlint, verify
 from memlint import lint
 from memlint.cli import main
 from memlint.evidence import content_hash, dumps
-from memlint.finding import PerIteration
+from memlint.finding import Evidence, PerIteration
 from memlint.project import display_path
+from memlint.report.measured import said
 from memlint.verifier.evidence import document
 from memlint.verifier.model import Report, Run, Verdict, VerdictName, Verified
 
@@ -26,7 +27,7 @@ RUN = Run("3.11.7", "2.13.0", "cpu", "cpu", 28, 1.0, 0, "finished")
 
 def verdict(name: VerdictName) -> Verdict:
     if name == "confirmed":
-        per = PerIteration(16388, 16388, 16388)
+        per = PerIteration(16388, 16388, 16388, 16388)
         return Verdict(verdict=name, reason="it stays", device="cuda:0", bytes_per_iteration=per, hits=15)
     return Verdict(verdict=name, reason=REASON, device="cuda:0", hits=15)
 
@@ -55,10 +56,17 @@ def test_what_is_confirmed_carries_its_bytes(toy: Toy, capsys: Capture) -> None:
     assert code == 1
     assert report["findings"][0]["evidence"] == {
         "verdict": "confirmed", "reason": "it stays", "device": "cuda:0",
-        "bytes_per_iteration": {"min": 16388, "max": 16388, "exact": 16388},
+        "bytes_per_iteration": {"min": 16388, "max": 16388, "exact": 16388, "mean": 16388},
         "host_bytes_per_iteration": None, "graph_nodes_per_iteration": None,
     }  # fmt: skip
     assert report["findings"][0]["suppressed"] is None
+
+
+def test_where_iterations_differ_the_mean_comes_first() -> None:
+    per = PerIteration(0, 4096, None, 512)
+    assert said(Evidence(verdict="confirmed", device="cpu", bytes_per_iteration=per)) == (
+        "512 B (0 to 4,096 B) an iteration on cpu"
+    )
 
 
 def test_what_is_refuted_is_silent_with_the_reason(toy: Toy, capsys: Capture) -> None:
@@ -88,9 +96,9 @@ def test_evidence_ends_with_the_file_that_it_speaks_of(toy: Toy, capsys: Capture
     measured(root, "refuted", "train.py", "other.py")
     (root / "train.py").write_text("# changed\nleak(1)\n")
     assert main([".", "--evidence", "proof.json", "--verbose", "--output-format", "concise"]) == 1
-    said = capsys.readouterr()
-    assert [line.partition(":")[0] for line in said.out.splitlines()[:-1]] == ["train.py"]
-    assert "evidence for MEM901 at train.py:2 is not used: train.py has changed since it was measured" in said.err
+    told = capsys.readouterr()
+    assert [line.partition(":")[0] for line in told.out.splitlines()[:-1]] == ["train.py"]
+    assert "evidence for MEM901 at train.py:2 is not used: train.py has changed since it was measured" in told.err
     assert main([".", "--evidence", "proof.json", "--output-format", "concise"]) == 1
     assert "evidence" not in capsys.readouterr().err
 

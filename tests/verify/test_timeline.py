@@ -71,13 +71,13 @@ def test_no_storage_is_counted_for_two_sites() -> None:
     storages = [Storage(1, 100), Storage(2, 50)]
     sites = []
     for number, held in ((1, storages[:1]), (2, storages)):
-        site = SiteWatch(number, 15)
+        site = SiteWatch(number, 3, 15)
         site.hits = 3
         generation = Generation((1, 1))
         generation.blocks = [(weakref.ref(one), "cpu") for one in held]
         site.generations.append(generation)
         sites.append(site)
-    sites.append(SiteWatch(3, 15))
+    sites.append(SiteWatch(3, 3, 15))
     assert {number: row["held"] for number, row in shares(sites).items()} == {1: {"cpu": 100}, 2: {"cpu": 50}}
     del storages[0], held
     assert shares(sites)[1]["held"] == {}
