@@ -127,6 +127,7 @@ class Forked:
     """In place of the session in a forked process: notes which sites it reaches."""
 
     active = True
+    paths: Collection[str] = ()
 
     def __init__(self, folder: str) -> None:
         self.lock = threading.RLock()  # that of the process it comes from may be held by a thread that is not here
