@@ -108,6 +108,8 @@ class Session:
             torch.manual_seed(self.plan.seed)
             if "numpy" in sys.modules:  # torch imports it where it is installed
                 sys.modules["numpy"].random.seed(self.plan.seed)
+        if self._sites:
+            gc.callbacks.append(self._collecting)
         if self.plan.losses:
             self._losses = Losses(torch)
         if self.plan.gpu_memory is not None:
@@ -266,7 +268,7 @@ class Session:
             self._check(due, "window")
 
     def _check(self, sites: list[SiteWatch], when: str) -> None:
-        before = [[generation.alive() for generation in site.generations] for site in sites]
+        before = [[generation.uncollected() for generation in site.generations] for site in sites]
         if any(any(alive) for each in before for alive in each):
             gc.collect()
         for site, alive in zip(sites, before, strict=False):
@@ -275,9 +277,15 @@ class Session:
         self._ready = self._all_measured()
         self.write()
 
+    def _collecting(self, phase: str, _: dict[str, int]) -> None:
+        """Called by Python before and after it collects garbage."""
+        if self.active:
+            for site in list(self._sites.values()):
+                site.collecting(begins=phase == "start")
+
     def _check_exit(self, site: SiteWatch) -> None:
         """A loop around a site has ended: the last chance to see what its function keeps."""
-        before = [generation.alive() for generation in site.generations]
+        before = [generation.uncollected() for generation in site.generations]
         if not site.full and any(before):
             gc.collect()
         site.check("exit", before, self._known_to_earlier(site))

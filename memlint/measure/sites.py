@@ -18,9 +18,11 @@ class Token:
 
 
 class Generation:
-    """What one hit kept at the time. ``iteration``: the run of the innermost loop, and which iteration of it."""
+    """What one hit kept at the time. ``iteration``: the run of the innermost loop, and which iteration of it.
+    ``size``: the bytes of its storages when it kept them. ``collected``: Python's own collections of garbage have freed
+    them since."""
 
-    __slots__ = ("blocks", "hit", "iteration", "nodes", "tokens", "walked")
+    __slots__ = ("blocks", "collected", "hit", "iteration", "nodes", "size", "tokens", "walked")
 
     def __init__(self, iteration: tuple[int, int]) -> None:
         self.iteration = iteration
@@ -29,6 +31,16 @@ class Generation:
         self.tokens: list[Any] = []
         self.hit = 0
         self.walked = False
+        self.size: Bytes = {}
+        self.collected = False
+
+    def uncollected(self) -> Bytes:
+        """What would be alive had no garbage been collected."""
+        return dict(self.size) if self.collected else self.alive()
+
+    def is_kept(self) -> bool:
+        """Whether the first of its storages, that of the value itself, is still there."""
+        return bool(self.blocks) and self.blocks[0][0]() is not None
 
     def alive(self, elsewhere: Container[int] = ()) -> Bytes:
         """The bytes of this generation's storages that are still there, by device. Not those of ``elsewhere``, by
@@ -94,6 +106,7 @@ class SiteWatch:
         self.late = Late(limit)
         self._nodes: set[Any] = set()
         self._blocks: dict[int, Any] = {}
+        self._kept: list[Generation] = []
 
     @property
     def full(self) -> bool:
@@ -145,7 +158,9 @@ class SiteWatch:
             known = self._blocks.get(storage._cdata)
             if known is None or known() is not storage:
                 reference = self._blocks[storage._cdata] = weakref.ref(storage)
-                generation.blocks.append((reference, device_of(storage)))
+                device = device_of(storage)
+                generation.blocks.append((reference, device))
+                generation.size[device] = generation.size.get(device, 0) + storage.nbytes()
 
     def _sample(self, generation: Generation, tensors: list[Any], old: Old) -> None:
         for tensor in tensors:
@@ -176,6 +191,15 @@ class SiteWatch:
             self.exits = [max([*self.exits, check], key=_held), check]
         else:
             self.end = check
+
+    def collecting(self, *, begins: bool) -> None:
+        """Python is about to collect garbage, or has: what dies meanwhile was in a cycle."""
+        if begins:
+            self._kept = [] if self.windows else [each for each in self.generations if each.is_kept()]
+            return
+        for generation in self._kept:
+            generation.collected = generation.collected or not generation.is_kept()
+        self._kept = []
 
     def followed(self) -> set[int]:
         """The addresses of the storages that are followed and alive."""
