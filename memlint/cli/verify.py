@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from memlint.cli.check import write_whole
+from memlint.config import ConfigError
 from memlint.engine.options import Options
 from memlint.engine.selection import Overrides
 from memlint.verifier.model import BAD, Report
@@ -47,12 +48,24 @@ def run_verify(parsed: argparse.Namespace) -> int:
         ranks=parsed.nproc_per_node,
         program_to_stderr=to_standard_output,
     )
+    _check_output(parsed.output_file)
     target = locate(parsed.target, parsed.module, parsed.arguments, cwd)
     program = read(target, options)
     with _Live(quiet=parsed.quiet) as live:
         report = verify(program, wanted, live.show)
     _write(report, parsed, sys.stdout)
     return exit_code(report)
+
+
+def _check_output(name: str | None) -> None:
+    """A report that cannot be written is said before a program runs for hours. Raises ConfigError."""
+    if name is None:
+        return
+    folder = Path(name).parent
+    if not folder.is_dir():
+        raise ConfigError(f"--output-file: {name} cannot be written: there is no folder {folder}")
+    if Path(name).is_dir():
+        raise ConfigError(f"--output-file: {name} is a folder")
 
 
 def exit_code(report: Report) -> int:
