@@ -71,7 +71,8 @@ def _running(mark: str) -> list[str]:
         (["p.py", "--select", "MEM999"], "MEM999"),
         (["p.py", "--python", "/nowhere/python"], "/nowhere/python cannot be run"),
         (["p.py", "--config", "missing.toml"], "missing.toml"),
-        (["p.py", "-o", "nowhere/report.json"], "nowhere/report.json"),
+        (["p.py", "-o", "nowhere/report.json"], "there is no folder nowhere"),
+        (["p.py", "-o", "."], "is a folder"),
     ],
 )
 def test_what_cannot_be_meant_is_said_and_exits_with_2(put: Put, arguments: list[str], said: str) -> None:
@@ -79,6 +80,7 @@ def test_what_cannot_be_meant_is_said_and_exits_with_2(put: Put, arguments: list
     done = verify(*arguments, cwd=cwd)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr
+    assert "ran" not in done.stdout
 
 
 def test_an_environment_without_torch_is_told_what_to_install(put: Put, tmp_path: Path) -> None:
@@ -132,7 +134,6 @@ def test_how_a_program_ended_is_said(put: Put, text: str, code: int, end: str) -
         "import sys\nsys.exit('no data')\n",
         "import sys\nsys.excepthook = lambda kind, error, trace: print('hook', kind, error, trace.tb_lineno)\n1 / 0\n",
         "class Silent(Exception):\n    def __str__(self):\n        raise RuntimeError\nraise Silent\n",
-        "def f():\n    f()\nf()\n",
     ],
 )
 def test_a_programs_traceback_is_pythons_own(put: Put, text: str) -> None:
