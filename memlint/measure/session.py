@@ -218,7 +218,11 @@ class Session:
                 for key in site.followed():
                     following[key] = (*following.get(key, ()), site.number)
             watch.survivors = survivors(self.meter.ledger, watch.ticks, following)
+        if self._history is not None and watch.suspect:
+            gc.collect()
+            watch.settled = self.meter.read()
         if self._history is not None and self._history.loop == watch.number:
+            self._history.step()
             self._history.end()
         self._ready = self._all_measured()
         self.write()

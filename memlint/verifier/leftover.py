@@ -61,6 +61,8 @@ def growth(
         elif device != "cpu":
             known = sum(_known(site) for site in run["sites"] if site["id"] in bad and _is_inside(site, loop))
             located = [row for row in run["located"] or () if row["loop"] == loop["id"]]
+            if not located and any(site["id"] in bad for site in run["sites"]):
+                continue  # a site in another generator or thread may be what keeps it
             yield device, each - known, located
 
 
@@ -84,7 +86,8 @@ def _rising(loop: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
     half = len(readings) // 2
     for device in readings[-1]["requested"]:
         held = [reading["requested"].get(device, 0) for reading in readings]
-        if half and min(held[half:]) > max(held[:half]):
+        settled = (loop.get("settled") or {}).get(device, held[-1])
+        if half and min(*held[half:], settled) > max(held[:half]):  # cycles are gone when garbage has been collected
             yield device, (held[-1] - held[0]) // (len(held) - 1)
 
 
