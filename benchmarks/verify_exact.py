@@ -17,7 +17,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "programs" / "leaks.py"
-LEAKS = ("losses", "convolutions", "outputs", "metric", "hidden")
+LEAKS = ("losses", "convolutions", "metric", "hidden")
 #: the iterations that verify judges by default
 FIRST, LAST = 3, 15
 

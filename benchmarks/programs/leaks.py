@@ -42,16 +42,6 @@ def convolutions(device: torch.device) -> None:
         total += out.square().mean()
 
 
-def outputs(_: torch.device) -> None:
-    model = nn.Sequential(nn.Linear(256, 1000), nn.Softmax(1)).cuda()
-    kept = []
-    with torch.no_grad():
-        for _ in range(STEPS):
-            read()
-            out = model(torch.randn(128, 256).cuda())
-            kept.append(out)
-
-
 def metric(device: torch.device) -> None:
     model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 16)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
@@ -75,7 +65,7 @@ def hidden(device: torch.device) -> None:
         state = cell(torch.randn(64, 256, device=device), state)
 
 
-LEAKS = {"losses": losses, "convolutions": convolutions, "outputs": outputs, "metric": metric, "hidden": hidden}
+LEAKS = {"losses": losses, "convolutions": convolutions, "metric": metric, "hidden": hidden}
 
 
 def main() -> None:

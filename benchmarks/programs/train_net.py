@@ -88,9 +88,10 @@ def batch_of(model: str, device: torch.device, size: int) -> tuple[torch.Tensor,
     return tokens[:, :-1], tokens[:, 1:].reshape(-1)
 
 
-def _memory(tensor: torch.Tensor) -> tuple[int, int]:
-    """Where a tensor lies and how many bytes it has: numpy need not be there."""
-    return tensor.data_ptr(), tensor.numel() * tensor.element_size()
+def _bytes(tensor: torch.Tensor) -> bytes:
+    """What a tensor holds, without numpy, which need not be there."""
+    held = tensor.detach().cpu().contiguous()
+    return ctypes.string_at(held.data_ptr(), held.numel() * held.element_size())
 
 
 def main() -> None:
@@ -123,7 +124,7 @@ def main() -> None:
         seconds.append(time.perf_counter() - start)
     digest = hashlib.sha256()
     for parameter in model.parameters():
-        digest.update(ctypes.string_at(*_memory(parameter.detach().cpu().contiguous())))
+        digest.update(_bytes(parameter))
     result = {"loss": float(running), "history": len(history), "parameters": digest.hexdigest()}
     print(json.dumps({"seconds": seconds, **result}))
 
