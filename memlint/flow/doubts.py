@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
+from memlint.flow.bounds import becomes_attribute
 from memlint.flow.described import ambient_only, of_evaluation
 from memlint.flow.evaluation import is_evaluation_name, unguarded_module
 from memlint.flow.events import Value
@@ -43,7 +44,12 @@ def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Co
         return "medium"
     leaves = frame.escaped | frame.notes.returned
     # what never leaves a function without a backward, nobody can want
-    sure = store.local and not marks_of(frame, store) & leaves and not _on_some_paths(frame, store, value)
+    sure = (
+        store.local
+        and not marks_of(frame, store) & leaves
+        and not _on_some_paths(frame, store, value)
+        and not becomes_attribute(frame, store)
+    )
     return "medium" if sure else "low"
 
 

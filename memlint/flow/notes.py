@@ -28,6 +28,8 @@ class Notes:
         self.reset_by_parameter: set[Source] = set()
         #: what is emptied or made anew on some path; True where flags alone decide over it
         self.cleared: dict[Path, bool] = {}
+        #: those of them that are emptied in a loop over iterations
+        self.cleared_in_rounds: set[Path] = set()
         #: symbols that ``next`` draws from
         self.drawn: set[Source] = set()
         #: the modules of each optimizer that is made here; None for one that is not known

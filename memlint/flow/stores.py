@@ -266,18 +266,22 @@ def _within(place: Source, places: Sources) -> bool:
 
 def _note_cleared(frame: Frame, state: State, places: Sources) -> None:
     """Remember for the callers what is emptied here on some path, and whether flags alone decide over it."""
-    flagged = not frame.returns and all(is_flag(state, test) for test in frame.tests)
+    _tell(frame, places, not frame.returns and all(is_flag(state, test) for test in frame.tests))
+
+
+def _tell(frame: Frame, places: Sources, flagged: bool) -> None:
+    rounds = any(loop.counts and loop.loop.every != "epoch" for loop in frame.loops)
     for place in places:
         if isinstance(place, Path):
             frame.notes.cleared[place] = frame.notes.cleared.get(place, False) or flagged
+            if rounds:
+                frame.notes.cleared_in_rounds.add(place)
 
 
 def forget_later(frame: Frame, state: State, places: Sources, *, flagged: bool) -> None:
     """A call empties the places on some of its paths; ``flagged``: on all of them or on none, as a flag says."""
     few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
-    for place in places:
-        if isinstance(place, Path):
-            frame.notes.cleared[place] = frame.notes.cleared.get(place, False) or flagged
+    _tell(frame, places, flagged)
     for store in frame.stores.values():
         if store.loop is not None and store.loop in frame.loops and _within(store.place, places):
             store.cleared = FEW if few else store.cleared or "cleared on some paths"
