@@ -207,7 +207,12 @@ class Attributes:
         if self._emptied is None:
             self._emptied = {}
             for frame in self.analyser.frames():
-                hooked = frame.hook is not None and frame.hook.every == "iteration"
+                # (a writer's hooks run as often as its interval says)
+                hooked = (
+                    frame.hook is not None
+                    and frame.hook.every == "iteration"
+                    and not frame.function.name.startswith("write_on_")
+                )
                 for path in frame.notes.cleared if hooked else frame.notes.cleared_in_rounds:
                     for name in path.steps:
                         self._emptied.setdefault(name, set()).add(frame.function.key)

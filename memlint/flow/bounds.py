@@ -84,15 +84,21 @@ def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
 
 
 def _shares_a_needed_graph(analyser: Analyser, frame: Frame, store: Store) -> bool:
-    """Whether a later backward needs the graph of the same model calls, which another place keeps until then."""
+    """Whether a later backward needs the graph of the same model calls, which another place keeps until then. A
+    function that runs backward itself in the loop is done with them."""
     models = _models(frame, store)
-    return bool(models) and any(
-        other is not store
-        and other.loop is store.loop
-        and models <= _models(frame, other)
-        and other.freed not in ("yes", "some")
-        and wanted_later(analyser, frame, other)
-        for other in frame.stores.values()
+    trains = store.loop is not None and any(store.loop.id in backward.loops for backward in frame.backwards)
+    return (
+        bool(models)
+        and not trains
+        and any(
+            other is not store
+            and other.loop is store.loop
+            and models <= _models(frame, other)
+            and other.freed not in ("yes", "some")
+            and wanted_later(analyser, frame, other)
+            for other in frame.stores.values()
+        )
     )
 
 
@@ -139,7 +145,52 @@ def becomes_attribute(frame: Frame, store: Store) -> bool:
     )
 
 
-# -------------------------------------------------------------------------------------- a handful
+# -------------------------------------------------------------------------------------- begun anew, a handful
+
+
+def begun_by_inner_loop(store: Store) -> bool:
+    """Whether the first round of a loop inside the store's loop begins a name anew: ``if i == 0: total = part``."""
+    place = store.place
+    if store.kind != "carry" or store.loop is None or isinstance(place, Path) or place[0] != "var":
+        return False
+    for inner in walk_statements(store.loop.body, into_definitions=False):
+        if not isinstance(inner, ir.For):
+            continue
+        names = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
+        for statement in walk_statements(inner.body, into_definitions=False):
+            if isinstance(statement, ir.If) and _is_first(statement.test, names):
+                return any(_begins(first, place[1]) for first in statement.body)
+    return False
+
+
+def _is_first(test: ir.Expr, counters: set[str]) -> bool:
+    """``i == 0``"""
+    return (
+        isinstance(test, ir.Compare)
+        and test.ops == ("==",)
+        and isinstance(test.left, ir.Name)
+        and test.left.id in counters
+        and isinstance(test.rights[0], ir.Const)
+        and test.rights[0].value == 0
+    )
+
+
+def _begins(statement: ir.Stmt, name: str) -> bool:
+    return (
+        isinstance(statement, ir.Assign)
+        and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
+        and not mentions(statement.value, name)
+    )
+
+
+def of_one_update(frame: Frame, store: Store) -> bool:
+    """Whether a loop runs backward in each round and steps the optimizer in none: its rounds are the parts of one
+    batch (views, chunks), or the micro-batches of one step."""
+    if store.loop is None or store.loop.loop.over != "unknown":
+        return False
+    return any(store.loop.id in backward.loops for backward in frame.backwards) and not any(
+        isinstance(call.func, ir.Attr) and call.func.name in ("step", "zero_grad") for call in _calls(store.loop.body)
+    )
 
 
 def _drawn(frame: Frame, store: Store) -> bool:
@@ -157,4 +208,4 @@ def _drawn(frame: Frame, store: Store) -> bool:
     )
 
 
-__all__ = ["becomes_attribute", "holds_layers", "may_be_bounded"]
+__all__ = ["becomes_attribute", "begun_by_inner_loop", "holds_layers", "may_be_bounded", "of_one_update"]

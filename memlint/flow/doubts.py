@@ -8,7 +8,7 @@ from memlint.finding import Confidence
 from memlint.flow.bounds import becomes_attribute
 from memlint.flow.described import ambient_only, of_evaluation
 from memlint.flow.evaluation import is_evaluation_name, unguarded_module
-from memlint.flow.events import Value
+from memlint.flow.events import Loop, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of
 from memlint.flow.program import Function
@@ -46,11 +46,18 @@ def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Co
     # what never leaves a function without a backward, nobody can want
     sure = (
         store.local
+        and store.loop is not None
+        and not _may_be_few(store.loop.loop)
         and not marks_of(frame, store) & leaves
         and not _on_some_paths(frame, store, value)
         and not becomes_attribute(frame, store)
     )
     return "medium" if sure else "low"
+
+
+def _may_be_few(loop: Loop) -> bool:
+    """Whether nothing tells that the loop has many rounds: it may run over a handful of tasks, images or sizes."""
+    return loop.kind == "for" and loop.over == "unknown" and loop.trips is None
 
 
 def _on_some_paths(frame: Frame, store: Store, value: Value) -> bool:
