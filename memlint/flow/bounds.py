@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from memlint.flow.events import Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.later import wanted_later
+from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, mentions, walk_expression, walk_statements
 from memlint.flow.values import Path, Source
 from memlint.ir import nodes as ir
@@ -29,6 +31,7 @@ def may_be_bounded(analyser: Analyser, frame: Frame, store: Store, value: Value)
         _emptied_by_others(analyser, frame, store)
         or _shares_a_needed_graph(analyser, frame, store)
         or (value.freed == "some" and _told_of_backward(frame, store))
+        or _no_step_returns_it(analyser, frame, store)
         or _drawn(frame, store)
     )
 
@@ -77,6 +80,38 @@ def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
         for item in sorted(called)
         for method in analyser.methods_named(item, frame.function)
         if method.key != frame.function.key
+    )
+
+
+#: a member of what a framework passes on from a step
+_MEMBER = re.compile(r"outputs\[(['\"])(\w+)\1\]")
+
+
+def _no_step_returns_it(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a hook keeps a member of a step's result that no step of the project gives: it cannot be in use here."""
+    found = _MEMBER.fullmatch(store.text)
+    parts = frame.function.name.split("_")  # on_validation_batch_end: validation_step
+    if found is None or frame.hook is None or parts[0] != "on" or parts[-2:] != ["batch", "end"]:
+        return False
+    step = {"train": "training_step"}.get(parts[1], f"{parts[1]}_step")
+    steps = [method for method in analyser.methods_named(step, frame.function) if method.cls is not None]
+    return bool(steps) and not any(
+        _names_key(other, found[2])
+        for method in steps
+        if method.cls is not None
+        for cls in analyser.program.ancestors(method.cls)[0]
+        for other in cls.methods.values()
+    )
+
+
+def _names_key(function: Function, key: str) -> bool:
+    """Whether a function reads or writes a key, or passes it as a keyword (``dict(preds=preds)``)."""
+    return any(
+        (isinstance(part, ir.Const) and part.value == key)
+        or (isinstance(part, ir.Call) and any(word.name == key for word in part.keywords))
+        for statement in walk_statements(function.body)
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
     )
 
 

@@ -133,3 +133,35 @@ def layers(sizes, norm: nn.Module = nn.LayerNorm):
 def test_layers_of_a_module_are_no_outputs(tmp_path: Path) -> None:
     (tmp_path / "layers.py").write_text(LAYERS)
     assert not memlint.lint([tmp_path]).findings
+
+
+STEP = """
+import lightning as L
+import torch
+
+
+class Matrix(L.Callback):
+    def __init__(self):
+        self.kept = []
+
+    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        self.kept.append(outputs["preds"])
+
+    def on_validation_epoch_end(self, trainer, pl_module):
+        print(torch.cat(self.kept).cpu())
+        self.kept.clear()
+
+
+class Model(L.LightningModule):
+    def validation_step(self, batch, batch_idx):
+        loss, preds = self.step(batch)
+        return {returned}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"), [('{"loss": loss, "preds": preds}', 1), ("dict(loss=loss, preds=preds)", 1), ("loss", 0)]
+)
+def test_a_hook_keeps_what_no_step_gives(tmp_path: Path, returned: str, found: int) -> None:
+    (tmp_path / "model.py").write_text(STEP.replace("{returned}", returned))
+    assert len(memlint.lint([tmp_path], select=["MEM104"]).findings) == found
