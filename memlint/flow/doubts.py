@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
@@ -56,8 +57,13 @@ def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Co
 
 
 def _may_be_few(loop: Loop) -> bool:
-    """Whether nothing tells that the loop has many rounds: it may run over a handful of tasks, images or sizes."""
-    return loop.kind == "for" and loop.over == "unknown" and loop.trips is None
+    """Whether nothing tells that the loop has many rounds, not even a name: it may run over a handful of tasks."""
+    named = _DATA.search(loop.text.partition(" in ")[2].lower()) is not None
+    return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not named
+
+
+#: names of what holds a data set
+_DATA = re.compile(r"loader|data(set)?s?\b|batches|iterator")
 
 
 def _on_some_paths(frame: Frame, store: Store, value: Value) -> bool:
