@@ -12,7 +12,7 @@ from memlint.flow.lift import Lifting
 from memlint.flow.modes import frozen_of, mode_of
 from memlint.flow.owner import ANY, gave
 from memlint.flow.state import AMBIENT, OFF, State
-from memlint.flow.stores import forget
+from memlint.flow.stores import forget, forget_later
 from memlint.flow.syntax import dotted
 from memlint.flow.translate import MAX_RUN_DEPTH, Translation
 from memlint.flow.values import (
@@ -53,6 +53,7 @@ class Application(Translation):
         writes = [(path, self.value(value)) for path, value in itertools.islice(self.exit.sym.items(), MAX_WRITES)]
         for path, value in writes:
             self._write(path, value)
+        self._cleared()
         for source in self.exit.freed_may:
             if isinstance(source, Path):
                 self._free(source, source in self.exit.freed_must)
@@ -139,6 +140,15 @@ class Application(Translation):
         if 0 <= position < len(self.expr.args):
             return self.expr.args[position]
         return next((word.value for word in self.expr.keywords if word.name == name), None)
+
+    def _cleared(self) -> None:
+        """What the callee empties on some path: its writes tell of what is emptied on all of them."""
+        for path, flagged in itertools.islice(self.callee.notes.cleared.items(), MAX_WRITES):
+            held = self.resolve(path)
+            places: set[Source] = {*held.objs, *held.syms}
+            if path.steps:
+                places |= {sym.then(path.steps[-1]) for sym in self.resolve(Path(path.root, path.steps[:-1])).syms}
+            forget_later(self.frame, self.state, frozenset(places), flagged=flagged)
 
     def _write(self, path: Path, value: V) -> None:
         from memlint.flow.assignment import write_attribute

@@ -39,10 +39,12 @@ class Attributes:
         self._trained: dict[tuple[str, str], frozenset[str]] = {}
         self._begun: dict[str, bool] = {}
         self._dispatching: dict[tuple[str, str], bool] = {}
+        self._emptied: dict[str, set[tuple[str, str]]] | None = None
 
     def renew(self) -> None:
         """Forget the values: the call sites say more of what is passed."""
         self._values.clear()
+        self._emptied = None
 
     def value(self, cls: Class, name: str) -> V:
         """The join of what the class and its project ancestors assign to ``self.name``; nothing for no assignment."""
@@ -198,6 +200,23 @@ class Attributes:
                 for name in unit.stores:
                     stores.setdefault(name, []).append((key, number))
         return frozenset(calls), stores
+
+    def is_emptied_each_round(self, step: str, followed: Function | None) -> bool:
+        """Whether code that runs with each iteration, by a loop or by a framework, empties an attribute of that name
+        (``step``: ".losses"); not by what ``followed`` does, which is known better."""
+        if self._emptied is None:
+            self._emptied = {}
+            for frame in self.analyser.frames():
+                # (a writer's hooks run as often as its interval says)
+                hooked = (
+                    frame.hook is not None
+                    and frame.hook.every == "iteration"
+                    and not frame.function.name.startswith("write_on_")
+                )
+                for path in frame.notes.cleared if hooked else frame.notes.cleared_in_rounds:
+                    for name in path.steps:
+                        self._emptied.setdefault(name, set()).add(frame.function.key)
+        return bool(self._emptied.get(step, set()) - ({followed.key} if followed is not None else set()))
 
     def dispatches(self, cls: Class) -> bool:
         """Whether the class or an ancestor calls its own methods by names that are computed."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
+from memlint.flow.bounds import becomes_attribute
 from memlint.flow.described import ambient_only, of_evaluation
 from memlint.flow.evaluation import is_evaluation_name, unguarded_module
-from memlint.flow.events import Value
+from memlint.flow.events import Loop, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of
 from memlint.flow.program import Function
@@ -43,8 +45,25 @@ def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Co
         return "medium"
     leaves = frame.escaped | frame.notes.returned
     # what never leaves a function without a backward, nobody can want
-    sure = store.local and not marks_of(frame, store) & leaves and not _on_some_paths(frame, store, value)
+    sure = (
+        store.local
+        and store.loop is not None
+        and not _may_be_few(store.loop.loop)
+        and not marks_of(frame, store) & leaves
+        and not _on_some_paths(frame, store, value)
+        and not becomes_attribute(frame, store)
+    )
     return "medium" if sure else "low"
+
+
+def _may_be_few(loop: Loop) -> bool:
+    """Whether nothing tells that the loop has many rounds, not even a name: it may run over a handful of tasks."""
+    named = _DATA.search(loop.text.partition(" in ")[2].lower()) is not None
+    return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not named
+
+
+#: names of what holds a data set
+_DATA = re.compile(r"loader|data(set)?s?\b|batches|iterator")
 
 
 def _on_some_paths(frame: Frame, store: Store, value: Value) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.bounds import of_one_update
 from memlint.flow.described import value_of
 from memlint.flow.events import Carry, Loop, Place
 from memlint.flow.frame import Frame, LoopFrame, Store
@@ -221,7 +222,7 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         how="cat",
         needed=wanted_later(analyser, frame, store),
         reset=store.cleared,
-        bounded=loop.over == "rows" or store.narrow or _fed(frame, store),
+        bounded=loop.over == "rows" or store.narrow or _fed(frame, store) or of_one_update(frame, store),
         gather=gather_of(frame, store.site.at) if store.site.path == frame.module.key else None,
     )
 

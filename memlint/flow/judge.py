@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, updates
+from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded
 from memlint.flow.carry import PART
 from memlint.flow.described import of_evaluation, self_name, value_of
 from memlint.flow.doubts import (
@@ -90,7 +91,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     if store.kind == "carry" and store.key[-1] == PART and not of_evaluation(frame, incoming):
         return  # it may be what somebody trains by, whoever fills it
     value = value_of(analyser, frame, store, incoming)
-    if value.attached == "unknown":
+    if value.attached == "unknown" or holds_layers(frame, store) or begun_by_inner_loop(store):
         return
     if value.attached != "no" and store.evaluates and frame.hook is not None and frame.hook.grad == "ambient":
         return  # a forward in eval mode: whether it records is told where the model is called
@@ -120,6 +121,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or (store.loop is None and in_trial(frame.function))
         ):
             certainty = "low"
+    if certainty != "low" and may_be_bounded(analyser, frame, store, value):
+        certainty = "low"
     if is_test(frame.function) and (store.loop is None or store.loop.loop.over not in ("loader", "epochs")):
         certainty = "low"  # the few rounds of a test
     if (

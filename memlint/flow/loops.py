@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
-from memlint.flow.syntax import dotted, text, walk_expression
+from memlint.flow.syntax import assigned_names, dotted, text, walk_expression, walk_statements
 from memlint.flow.values import CALLABLE, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
 from memlint.ir import nodes as ir
 
@@ -148,8 +148,49 @@ def literal_display(iterable: ir.Expr) -> bool:
     return False
 
 
+#: draws of so many members: ``random.sample(rows, 4)``, ``np.random.choice(n, 4)``
+_DRAWS = frozenset({"sample", "choice", "choices", "islice"})
+
+
+def _drawn(state: State, iterable: ir.Expr) -> int | None:
+    """How many members a draw or a slice takes, where a literal tells."""
+    if isinstance(iterable, ir.Subscript) and isinstance(iterable.index, ir.Slice):
+        part = iterable.index
+        start = _literal(state, part.lower) if part.lower is not None else 0
+        stop = _literal(state, part.upper) if part.upper is not None else None
+        return stop - start if start is not None and stop is not None and 0 <= start <= stop else None
+    if not isinstance(iterable, ir.Call):
+        return None
+    name = dotted(iterable.func).rsplit(".", 1)[-1]
+    if name in ("enumerate", "list", "tqdm", "sorted") and iterable.args:
+        return _drawn(state, iterable.args[0])
+    if name not in _DRAWS:
+        return None
+    words = {word.name: word.value for word in iterable.keywords}
+    given = words.get("size") or words.get("k") or (iterable.args[1] if len(iterable.args) == 2 else None)
+    return _literal(state, given) if given is not None else None
+
+
+def _given(frame: Frame, iterable: ir.Expr) -> ir.Expr:
+    """What a name was given, where one statement of the function does."""
+    if not isinstance(iterable, ir.Name) or iterable.id not in frame.function.locals:
+        return iterable
+    found = [
+        statement
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+        if iterable.id in assigned_names((statement,))[0]
+    ]
+    one = found[0] if len(found) == 1 else None
+    plain = isinstance(one, ir.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ir.Name)
+    parameter = any(param.name == iterable.id for param in frame.function.params)
+    return one.value if isinstance(one, ir.Assign) and plain and not parameter else iterable
+
+
 def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
     """How often the loop runs, where a literal tells."""
+    drawn = _drawn(state, _given(frame, iterable))
+    if drawn is not None:
+        return drawn
     if isinstance(iterable, ir.Display) and not any(isinstance(item, ir.Starred) for item in iterable.elements):
         return len(iterable.elements)
     if not isinstance(iterable, ir.Call) or dotted(iterable.func).rsplit(".", 1)[-1] not in ("range", "trange"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.events import GuardKind
-from memlint.flow.values import Source, Sources, V
+from memlint.flow.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ class Notes:
         self.returned: set[Source] = set()
         #: places that are begun anew where a parameter says so
         self.reset_by_parameter: set[Source] = set()
+        #: what is emptied or made anew on some path; True where flags alone decide over it
+        self.cleared: dict[Path, bool] = {}
+        #: those of them that are emptied in a loop over iterations
+        self.cleared_in_rounds: set[Path] = set()
         #: symbols that ``next`` draws from
         self.drawn: set[Source] = set()
         #: the modules of each optimizer that is made here; None for one that is not known

@@ -50,6 +50,16 @@ def switched(frame: Frame, state: State, loop: LoopFrame) -> bool:
     return all(_constant(state, loop, test) for test in frame.tests)
 
 
+def is_flag(state: State, test: ir.Expr) -> bool:
+    """Whether the test asks attributes alone that nothing in sight changes (``if self.args.keep:``)."""
+    parts = list(walk_expression(test))
+    return not any(
+        isinstance(part, ir.Call | ir.Subscript | ir.Compare | ir.Binary)
+        or (isinstance(part, ir.Attr) and any(path.steps[-1:] == (f".{part.name}",) for path in state.sym))
+        for part in parts
+    ) and any(isinstance(part, ir.Attr) for part in parts)
+
+
 def _constant(state: State, loop: LoopFrame, test: ir.Expr) -> bool:
     """Attributes and names that nothing in sight changes in the loop: flags, options."""
     for part in walk_expression(test):

@@ -6,9 +6,9 @@ from memlint.flow.events import Fact, PlaceKind, Step
 from memlint.flow.flags import of_eval_mode
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
-from memlint.flow.periods import FEW, first_rounds, resets_soon, switched
+from memlint.flow.periods import FEW, first_rounds, is_flag, resets_soon, switched
 from memlint.flow.state import State
-from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, V, join, ordered
+from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, Sources, V, join, ordered
 from memlint.flow.windows import windows
 
 
@@ -234,11 +234,15 @@ def carried_loosely(frame: Frame, store: Store) -> bool:
 
 
 def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
-    """The places are emptied or overwritten: what this iteration stored there is gone on this path."""
+    """The places are emptied or overwritten: what this iteration stored there, or in a part of it, is gone on this
+    path."""
+    if not places:
+        return
     few = resets_soon(frame)
-    gone = {key for key in state.pending if frame.stores[key].place in places}
+    _note_cleared(frame, state, places)
+    gone = {key for key in state.pending if _within(frame.stores[key].place, places)}
     for store in frame.stores.values():
-        if store.place in places and store.loop is not None and store.loop in frame.loops:
+        if store.loop is not None and store.loop in frame.loops and _within(store.place, places):
             if few or (frame.tests and switched(frame, state, store.loop)):
                 store.cleared = FEW
             elif not gone and not store.cleared:
@@ -249,6 +253,38 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
         if store.loop is None or store.loop in frame.loops:
             store.cleared = store.cleared or "cleared on some paths"
     state.pending -= gone
+
+
+def _within(place: Source, places: Sources) -> bool:
+    """Whether a place is one of those, or a part of one: what ``self.kept`` held is gone with its members."""
+    if place in places:
+        return True
+    return isinstance(place, Path) and any(
+        Path(place.root, place.steps[:end]) in places for end in range(len(place.steps))
+    )
+
+
+def _note_cleared(frame: Frame, state: State, places: Sources) -> None:
+    """Remember for the callers what is emptied here on some path, and whether flags alone decide over it."""
+    _tell(frame, places, not frame.returns and all(is_flag(state, test) for test in frame.tests))
+
+
+def _tell(frame: Frame, places: Sources, flagged: bool) -> None:
+    rounds = any(loop.counts and loop.loop.every != "epoch" for loop in frame.loops)
+    for place in places:
+        if isinstance(place, Path):
+            frame.notes.cleared[place] = frame.notes.cleared.get(place, False) or flagged
+            if rounds:
+                frame.notes.cleared_in_rounds.add(place)
+
+
+def forget_later(frame: Frame, state: State, places: Sources, *, flagged: bool) -> None:
+    """A call empties the places on some of its paths; ``flagged``: on all of them or on none, as a flag says."""
+    few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
+    _tell(frame, places, flagged)
+    for store in frame.stores.values():
+        if store.loop is not None and store.loop in frame.loops and _within(store.place, places):
+            store.cleared = FEW if few else store.cleared or "cleared on some paths"
 
 
 def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:

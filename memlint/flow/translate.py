@@ -6,6 +6,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, read_symbol
 from memlint.flow.modes import frozen_of
+from memlint.flow.ops import on_accelerator
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
 from memlint.flow.syntax import text
@@ -13,6 +14,7 @@ from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
     CONTAINER,
+    CPU,
     DATA_VALUE,
     EMPTY,
     MODULE,
@@ -136,7 +138,8 @@ class Translation:
             result = join(result, self.resolve(path))
         if value.device != ANYWHERE and value.syms and result.kinds:
             # the callee moved what it was given
-            result = result.but(device=value.device & ~ANYWHERE | (result.device if value.device & ANYWHERE else 0))
+            device = CPU | ACCELERATOR if self._chosen(value.device) else value.device
+            result = result.but(device=device & ~ANYWHERE | (result.device if device & ANYWHERE else 0))
         own = value.src - value.syms
         kinds = value.kinds & ~UNKNOWN if value.syms else value.kinds
         if kinds & CONTAINER and value.syms and not value.objs:
@@ -166,6 +169,8 @@ class Translation:
 
     def _placed(self, value: V) -> int:
         """The device of a callee's value: what it computed is where its arguments are, if it says nothing else."""
+        if self._chosen(value.device):
+            return CPU | ACCELERATOR
         if value.device != ANYWHERE or not value.kinds & TENSORS:
             return value.device
         if self._device is None:
@@ -177,6 +182,13 @@ class Translation:
                 [given for given in self.bound.values() if given.kinds & (TENSORS | MODULE | CONTAINER)],
             )
         return self._device if self._device == ACCELERATOR else ANYWHERE
+
+    def _chosen(self, device: int) -> bool:
+        """Whether the accelerator is what a parameter was taken to name, and this call passes one device or another."""
+        if not on_accelerator(device) or self.expr is None:
+            return False
+        given = (*self.expr.args, *(word.value for word in self.expr.keywords))
+        return any(isinstance(item, ir.IfExp) and _names_host(item) for item in given)
 
     def _made_here(self, value: V) -> Sources:
         """The storages of a callee's value; modules that it made stay apart from each other."""
@@ -336,6 +348,16 @@ class Translation:
             parents = EMPTY.union(*(lifted[other] for other in older)) - nodes
             for key in nodes if parents else ():
                 self.frame.graphs.add_parents(key, parents)
+
+
+def _names_host(choice: ir.IfExp) -> bool:
+    """``device if keep else "cpu"``"""
+    return any(
+        (isinstance(arm, ir.Const) and arm.value == "cpu")
+        or (isinstance(arm, ir.Name) and arm.id.lower() == "cpu")
+        or (isinstance(arm, ir.Call) and any(isinstance(arg, ir.Const) and arg.value == "cpu" for arg in arm.args))
+        for arm in (choice.body, choice.orelse)
+    )
 
 
 def _shown_first(a: Node | None, b: Node) -> Node:

@@ -1,0 +1,246 @@
+"""What bounds a place, or needs what it keeps, outside the loop that fills it: a finding then has low confidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.flow.described import self_name
+from memlint.flow.events import Value
+from memlint.flow.frame import Frame, Store
+from memlint.flow.heap import deep
+from memlint.flow.later import wanted_later
+from memlint.flow.program import Function
+from memlint.flow.syntax import dotted, expressions, mentions, walk_expression, walk_statements
+from memlint.flow.values import Path, Source
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+#: calls that show what they are given as pictures: nobody looks at those of a whole data set
+_PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "imshow", "imsave"})
+#: modules that take layers, or lists of them
+_HOLDERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
+
+
+def may_be_bounded(analyser: Analyser, frame: Frame, store: Store, value: Value) -> bool:
+    """Whether something speaks against growth, or for the graph, that the function itself does not prove."""
+    return (
+        _emptied_by_others(analyser, frame, store)
+        or _shares_a_needed_graph(analyser, frame, store)
+        or (value.freed == "some" and _told_of_backward(frame, store))
+        or _no_step_returns_it(analyser, frame, store)
+        or _drawn(frame, store)
+    )
+
+
+def holds_layers(frame: Frame, store: Store) -> bool:
+    """Whether what is collected is put into a module: ``nn.Sequential(*layers)``."""
+    return store.local and any(
+        call.args
+        and dotted(call.func).rsplit(".", 1)[-1] in _HOLDERS
+        and any(mentions(arg, store.place_text) for arg in call.args)
+        for call in _calls(frame.function.body)
+    )
+
+
+def _calls(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Call]:
+    for statement in walk_statements(body, into_definitions=False):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call):
+                    yield part
+
+
+# -------------------------------------------------------------------------------------- emptied elsewhere
+
+
+def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether other code, which runs as often as the store, empties an attribute of that name: whose it is may be
+    unknown."""
+    if not isinstance(store.place, Path) or store.cleared:
+        return False
+    name = next((step for step in reversed(store.place.steps) if step.startswith(".")), None)
+    if name is None:
+        return False
+    own = store.place.steps == (name,) and store.place.root == f"p:{self_name(frame.function)}"
+    if store.loop is None:
+        attributes = analyser.facts.attributes
+        followed = frame.function if not store.lifted else None
+        return attributes.is_emptied_each_round(name, followed) and (
+            not own or attributes.is_reset(frame.function, name[1:])
+        )
+    if own:
+        return False  # what its own methods do is followed
+    called = {dotted(call.func).rsplit(".", 1)[-1] for call in _calls(store.loop.body)}
+    return any(
+        (summary := analyser.summary(method)) is not None and any(name in path.steps for path in summary.notes.cleared)
+        for item in sorted(called)
+        for method in analyser.methods_named(item, frame.function)
+        if method.key != frame.function.key
+    )
+
+
+#: a member of what a framework passes on from a step
+_MEMBER = re.compile(r"outputs\[(['\"])(\w+)\1\]")
+
+
+def _no_step_returns_it(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a hook keeps a member of a step's result that no step of the project gives: it cannot be in use here."""
+    found = _MEMBER.fullmatch(store.text)
+    parts = frame.function.name.split("_")  # on_validation_batch_end: validation_step
+    if found is None or frame.hook is None or parts[0] != "on" or parts[-2:] != ["batch", "end"]:
+        return False
+    step = {"train": "training_step"}.get(parts[1], f"{parts[1]}_step")
+    steps = [method for method in analyser.methods_named(step, frame.function) if method.cls is not None]
+    return bool(steps) and not any(
+        _names_key(other, found[2])
+        for method in steps
+        if method.cls is not None
+        for cls in analyser.program.ancestors(method.cls)[0]
+        for other in cls.methods.values()
+    )
+
+
+def _names_key(function: Function, key: str) -> bool:
+    """Whether a function reads or writes a key, or passes it as a keyword (``dict(preds=preds)``)."""
+    return any(
+        (isinstance(part, ir.Const) and part.value == key)
+        or (isinstance(part, ir.Call) and any(word.name == key for word in part.keywords))
+        for statement in walk_statements(function.body)
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+    )
+
+
+# -------------------------------------------------------------------------------------- needed by others
+
+
+def _shares_a_needed_graph(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a later backward needs the graph of the same model calls, which another place keeps until then. A
+    function that runs backward itself in the loop is done with them."""
+    models = _models(frame, store)
+    trains = store.loop is not None and any(store.loop.id in backward.loops for backward in frame.backwards)
+    return (
+        bool(models)
+        and not trains
+        and any(
+            other is not store
+            and other.loop is store.loop
+            and models <= _models(frame, other)
+            and other.freed not in ("yes", "some")
+            and wanted_later(analyser, frame, other)
+            for other in frame.stores.values()
+        )
+    )
+
+
+def _models(frame: Frame, store: Store) -> set[Source]:
+    reached = frame.graphs.closure((store.incoming or store.value).src)
+    return {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
+
+
+def _told_of_backward(frame: Frame, store: Store) -> bool:
+    """Whether a flag decides over the backward that code which was given the graph has set: it may have run its own."""
+    if store.loop is None:
+        return False
+    flags = {
+        part.id
+        for backward in frame.backwards
+        if store.loop.id in backward.loops
+        for test in backward.tests
+        for part in walk_expression(test)
+        if isinstance(part, ir.Name) and part.id in store.loop.bound
+    }
+    root = store.text.split(".", 1)[0].split("[", 1)[0]
+    return any(
+        isinstance(statement, ir.Assign | ir.AugAssign)
+        and any(isinstance(item, ir.Name) and item.id in flags for item in _targets(statement))
+        and any(
+            isinstance(part, ir.Call) and any(mentions(arg, root) for arg in part.args)
+            for part in walk_expression(statement.value)
+        )
+        for statement in walk_statements(store.loop.body)
+    )
+
+
+def _targets(statement: ir.Assign | ir.AugAssign) -> tuple[ir.Expr, ...]:
+    return statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+
+
+def becomes_attribute(frame: Frame, store: Store) -> bool:
+    """Whether the container is what an attribute or a global holds in the end: whoever reads it may want the graph."""
+    if frame.exit is None or isinstance(store.place, Path):
+        return False
+    return any(
+        store.place in value.objs or ("elem", store.place) in deep(frame, frame.exit, value).src
+        for value in frame.exit.sym.values()
+    )
+
+
+# -------------------------------------------------------------------------------------- begun anew, a handful
+
+
+def begun_by_inner_loop(store: Store) -> bool:
+    """Whether the first round of a loop inside the store's loop begins a name anew: ``if i == 0: total = part``."""
+    place = store.place
+    if store.kind != "carry" or store.loop is None or isinstance(place, Path) or place[0] != "var":
+        return False
+    for inner in walk_statements(store.loop.body, into_definitions=False):
+        if not isinstance(inner, ir.For):
+            continue
+        names = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
+        for statement in walk_statements(inner.body, into_definitions=False):
+            if isinstance(statement, ir.If) and _is_first(statement.test, names):
+                return any(_begins(first, place[1]) for first in statement.body)
+    return False
+
+
+def _is_first(test: ir.Expr, counters: set[str]) -> bool:
+    """``i == 0``"""
+    return (
+        isinstance(test, ir.Compare)
+        and test.ops == ("==",)
+        and isinstance(test.left, ir.Name)
+        and test.left.id in counters
+        and isinstance(test.rights[0], ir.Const)
+        and test.rights[0].value == 0
+    )
+
+
+def _begins(statement: ir.Stmt, name: str) -> bool:
+    return (
+        isinstance(statement, ir.Assign)
+        and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
+        and not mentions(statement.value, name)
+    )
+
+
+def of_one_update(frame: Frame, store: Store) -> bool:
+    """Whether a loop runs backward in each round and steps the optimizer in none: its rounds are the parts of one
+    batch (views, chunks), or the micro-batches of one step."""
+    if store.loop is None or store.loop.loop.over != "unknown":
+        return False
+    return any(store.loop.id in backward.loops for backward in frame.backwards) and not any(
+        isinstance(call.func, ir.Attr) and call.func.name in ("step", "zero_grad") for call in _calls(store.loop.body)
+    )
+
+
+def _drawn(frame: Frame, store: Store) -> bool:
+    """Whether what a loop over no data collects ends in a picture."""
+    if not store.local or store.loop is None or store.loop.loop.over == "loader":
+        return False
+    names = {store.place_text}
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and any(mentions(statement.value, name) for name in names):
+            names.update(target.id for target in statement.targets if isinstance(target, ir.Name))
+    return any(
+        dotted(call.func).rsplit(".", 1)[-1] in _PICTURES
+        and any(mentions(arg, name) for arg in call.args for name in names)
+        for call in _calls(frame.function.body)
+    )
+
+
+__all__ = ["becomes_attribute", "begun_by_inner_loop", "holds_layers", "may_be_bounded", "of_one_update"]

@@ -1,0 +1,167 @@
+"""What bounds a place outside the loop that fills it: its owner's methods, the few rounds of a loop, other hooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+OWNER = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Store:
+    def __init__(self, options):
+        self.options = options
+        self.codes = []
+
+    def always(self):
+        self.codes = []
+
+    def where_on(self):
+        if self.options.codes:
+            self.codes.clear()
+
+    def now_and_then(self):
+        if len(self.codes) > 1000:
+            self.codes = []
+
+    def begin(self):
+        self.count = 0
+
+
+class Trainer:
+    def __init__(self, options, data):
+        self.net = nn.Linear(64, 64).cuda()
+        self.loader = DataLoader(data, batch_size=64)
+        self.store = Store(options)
+
+    def collect(self):
+        for batch in self.loader:
+            with torch.no_grad():
+                self.store.codes.append(self.net(batch.cuda()))
+            {inside}
+        {behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "behind", "found"),
+    [
+        ("self.store.always()", "pass", []),
+        ("self.store.where_on()", "pass", []),
+        ("self.store.now_and_then()", "pass", []),  # it grows until then, which is most often meant
+        ("self.store.begin()", "pass", ["MEM104"]),
+        ("pass", "self.store.always()", ["MEM104"]),
+    ],
+)
+def test_methods_of_the_owner_empty_a_place(tmp_path: Path, inside: str, behind: str, found: list[str]) -> None:
+    (tmp_path / "train.py").write_text(OWNER.format(inside=inside, behind=behind))
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == found
+
+
+HOOKS = """
+import lightning as L
+
+
+class Writer(L.Callback):
+    def __init__(self):
+        self.seen = []
+
+    def on_predict_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        self.seen.append(batch[1])
+
+    def start(self):
+        self.seen = []
+
+    def {hook}(self, trainer, pl_module, *rest):
+        self.start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("hook", "found"),
+    [("on_predict_batch_start", 0), ("on_predict_epoch_end", 1), ("write_on_batch_end", 1)],
+)
+def test_a_hook_that_is_called_as_often_empties_a_place(tmp_path: Path, hook: str, found: int) -> None:
+    (tmp_path / "writer.py").write_text(HOOKS.format(hook=hook))
+    assert len(memlint.lint([tmp_path], select=["MEM104"]).findings) == found
+
+
+VIEWS = """
+import torch
+from torch import nn
+
+
+def train(views, scaler, optimizer):
+    model = nn.Linear(64, 64).cuda()
+    for number, view in enumerate(views):
+        output = model(view)
+        scaler.scale(output.logsumexp(dim=1).mean()).backward()
+        {step}
+        if number == 0:
+            kept = output.detach()
+        else:
+            kept = torch.cat([kept, output.detach()], dim=0)
+    return kept
+"""
+
+
+@pytest.mark.parametrize(("step", "severity"), [("scaler.step(optimizer)", "warning"), ("pass", "note")])
+def test_rounds_of_one_optimizer_step_are_few(tmp_path: Path, step: str, severity: str) -> None:
+    (tmp_path / "train.py").write_text(VIEWS.format(step=step))
+    assert [item.severity for item in memlint.lint([tmp_path], select=["MEM302"]).findings] == [severity]
+
+
+LAYERS = """
+from torch import nn
+
+
+def layers(sizes, norm: nn.Module = nn.LayerNorm):
+    made = []
+    for inside, outside in zip(sizes[:-1], sizes[1:]):
+        made.append(nn.Linear(inside, outside))
+        made.append(norm(outside))
+    return nn.Sequential(*made)
+"""
+
+
+def test_layers_of_a_module_are_no_outputs(tmp_path: Path) -> None:
+    (tmp_path / "layers.py").write_text(LAYERS)
+    assert not memlint.lint([tmp_path]).findings
+
+
+STEP = """
+import lightning as L
+import torch
+
+
+class Matrix(L.Callback):
+    def __init__(self):
+        self.kept = []
+
+    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        self.kept.append(outputs["preds"])
+
+    def on_validation_epoch_end(self, trainer, pl_module):
+        print(torch.cat(self.kept).cpu())
+        self.kept.clear()
+
+
+class Model(L.LightningModule):
+    def validation_step(self, batch, batch_idx):
+        loss, preds = self.step(batch)
+        return {returned}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"), [('{"loss": loss, "preds": preds}', 1), ("dict(loss=loss, preds=preds)", 1), ("loss", 0)]
+)
+def test_a_hook_keeps_what_no_step_gives(tmp_path: Path, returned: str, found: int) -> None:
+    (tmp_path / "model.py").write_text(STEP.replace("{returned}", returned))
+    assert len(memlint.lint([tmp_path], select=["MEM104"]).findings) == found
