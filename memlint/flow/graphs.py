@@ -161,7 +161,12 @@ class Graphs:
             if node is not None and (node.definite or not node.unknown):
                 todo.extend(node.parents - node.loose)
             elif node is not None:
-                todo.extend(parent for parent in node.parents if part_of(source, parent))
+                # (of a loss, what comes beside it may well be numbers to show)
+                todo.extend(
+                    parent
+                    for parent in node.parents
+                    if part_of(source, parent) and not ((whole := self.nodes.get(parent)) is not None and whole.guess)
+                )
         self._work += len(seen)
         self._sure[sources] = frozenset(seen)
         return self._sure[sources]

@@ -34,9 +34,17 @@ from memlint.ir import nodes as ir
 
 
 def run_module(
-    frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str = "forward"
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    module: V,
+    args: Args,
+    words: Words,
+    method: str = "forward",
+    graph: str = "yes",
 ) -> V:
-    """A model runs. Its forward is followed where the class is known; else it gives attached tensors."""
+    """A model runs. Its forward is followed where the class is known; else it gives attached tensors, or what ``graph``
+    (yes, no, unknown) says of the method."""
     if _is_class(frame, expr.func):
         return V(MODULE, store=frozenset((expr.at,)))
     batches.model_called(frame, expr)
@@ -86,7 +94,18 @@ def run_module(
         return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
     key = (expr.at, "run")
     symbol = next(iter(sorted(module.syms)), None)
-    src = frame.record(state, key, expr.at, shown, parents, definite=not frozen, model=not frozen, callee=symbol)
+    certain = not frozen and graph == "yes"
+    src = frame.record(
+        state,
+        key,
+        expr.at,
+        shown,
+        parents,
+        definite=certain,
+        unknown=not frozen and graph != "yes",
+        model=not frozen,
+        callee=symbol,
+    )
     device = device_of(frame, state, [module, *args, *words.values()])
     result = V(TREE, src, size=SOME_SIZE if names_number(shown) else OUTPUT, device=device, store=frozenset((key,)))
     if key in src and not frozen:

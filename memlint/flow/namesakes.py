@@ -1,0 +1,109 @@
+"""What the project's methods of a name say of a call of that name on a module whose class is not known."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from memlint.flow.computing import names_part
+from memlint.flow.frame import Frame
+from memlint.flow.functions import bind, is_abstract
+from memlint.flow.heap import deep
+from memlint.flow.program import Function
+from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.values import DATA, NONE, UNKNOWN, Args, Path, Source, V, Words
+
+#: names by which models that no code in sight defines give what they compute
+_GIVES = re.compile(
+    r"(get_|compute_|calc_|call_|run_|_)*"
+    r"(forward|predict|encod|decod|embed|infer|extract|feature|logit|score|loss|reconstruct|classif|detect|act|action|"
+    r"q|value|log_prob|likelihood|elbo|output|translate|transcribe|segment|sample|represent|repr|hidden|"
+    r"training_step|validation_step|test_step|pred|call|inverse|reverse|project|evaluate|apply_model|model|"
+    r"attention|head|backbone|net)\w*"
+)
+
+
+class Namesakes(NamedTuple):
+    """``found``: methods that the call may mean; the rest is of them. ``graph``: whether all give what has a graph
+    ("yes"), all give none ("no"), or nobody can tell."""
+
+    found: int
+    graph: str
+    #: one of them turns grad mode off around all that it runs
+    guards: bool
+    #: one of them asks for gradients
+    differentiates: bool
+    #: none gives anything
+    silent: bool
+
+
+def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, words: Words) -> Namesakes:
+    """See the module's docstring; a call inside a method of that name does not mean the method itself."""
+    methods = [
+        method
+        for method in frame.analyser.methods_named(name, frame.function)
+        if method.cls is not None and method.key != frame.function.key and not is_abstract(method)
+    ]
+    summaries = []
+    for method in methods:
+        bound = bind(frame, state.copy(), method, [receiver, *args] if method.takes_self else args, words)
+        summary = frame.analyser.summary(method, bound)
+        if summary is not None:
+            summaries.append((method, summary))
+    facts = {_graph_of(frame, method, summary) for method, summary in summaries}
+    return Namesakes(
+        len(summaries),
+        facts.pop() if len(facts) == 1 and len(summaries) == len(methods) else "unknown",
+        any(_guards(summary) for _, summary in summaries),
+        any(summary.notes.gradients for _, summary in summaries),
+        bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
+    )
+
+
+def names_giving(name: str) -> bool:
+    """Whether a method that no code in sight defines is named as those are that give what layers compute."""
+    return _GIVES.fullmatch(name.lower()) is not None
+
+
+def _guards(summary: Frame) -> bool:
+    if summary.entry != OFF and not summary.notes.blocks:
+        return False
+    return not any(run.grad & (AMBIENT | ON) for run in summary.runs.values())
+
+
+def _graph_of(frame: Frame, method: Function, summary: Frame) -> str:
+    """Whether what a method gives has a graph, where its caller turns nothing off: yes, no or unknown."""
+    value = summary.result
+    if value is None or summary.exit is None:
+        return "no"
+    noted = frame.analyser.annotated(method.module, method.node.returns) if _returns(method) else None
+    if value.is_only(NONE | DATA) or (noted is not None and noted.is_only(NONE | DATA)):
+        return "no"
+    inner = deep(summary, summary.exit, value)
+    own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
+    facts = {_fact(summary, source, own, set()) for source in inner.src}
+    if "yes" in facts:
+        return "yes" if not inner.kinds & UNKNOWN or inner.src else "unknown"
+    return "unknown" if "unknown" in facts or summary.cut_short else "no"
+
+
+def _returns(method: Function) -> bool:
+    return getattr(method.node, "returns", None) is not None
+
+
+def _fact(summary: Frame, source: Source, own: str, seen: set[Source]) -> str:
+    if source in seen:
+        return "no"
+    seen.add(source)
+    if isinstance(source, Path):
+        return "unknown"
+    node = summary.graphs.nodes.get(source)
+    if node is None or node.leaf:
+        return "no"
+    part = node.unknown and node.callee is not None and node.callee.root == own and names_part(node.callee.steps)
+    if node.definite or part:
+        return "yes"
+    if node.unknown:
+        return "unknown"
+    facts = {_fact(summary, parent, own, seen) for parent in node.parents}
+    return "yes" if "yes" in facts else "unknown" if "unknown" in facts else "no"
