@@ -106,6 +106,12 @@ def model_calls(
         if _guarded_with(name, group[0].run, groups):
             continue
         first = min(group, key=lambda item: _SUREST.index(item.evaluation))
+        retained = _keeper(frame, [first.run], kept)
+        for other in group if not retained else ():
+            # the call whose graph is kept speaks for the loop: of another one, nothing stays
+            if other.evaluation == first.evaluation and (keeper := _keeper(frame, [other.run], kept)):
+                first, retained = other, keeper
+                break
         run = first.run
         loop = _loop(analyser, frame, run)
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
@@ -115,7 +121,6 @@ def model_calls(
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
-        retained = _keeper(frame, [item.run for item in group], kept)
         yield ModelCall(
             site=run.site,
             function=frame.function.qual,
