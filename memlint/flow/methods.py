@@ -134,9 +134,10 @@ def _resolved_method(
     callable_refs = {
         ref for ref in member.refs if ref.kind in ("func", "class", "ext", "partial", "instance", "extinstance")
     }
-    if not callable_refs and not member.kinds & MODULE:
+    if not member.kinds & MODULE and not _own_method(frame, receiver, name):
         # (a method that only classes below have: ``self._predict(batch)`` of a base class)
         frame.named.add((name, state.grad))
+    if not callable_refs and not member.kinds & MODULE:
         if any(ref.kind in ("module", "package") for ref in receiver.refs) and member.kinds:
             return calls.call_value(frame, state, member, args, words, expr)
         if (
