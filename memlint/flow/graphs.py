@@ -103,7 +103,8 @@ class Graphs:
             if len(roots) == 1:
                 nodes[roots[0]].definite = True
                 nodes[roots[0]].model = True
-                self._settle_parts(roots[0], evidence, nodes)
+                if not nodes[roots[0]].opaque:
+                    self._settle_parts(roots[0], evidence, nodes)
 
     def _settle_parts(self, root: Source, evidence: Sources, nodes: dict[Any, Node]) -> None:
         """Where the loss was computed from the result itself, that is a tensor, and its parts are views of it."""

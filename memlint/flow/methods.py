@@ -6,7 +6,7 @@ from memlint import knowledge
 from memlint.flow import call as calls
 from memlint.flow import containers, instances, tensors
 from memlint.flow.frame import Backward, Frame
-from memlint.flow.functions import call_function
+from memlint.flow.functions import accepts, call_function
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run
@@ -258,17 +258,3 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
     merged.freed_must |= after.freed_must
     state.take(merged)
     return found
-
-
-def accepts(function: Function, count: int, words: set[str]) -> bool:
-    """Whether a call with so many positional arguments and these keywords fits the signature."""
-    positional = [p for p in function.params if p.kind in ("positional", "positional-only")]
-    names = {p.name for p in function.params}
-    star = any(p.kind == "star" for p in function.params)
-    double = any(p.kind == "double-star" for p in function.params)
-    needed = [p for p in positional if p.default is None]
-    if count > len(positional) and not star:
-        return False
-    if not double and any(not word.startswith("**") and word not in names for word in words):
-        return False
-    return count + len(words) >= len(needed)

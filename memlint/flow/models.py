@@ -44,7 +44,7 @@ def run_module(
     graph: str = "yes",
 ) -> V:
     """A model runs. Its forward is followed where the class is known; else it gives attached tensors, or what ``graph``
-    (yes, no, unknown) says of the method."""
+    says of the method: yes, no, unknown, or unheard for one that may not even run the model."""
     if _is_class(frame, expr.func):
         return V(MODULE, store=frozenset((expr.at,)))
     batches.model_called(frame, expr)
@@ -110,6 +110,7 @@ def run_module(
     result = V(TREE, src, size=SOME_SIZE if names_number(shown) else OUTPUT, device=device, store=frozenset((key,)))
     if key in src and not frozen:
         frame.graphs.nodes[key].opaque = True
+    if key in src and not frozen and graph != "unheard":
         note_run(frame, state, expr, module, result, key, args, resolved=False)
         if expr.at in frame.runs:
             frame.runs[expr.at].method = method

@@ -9,7 +9,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
 from memlint.flow.modes import freeze
-from memlint.flow.namesakes import names_giving, namesakes
+from memlint.flow.namesakes import namesakes, unseen
 from memlint.flow.owner import marks_of_parameters
 from memlint.flow.placement import moved_module
 from memlint.flow.reading import read_attribute
@@ -95,15 +95,13 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
     if receiver.resolved():
         return run_module(frame, state, expr, receiver, args, words, method=name)
     said = namesakes(frame, state, receiver, name, args, words)
-    if said.guards or said.silent or (not said.found and not names_giving(name)):
-        return calls.unknown_call(frame, state, expr, receiver, args, words)
-    if name in knowledge.guarded_methods() and said.graph != "yes":  # it may wrap a library's
+    # (what is named as those are that a library guards may wrap one)
+    if said.guards or said.silent or (name in knowledge.guarded_methods() and said.graph != "yes"):
         return calls.unknown_call(frame, state, expr, receiver, args, words)
     if said.differentiates:
         frame.notes.gradients = True
-    return run_module(
-        frame, state, expr, receiver, args, words, method=name, graph=said.graph if said.found else "unknown"
-    )
+    graph = said.graph if said.found else unseen(name)
+    return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)
 
 
 def _gives_data(frame: Frame, name: str) -> bool:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from memlint.flow.computing import names_part
 from memlint.flow.frame import Frame
-from memlint.flow.functions import bind, is_abstract
+from memlint.flow.functions import accepts, bind, is_abstract
 from memlint.flow.heap import deep
+from memlint.flow.ops import names_model
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.values import DATA, NONE, UNKNOWN, Args, Path, Source, V, Words
@@ -42,7 +43,10 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
     methods = [
         method
         for method in frame.analyser.methods_named(name, frame.function)
-        if method.cls is not None and method.key != frame.function.key and not is_abstract(method)
+        if method.cls is not None
+        and method.key != frame.function.key
+        and not is_abstract(method)
+        and accepts(method, len(args) + 1, set(words))
     ]
     summaries = []
     for method in methods:
@@ -60,9 +64,13 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
     )
 
 
-def names_giving(name: str) -> bool:
-    """Whether a method that no code in sight defines is named as those are that give what layers compute."""
-    return _GIVES.fullmatch(name.lower()) is not None
+def unseen(name: str) -> str:
+    """What the name alone says of the graph of what is called so, which no code in sight defines: ``yes`` for a model
+    inside the module (``model.encoder(x)``), ``unknown`` for a method that gives what layers compute, else
+    ``unheard``: it may not even run a layer."""
+    if names_model(name):
+        return "yes"
+    return "unknown" if _GIVES.fullmatch(name.lower()) is not None else "unheard"
 
 
 def _guards(summary: Frame) -> bool:
