@@ -58,6 +58,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         and name in ("eval", "train", *knowledge.module_evidence())
     ):
         receiver = receiver.as_module()
+    if name == "get" and not receiver.objs and _names_setting(args):
+        return DATA_VALUE
     resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:
         return _backward(frame, state, expr, receiver, args, words)
@@ -109,6 +111,13 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     if receiver.kinds & UNKNOWN and not found.kinds:
         found = join(found, _unknown_method(frame, state, expr, receiver, name, args, words))
     return found if found.kinds else calls.unknown_call(frame, state, expr, receiver, args, words)
+
+
+def _names_setting(args: Args) -> bool:
+    """``options.get("update_freq", 1)``: an option whose default is no tensor (a loss that is not there is 0)."""
+    if len(args) != 2 or not isinstance(args[0].const, str):
+        return False
+    return isinstance(args[1].const, str | int) and (bool(args[1].const) or isinstance(args[1].const, str | bool))
 
 
 def _resolved_method(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memlint import knowledge
 from memlint.flow.computing import names_part
 from memlint.flow.frame import Frame
 from memlint.flow.functions import accepts, bind, is_abstract
@@ -30,7 +31,7 @@ class Namesakes(NamedTuple):
 
     found: int
     graph: str
-    #: one of them turns grad mode off around all that it runs
+    #: every second one of them, at least, turns grad mode off around all that it runs
     guards: bool
     #: one of them asks for gradients
     differentiates: bool
@@ -48,6 +49,9 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
         and not is_abstract(method)
         and accepts(method, len(args) + 1, set(words))
     ]
+    folder = frame.module.key.rpartition("/")[0]
+    beside = [method for method in methods if method.module.key.rpartition("/")[0] == folder]
+    methods = beside or methods
     summaries = []
     for method in methods:
         bound = bind(frame, state.copy(), method, [receiver, *args] if method.takes_self else args, words)
@@ -58,7 +62,7 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
     return Namesakes(
         len(summaries),
         facts.pop() if len(facts) == 1 and len(summaries) == len(methods) else "unknown",
-        any(_guards(summary) for _, summary in summaries),
+        bool(summaries) and 2 * sum(_guards(summary) for _, summary in summaries) >= len(summaries),
         any(summary.notes.gradients for _, summary in summaries),
         bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
     )
@@ -110,7 +114,8 @@ def _fact(summary: Frame, source: Source, own: str, seen: set[Source]) -> str:
         return "no"
     part = node.unknown and node.callee is not None and node.callee.root == own and names_part(node.callee.steps)
     if node.definite or part:
-        return "yes"
+        called = node.what.partition("(")[0].rpartition(".")[2]
+        return "unknown" if called in knowledge.guarded_methods() else "yes"
     if node.unknown:
         return "unknown"
     facts = {_fact(summary, parent, own, seen) for parent in node.parents}
