@@ -12,7 +12,6 @@ from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run
 from memlint.flow.modes import set_mode
 from memlint.flow.module_methods import module_method
-from memlint.flow.program import Function
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import State, join_states
 from memlint.flow.values import (

@@ -13,7 +13,8 @@ from memlint.flow.heap import deep
 from memlint.flow.ops import names_model
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.values import DATA, NONE, UNKNOWN, Args, Path, Source, V, Words
+from memlint.flow.values import DATA, NONE, Args, Path, Source, V, Words
+from memlint.ir import nodes as ir
 
 #: names by which models that no code in sight defines give what they compute
 _GIVES = re.compile(
@@ -88,19 +89,16 @@ def _graph_of(frame: Frame, method: Function, summary: Frame) -> str:
     value = summary.result
     if value is None or summary.exit is None:
         return "no"
-    noted = frame.analyser.annotated(method.module, method.node.returns) if _returns(method) else None
+    returns = method.node.returns if isinstance(method.node, ir.FunctionDef) else None
+    noted = frame.analyser.annotated(method.module, returns) if returns is not None else None
     if value.is_only(NONE | DATA) or (noted is not None and noted.is_only(NONE | DATA)):
         return "no"
     inner = deep(summary, summary.exit, value)
     own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
     facts = {_fact(summary, source, own, set()) for source in inner.src}
     if "yes" in facts:
-        return "yes" if not inner.kinds & UNKNOWN or inner.src else "unknown"
+        return "yes"
     return "unknown" if "unknown" in facts or summary.cut_short else "no"
-
-
-def _returns(method: Function) -> bool:
-    return getattr(method.node, "returns", None) is not None
 
 
 def _fact(summary: Frame, source: Source, own: str, seen: set[Source]) -> str:

@@ -41,7 +41,7 @@ def collect(model, loader):
         # the method turns grad mode off itself
         ("        with torch.no_grad():\n            return self.net(x)", "draw(x)", set()),
         # text: the model records, but nothing keeps that
-        ("        ids = self.net(x).argmax(1)\n        return [str(one) for one in ids.tolist()]", "draw(x)", {"MEM201"}),
+        ("        ids = self.net(x).argmax(1)\n        return [str(i) for i in ids.tolist()]", "draw(x)", {"MEM201"}),
         ("        return self.net(x).detach()", "draw(x)", {"MEM201"}),
         # gradients are wanted inside
         (
