@@ -100,7 +100,8 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return calls.unknown_call(frame, state, expr, receiver, args, words)
     if said.differentiates:
         frame.notes.gradients = True
-    graph = said.graph if said.found else unseen(name)
+    layer = not said.found and frame.analyser.facts.attributes.names_layer(name)
+    graph = said.graph if said.found else "yes" if layer else unseen(name)
     return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)
 
 

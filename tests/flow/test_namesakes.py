@@ -16,10 +16,10 @@ from torch import nn
 class Coder(nn.Module):
     def __init__(self):
         super().__init__()
-        self.net = nn.Linear(4, 4)
+        self.lift = nn.Linear(4, 4)
 
     def forward(self, x):
-        return self.net(x)
+        return self.lift(x)
 
     def draw(self, x):
 {body}
@@ -37,24 +37,26 @@ def collect(model, loader):
 @pytest.mark.parametrize(
     ("body", "call", "codes"),
     [
-        ("        return self.net(x)", "draw(x)", {"MEM102", "MEM201"}),
+        ("        return self.lift(x)", "draw(x)", {"MEM102", "MEM201"}),
         # the method turns grad mode off itself
-        ("        with torch.no_grad():\n            return self.net(x)", "draw(x)", set()),
+        ("        with torch.no_grad():\n            return self.lift(x)", "draw(x)", set()),
         # text: the model records, but nothing keeps that
-        ("        ids = self.net(x).argmax(1)\n        return [str(i) for i in ids.tolist()]", "draw(x)", {"MEM201"}),
-        ("        return self.net(x).detach()", "draw(x)", {"MEM201"}),
+        ("        ids = self.lift(x).argmax(1)\n        return [str(i) for i in ids.tolist()]", "draw(x)", {"MEM201"}),
+        ("        return self.lift(x).detach()", "draw(x)", {"MEM201"}),
         # gradients are wanted inside
         (
-            "        loss = self.net(x).sum()\n"
-            "        grads = torch.autograd.grad(loss, self.net.parameters(), create_graph=True)\n"
-            "        return self.net(x) - sum(grad.sum() for grad in grads)",
+            "        loss = self.lift(x).sum()\n"
+            "        grads = torch.autograd.grad(loss, self.lift.parameters(), create_graph=True)\n"
+            "        return self.lift(x) - sum(grad.sum() for grad in grads)",
             "draw(x)",
             set(),
         ),
+        # a module of the project keeps a layer under that name
+        ("        return self.lift(x).detach()", "lift(x)", {"MEM102", "MEM201"}),
         # nobody in sight defines it, or it gives nothing
-        ("        return self.net(x)", "enlarge(x)", set()),
+        ("        return self.lift(x)", "enlarge(x)", set()),
         ("        self.table = x", "draw(x)", set()),
-        ("        return self.net(x)", "generate(x)", set()),
+        ("        return self.lift(x)", "generate(x)", set()),
     ],
 )
 def test_what_the_method_gives(tmp_path: Path, body: str, call: str, codes: set[str]) -> None:
