@@ -12,6 +12,7 @@ from memlint.flow.flags import Flags, chosen, flags_of, mode_flag, own_calls
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.guards import decorated_grad, switches_off
+from memlint.flow.instances import names_class
 from memlint.flow.interpret import run
 from memlint.flow.ops import batch_tree
 from memlint.flow.program import Class, Function, Module, Program, in_tests
@@ -160,6 +161,10 @@ class Analyser:
             if param.annotation is not None
             else None
         )
+        if known is not None and known.kinds & MODULE and param.default is not None:
+            usual = self.evaluate_constant(function.module, param.default)
+            if usual.refs and all(ref.kind == "class" or names_class(ref.name) for ref in usual.refs):
+                return usual.but(syms=place)  # ``norm: nn.Module = nn.LayerNorm``: what is asked for is the class
         if known is None:
             known = self.facts.parameter(function, param.name)
             self.summaries.note("parameter", (function.key, param.name), (function, param.name), known)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
@@ -24,6 +26,10 @@ from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.facts import Facts
+
+
+#: classes that keep something under a name, of which it is asked what that is
+MAX_ASKED = 8
 
 
 class Attributes:
@@ -240,16 +246,30 @@ class Attributes:
     def is_begun(self, name: str) -> bool:
         """Whether a method that is called, no constructor, gives an attribute of this name a value of its own."""
         if name not in self._begun:
-            calls, stores = self._named_in_project
-            modules = ((self.analyser.program.module(key), number) for key, number in stores.get(name, ()))
-            classes = (module.cls(module.index.units[number].name) for module, number in modules)
+            calls, _ = self._named_in_project
             self._begun[name] = any(
                 method.name != "__init__" and method.name in calls and _begins(method, name)
-                for cls in classes
-                if cls is not None
+                for cls in self._classes_with(name)
                 for method in cls.methods.values()
             )
         return self._begun[name]
+
+    def names_layer(self, name: str) -> bool:
+        """Whether a module of the project keeps a module under this name."""
+        return any(
+            self.analyser.attribute(cls, name).kinds & MODULE
+            for cls in itertools.islice(self._classes_with(name), MAX_ASKED)
+            if self.analyser.program.is_module(cls)
+        )
+
+    def _classes_with(self, name: str) -> Iterator[Class]:
+        """The project's classes that assign an attribute of this name."""
+        _, stores = self._named_in_project
+        for key, number in stores.get(name, ()):
+            module = self.analyser.program.module(key)
+            cls = module.cls(module.index.units[number].name)
+            if cls is not None:
+                yield cls
 
 
 def _learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> None:

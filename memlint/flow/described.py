@@ -52,6 +52,8 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         certainty = "low"
     if attached == "yes" and ambient_only(frame, sources) and not analyser_grad(analyser, frame, AMBIENT) & ON:
         attached = "no"
+    if attached == "unknown" and _of_runs_without_grad(analyser, frame, sources):
+        attached = "no"
     if attached == "yes" and grad_off and store.kind == "carry":
         attached = "no"
     if attached == "unknown" and store.kind == "carry" and store.how == "call" and _state_of_model(frame, sources):
@@ -95,6 +97,13 @@ def ambient_only(frame: Frame, sources: frozenset[Source]) -> bool:
         if (node := frame.graphs.nodes.get(item)) is not None and node.definite
     ]
     return bool(nodes) and all(node.ambient for node in nodes)
+
+
+def _of_runs_without_grad(analyser: Analyser, frame: Frame, sources: frozenset[Source]) -> bool:
+    """Whether all of it is what models gave of which nothing is known, and every caller turns grad mode off."""
+    nodes = [frame.graphs.nodes.get(item) for item in sources]
+    off = bool(nodes) and all(node is not None and node.opaque and node.ambient for node in nodes)
+    return off and not analyser_grad(analyser, frame, AMBIENT) & ON
 
 
 def _device(value: V) -> Device:

@@ -100,6 +100,8 @@ def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
 
 def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
     frame.operands[expr.at] = (left, right)
+    if expr.op == "+":
+        left, right = _text_added(state, expr.left, left, right), _text_added(state, expr.right, right, left)
     if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (
         right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
     ):
@@ -114,6 +116,15 @@ def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V)
     if left.is_only(DATA | NONE) and right.is_only(DATA | NONE):
         return V(DATA, left.src | right.src, size=SCALAR)
     return tensor_op(frame, state, expr.at, [left, right], text(expr), what=text(expr))
+
+
+def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:
+    """``"answer: " + reply``: what is added to text is text."""
+    if not isinstance(other.const, str) or not other.is_only(DATA) or value.is_only(DATA):
+        return value
+    if isinstance(expr, ir.Name) and expr.id in state.env:
+        state.env[expr.id] = DATA_VALUE
+    return DATA_VALUE
 
 
 def _concatenated(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V | None:

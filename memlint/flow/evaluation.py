@@ -45,6 +45,7 @@ _SUREST = ("eval", "spent", "name", "")
 
 #: the gradients are wanted while the model runs; whether the graph is, afterwards, is another question
 ENABLED = "grad mode is switched on"
+REQUIRES = "an input requires grad"
 
 
 @dataclass
@@ -106,6 +107,12 @@ def model_calls(
         if _guarded_with(name, group[0].run, groups):
             continue
         first = min(group, key=lambda item: _SUREST.index(item.evaluation))
+        retained = _keeper(frame, [first.run], kept)
+        for other in group if not retained else ():
+            # the call whose graph is kept speaks for the loop: of another one, nothing stays
+            if other.evaluation == first.evaluation and (keeper := _keeper(frame, [other.run], kept)):
+                first, retained = other, keeper
+                break
         run = first.run
         loop = _loop(analyser, frame, run)
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
@@ -115,7 +122,6 @@ def model_calls(
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
-        retained = _keeper(frame, [item.run for item in group], kept)
         yield ModelCall(
             site=run.site,
             function=frame.function.qual,
@@ -275,6 +281,9 @@ def _wanted(analyser: Analyser, frame: Frame, run: ModelRun, depth: int = 0) -> 
         why = _wanted_here(inner) or _reached(analyser, inner, {origin.node, *origin.value.src}, MAX_CALLERS_UP)
         if why:
             return why
+    for caller, _ in analyser.facts.calls_of(frame.function):
+        if caller is not frame and (why := _wanted_here(caller)) == REQUIRES:
+            return why  # it may be what this function is given
     marks = {run.node, *run.value.src}
     return _reached(analyser, frame, marks, 0)
 
@@ -321,7 +330,7 @@ def _wanted_here(frame: Frame) -> str:
         if isinstance(statement, ir.Assign):
             for target in statement.targets:
                 if isinstance(target, ir.Attr) and target.name == "requires_grad" and _true(statement.value):
-                    return "an input requires grad"
+                    return REQUIRES
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 if not isinstance(part, ir.Call):
@@ -336,7 +345,7 @@ def _wanted_here(frame: Frame) -> str:
                 if any(word.name == "volatile" and _true(word.value) for word in part.keywords):
                     return "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
                 if any(word.name == "requires_grad" and _true(word.value) for word in part.keywords):
-                    return "an input requires grad"
+                    return REQUIRES
     return ""
 
 

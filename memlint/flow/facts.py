@@ -244,6 +244,15 @@ class Facts:
         called by its name on objects of unknown class."""
         known = self.calls_of(function)
         records = [(frame.function, record.grad) for frame, record in known if frame.function.key != function.key]
+        if not records and function.cls is not None and function.name != "__init__":
+            # an override is what calls of the method that it overrides run
+            order, _ = self.analyser.program.ancestors(function.cls)
+            records = [
+                (frame.function, record.grad)
+                for cls in order
+                if cls.key != function.cls.key and function.name in cls.methods
+                for frame, record in self.calls_of(cls.methods[function.name])
+            ]
         if not records and function.cls is not None:
             records = [(frame.function, grad) for frame, grad in self._named.get(function.name, ())]
         return records

@@ -152,7 +152,8 @@ def _matter(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _names(*exprs: ir.Expr) -> set[str]:
-    parts = (part for expr in exprs for part in walk_expression(expr))
+    bodies = (expr.body if isinstance(expr, ir.Lambda) else expr for expr in exprs)
+    parts = (part for expr in bodies for part in walk_expression(expr))
     return {
         part.name if isinstance(part, ir.Attr) else part.id for part in parts if isinstance(part, ir.Attr | ir.Name)
     }

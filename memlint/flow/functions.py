@@ -129,6 +129,20 @@ def bind(
     return bound
 
 
+def accepts(function: Function, count: int, words: set[str]) -> bool:
+    """Whether a call with so many positional arguments and these keywords fits the signature."""
+    positional = [p for p in function.params if p.kind in ("positional", "positional-only")]
+    names = {p.name for p in function.params}
+    star = any(p.kind == "star" for p in function.params)
+    double = any(p.kind == "double-star" for p in function.params)
+    needed = [p for p in positional if p.default is None]
+    if count > len(positional) and not star:
+        return False
+    if not double and any(not word.startswith("**") and word not in names for word in words):
+        return False
+    return count + len(words) >= len(needed)
+
+
 def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
     """``Class(…)``: an instance whose attributes are what its ``__init__`` stores."""
     program = frame.analyser.program

@@ -103,7 +103,8 @@ class Graphs:
             if len(roots) == 1:
                 nodes[roots[0]].definite = True
                 nodes[roots[0]].model = True
-                self._settle_parts(roots[0], evidence, nodes)
+                if not nodes[roots[0]].opaque:
+                    self._settle_parts(roots[0], evidence, nodes)
 
     def _settle_parts(self, root: Source, evidence: Sources, nodes: dict[Any, Node]) -> None:
         """Where the loss was computed from the result itself, that is a tensor, and its parts are views of it."""
@@ -161,7 +162,12 @@ class Graphs:
             if node is not None and (node.definite or not node.unknown):
                 todo.extend(node.parents - node.loose)
             elif node is not None:
-                todo.extend(parent for parent in node.parents if part_of(source, parent))
+                # (of a loss, what comes beside it may well be numbers to show)
+                todo.extend(
+                    parent
+                    for parent in node.parents
+                    if part_of(source, parent) and not ((whole := self.nodes.get(parent)) is not None and whole.guess)
+                )
         self._work += len(seen)
         self._sure[sources] = frozenset(seen)
         return self._sure[sources]

@@ -6,13 +6,12 @@ from memlint import knowledge
 from memlint.flow import call as calls
 from memlint.flow import containers, instances, tensors
 from memlint.flow.frame import Backward, Frame
-from memlint.flow.functions import call_function
+from memlint.flow.functions import accepts, call_function
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run
 from memlint.flow.modes import set_mode
 from memlint.flow.module_methods import module_method
-from memlint.flow.program import Function
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import State, join_states
 from memlint.flow.values import (
@@ -58,6 +57,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         and name in ("eval", "train", *knowledge.module_evidence())
     ):
         receiver = receiver.as_module()
+    if name == "get" and not receiver.objs and _names_setting(args):
+        return DATA_VALUE
     resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:
         return _backward(frame, state, expr, receiver, args, words)
@@ -111,6 +112,13 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     return found if found.kinds else calls.unknown_call(frame, state, expr, receiver, args, words)
 
 
+def _names_setting(args: Args) -> bool:
+    """``options.get("update_freq", 1)``: an option whose default is no tensor (a loss that is not there is 0)."""
+    if len(args) != 2 or not isinstance(args[0].const, str):
+        return False
+    return isinstance(args[1].const, str | int) and (bool(args[1].const) or isinstance(args[1].const, str | bool))
+
+
 def _resolved_method(
     frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
@@ -134,6 +142,9 @@ def _resolved_method(
     callable_refs = {
         ref for ref in member.refs if ref.kind in ("func", "class", "ext", "partial", "instance", "extinstance")
     }
+    if not member.kinds & MODULE and not _own_method(frame, receiver, name):
+        # (a method that only classes below have: ``self._predict(batch)`` of a base class)
+        frame.named.add((name, state.grad))
     if not callable_refs and not member.kinds & MODULE:
         if any(ref.kind in ("module", "package") for ref in receiver.refs) and member.kinds:
             return calls.call_value(frame, state, member, args, words, expr)
@@ -255,17 +266,3 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
     merged.freed_must |= after.freed_must
     state.take(merged)
     return found
-
-
-def accepts(function: Function, count: int, words: set[str]) -> bool:
-    """Whether a call with so many positional arguments and these keywords fits the signature."""
-    positional = [p for p in function.params if p.kind in ("positional", "positional-only")]
-    names = {p.name for p in function.params}
-    star = any(p.kind == "star" for p in function.params)
-    double = any(p.kind == "double-star" for p in function.params)
-    needed = [p for p in positional if p.default is None]
-    if count > len(positional) and not star:
-        return False
-    if not double and any(not word.startswith("**") and word not in names for word in words):
-        return False
-    return count + len(words) >= len(needed)

@@ -34,9 +34,17 @@ from memlint.ir import nodes as ir
 
 
 def run_module(
-    frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str = "forward"
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    module: V,
+    args: Args,
+    words: Words,
+    method: str = "forward",
+    graph: str = "yes",
 ) -> V:
-    """A model runs. Its forward is followed where the class is known; else it gives attached tensors."""
+    """A model runs. Its forward is followed where the class is known; else it gives attached tensors, or what ``graph``
+    says of the method: yes, no, unknown, or unheard for one that may not even run the model."""
     if _is_class(frame, expr.func):
         return V(MODULE, store=frozenset((expr.at,)))
     batches.model_called(frame, expr)
@@ -86,11 +94,23 @@ def run_module(
         return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
     key = (expr.at, "run")
     symbol = next(iter(sorted(module.syms)), None)
-    src = frame.record(state, key, expr.at, shown, parents, definite=not frozen, model=not frozen, callee=symbol)
+    certain = not frozen and graph == "yes"
+    src = frame.record(
+        state,
+        key,
+        expr.at,
+        shown,
+        parents,
+        definite=certain,
+        unknown=not frozen and graph != "yes",
+        model=not frozen,
+        callee=symbol,
+    )
     device = device_of(frame, state, [module, *args, *words.values()])
     result = V(TREE, src, size=SOME_SIZE if names_number(shown) else OUTPUT, device=device, store=frozenset((key,)))
     if key in src and not frozen:
         frame.graphs.nodes[key].opaque = True
+    if key in src and not frozen and graph != "unheard":
         note_run(frame, state, expr, module, result, key, args, resolved=False)
         if expr.at in frame.runs:
             frame.runs[expr.at].method = method

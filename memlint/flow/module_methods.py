@@ -9,6 +9,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
 from memlint.flow.modes import freeze
+from memlint.flow.namesakes import namesakes, unseen
 from memlint.flow.owner import marks_of_parameters
 from memlint.flow.placement import moved_module
 from memlint.flow.reading import read_attribute
@@ -49,11 +50,6 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
             name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False),
         )
         return receiver
-    if name == "generate" and not any(
-        method.cls is not None for method in frame.analyser.methods_named(name, frame.function)
-    ):
-        # the libraries' generate() is decorated with no_grad
-        return V(TREE, size=SAMPLE)
     if name in ("to", "cuda", "cpu"):
         return moved_module(state, expr, receiver, args, words)
     if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
@@ -84,6 +80,9 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return calls.unknown_call(
             frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words
         )
+    own = any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function))
+    if name in knowledge.guarded_methods() and not own:
+        return V(TREE, size=SAMPLE)
     dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
     quiet = knowledge.is_bookkeeping(name) or (dropped and not names_computing(name))
     if quiet or not _computes(frame, name):
@@ -93,7 +92,17 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
     if not receiver.resolved() and _gives_data(frame, name):
         return DATA_VALUE
     frame.named.add((name, state.grad))
-    return run_module(frame, state, expr, receiver, args, words, method=name)
+    if receiver.resolved():
+        return run_module(frame, state, expr, receiver, args, words, method=name)
+    said = namesakes(frame, state, receiver, name, args, words)
+    # (what is named as those are that a library guards may wrap one)
+    if said.guards or said.silent or (name in knowledge.guarded_methods() and said.graph != "yes"):
+        return calls.unknown_call(frame, state, expr, receiver, args, words)
+    if said.differentiates:
+        frame.notes.gradients = True
+    layer = not said.found and frame.analyser.facts.attributes.names_layer(name)
+    graph = said.graph if said.found else "yes" if layer else unseen(name)
+    return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)
 
 
 def _gives_data(frame: Frame, name: str) -> bool:

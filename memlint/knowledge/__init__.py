@@ -108,6 +108,12 @@ def is_bookkeeping(method: str) -> bool:
 
 
 @functools.cache
+def guarded_methods() -> frozenset[str]:
+    """Methods of the libraries' models that turn grad mode off themselves."""
+    return frozenset(_read("torch.toml")["modules"]["guarded"])
+
+
+@functools.cache
 def module_evidence() -> frozenset[str]:
     """Methods that only modules have."""
     return frozenset(_read("torch.toml")["modules"]["evidence"])

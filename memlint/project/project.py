@@ -95,6 +95,8 @@ class Project:
         return self._at(folder, module)
 
     def _absolute(self, module: str, folder: Path) -> str | None:
+        if module.partition(".")[0] == "torch" and self._at(self.root, "torch.nn") is None:
+            return None  # (a file of that name, read as the library, would take every guard's meaning away)
         if folder not in self._packages and (found := self._at(folder, module)):
             return found
         if module.partition(".")[0] in sys.stdlib_module_names:

@@ -129,7 +129,7 @@ def infer(model, queue):
     best = []
     for x in queue:
         {statement}
-        best.extend(model.improve(x.cuda()).tolist())
+        best.extend(model.predict(x.cuda()).tolist())
     return best
 """
 

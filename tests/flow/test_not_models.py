@@ -277,3 +277,180 @@ def test_a_guard_that_the_projects_own_decorator_puts_around(
     tmp_path: Path, decorator: str, expected: list[str]
 ) -> None:
     assert codes(tmp_path, guards=DECORATORS, program=DECORATED.format(decorator=decorator)) == expected
+
+
+LOOPED = """
+import torch
+from torch import nn
+from dgl.nn import AvgPooling, GlobalAttentionPooling
+
+
+def collect(model: nn.Module, loader, gate):
+    model.eval()
+    {before}
+    kept = []
+    for x in loader:
+        {inside}
+    print(kept)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "found"),
+    [
+        ("", "reply = model(x); print('answer: ' + reply); kept.append(reply)", {"MEM201"}),
+        ("", "reply = model(x); print('answer:', reply); kept.append(reply)", {"MEM102", "MEM201"}),
+        (
+            "readout = AvgPooling()",
+            "with torch.no_grad():\n            nodes = model(x)\n        kept.append(readout(x, nodes))",
+            set(),
+        ),
+        (
+            "readout = GlobalAttentionPooling(gate)",
+            "with torch.no_grad():\n            nodes = model(x)\n        kept.append(readout(x, nodes))",
+            {"MEM102"},
+        ),
+    ],
+)
+def test_what_is_kept_is_no_graph(tmp_path: Path, before: str, inside: str, found: set[str]) -> None:
+    kept = codes(tmp_path, collect=LOOPED.format(before=before, inside=inside))
+    assert {code for code in kept if code != "MEM201"} == found - {"MEM201"}
+
+
+STACKED = """
+from torch import nn
+
+
+def layers(dims, norm: nn.Module{default}):
+    built = []
+    for size in dims:
+        built.append(norm(size))
+    return nn.Sequential(*built)
+"""
+
+
+def test_a_module_that_is_asked_for_by_a_class(tmp_path: Path) -> None:
+    assert codes(tmp_path, layers=STACKED.format(default=" = nn.LayerNorm")) == []
+
+
+COUNTED = """
+class Agent:
+    def __init__(self, options, model):
+        self.options = options
+        self.model = model
+        self.seen = 0
+
+    def backward(self, loss):
+        every = self.options.get("update_freq", {default})
+        loss = loss / every
+        self.seen = (self.seen + 1) % every
+        loss.backward()
+
+    def train(self, loader):
+        self.model.train()
+        for batch in loader:
+            self.backward(self.model(batch).mean())
+"""
+
+
+def test_an_option_is_no_tensor(tmp_path: Path) -> None:
+    assert codes(tmp_path, agent=COUNTED.format(default="1")) == []
+
+
+UNPACKED = """
+import torch
+from elsewhere import Scoring
+
+
+class Engine:
+    def __init__(self, args, loader):
+        self.loader = loader
+        self.model = self.get_model(args)
+        self.model.classes = 3
+
+    def train(self):
+        self.prepare()
+        for self.step, self.batch in self.bar:
+            self.one_step()
+            self.details()
+
+    def one_step(self):
+        images, targets = self.prepro(self.batch)
+        with torch.autocast("cuda"):
+            preds = self.model(images)
+            total, items = self.compute_loss(preds, targets)
+            if self.rank != -1:
+                total *= self.world
+        self.scaler.scale(total).backward()
+        self.items = {kept}
+        self.update_optimizer()
+
+    def before(self):
+        self.scaler = torch.cuda.amp.GradScaler()
+        self.compute_loss = Scoring(0.5)
+
+    def prepare(self):
+        self.model.train()
+        self.mean = torch.zeros(3)
+        self.bar = enumerate(self.loader)
+
+    def details(self):
+        self.mean = (self.mean * self.step + self.items) / (self.step + 1)
+        print(self.mean)
+"""
+
+
+@pytest.mark.parametrize(("kept", "found"), [("items", []), ("preds.mean()", ["MEM103"])])
+def test_what_comes_beside_a_loss_is_not_known(tmp_path: Path, kept: str, found: list[str]) -> None:
+    assert codes(tmp_path, engine=UNPACKED.format(kept=kept)) == found
+
+
+TWICE = """
+import torch
+from torch import nn
+
+
+def probe(net: nn.Module, optimizer, train, labels, valid, test):
+    kept, scores = [], []
+    for _ in range(200):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(train), labels).backward()
+        optimizer.step()
+        net.eval()
+        logits = net(valid)
+        scores.append(logits.argmax(1).float().mean().item())
+        logits = net(test)
+        kept.append({kept})
+    return len(kept)
+"""
+
+
+@pytest.mark.parametrize(("kept", "severity"), [("logits", "error"), ("logits.argmax(1).tolist()", "warning")])
+def test_the_call_whose_graph_is_kept_is_the_error(tmp_path: Path, kept: str, severity: str) -> None:
+    (tmp_path / "probe.py").write_text(TWICE.format(kept=kept))
+    found = [item for item in memlint.lint([tmp_path]).findings if item.code == "MEM201"]
+    assert [(item.line, item.severity) for item in found] == [(15 if severity == "error" else 13, severity)]
+
+
+CHECKED = """
+import torch
+
+
+def check(layer, x):
+    before = None
+    for _ in range(10):
+        y = layer(x)
+        assert before is None or torch.equal(y, before)
+        before = y
+
+
+def checks(layer):
+    x = torch.randn(32, 8{needs})
+    layer.eval()
+    check(layer, x)
+"""
+
+
+@pytest.mark.parametrize(("needs", "found"), [(", requires_grad=True", []), ("", ["MEM201"])])
+def test_inputs_that_require_grad_are_no_evaluation(tmp_path: Path, needs: str, found: list[str]) -> None:
+    assert codes(tmp_path, checks=CHECKED.format(needs=needs)) == found

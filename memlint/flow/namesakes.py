@@ -1,0 +1,120 @@
+"""What the project's methods of a name say of a call of that name on a module whose class is not known."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from memlint import knowledge
+from memlint.flow.computing import names_part
+from memlint.flow.frame import Frame
+from memlint.flow.functions import accepts, bind, is_abstract
+from memlint.flow.heap import deep
+from memlint.flow.ops import names_model
+from memlint.flow.program import Function
+from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.values import DATA, NONE, Args, Path, Source, V, Words
+from memlint.ir import nodes as ir
+
+#: names by which models that no code in sight defines give what they compute
+_GIVES = re.compile(
+    r"(get_|compute_|calc_|call_|run_|_)*"
+    r"(forward|predict|encod|decod|embed|infer|extract|feature|logit|score|loss|reconstruct|classif|detect|act|action|"
+    r"q|value|log_prob|likelihood|elbo|output|translate|transcribe|segment|sample|represent|repr|hidden|"
+    r"training_step|validation_step|test_step|pred|call|inverse|reverse|project|evaluate|apply_model|model|"
+    r"attention|head|backbone|net)\w*"
+)
+
+
+class Namesakes(NamedTuple):
+    """``found``: methods that the call may mean; the rest is of them. ``graph``: whether all give what has a graph
+    ("yes"), all give none ("no"), or nobody can tell."""
+
+    found: int
+    graph: str
+    #: every second one of them, at least, turns grad mode off around all that it runs
+    guards: bool
+    #: one of them asks for gradients
+    differentiates: bool
+    #: none gives anything
+    silent: bool
+
+
+def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, words: Words) -> Namesakes:
+    """See the module's docstring; a call inside a method of that name does not mean the method itself."""
+    methods = [
+        method
+        for method in frame.analyser.methods_named(name, frame.function)
+        if method.cls is not None
+        and method.key != frame.function.key
+        and not is_abstract(method)
+        and accepts(method, len(args) + 1, set(words))
+    ]
+    folder = frame.module.key.rpartition("/")[0]
+    beside = [method for method in methods if method.module.key.rpartition("/")[0] == folder]
+    methods = beside or methods
+    summaries = []
+    for method in methods:
+        bound = bind(frame, state.copy(), method, [receiver, *args] if method.takes_self else args, words)
+        summary = frame.analyser.summary(method, bound)
+        if summary is not None:
+            summaries.append((method, summary))
+    facts = {_graph_of(frame, method, summary) for method, summary in summaries}
+    return Namesakes(
+        len(summaries),
+        facts.pop() if len(facts) == 1 and len(summaries) == len(methods) else "unknown",
+        bool(summaries) and 2 * sum(_guards(summary) for _, summary in summaries) >= len(summaries),
+        any(summary.notes.gradients for _, summary in summaries),
+        bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
+    )
+
+
+def unseen(name: str) -> str:
+    """What the name alone says of the graph of what is called so, which no code in sight defines: ``yes`` for a model
+    inside the module (``model.encoder(x)``), ``unknown`` for a method that gives what layers compute, else
+    ``unheard``: it may not even run a layer."""
+    if names_model(name):
+        return "yes"
+    return "unknown" if _GIVES.fullmatch(name.lower()) is not None else "unheard"
+
+
+def _guards(summary: Frame) -> bool:
+    if summary.entry != OFF and not summary.notes.blocks:
+        return False
+    return not any(run.grad & (AMBIENT | ON) for run in summary.runs.values())
+
+
+def _graph_of(frame: Frame, method: Function, summary: Frame) -> str:
+    """Whether what a method gives has a graph, where its caller turns nothing off: yes, no or unknown."""
+    value = summary.result
+    if value is None or summary.exit is None:
+        return "no"
+    returns = method.node.returns if isinstance(method.node, ir.FunctionDef) else None
+    noted = frame.analyser.annotated(method.module, returns) if returns is not None else None
+    if value.is_only(NONE | DATA) or (noted is not None and noted.is_only(NONE | DATA)):
+        return "no"
+    inner = deep(summary, summary.exit, value)
+    own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
+    facts = {_fact(summary, source, own, set()) for source in inner.src}
+    if "yes" in facts:
+        return "yes"
+    return "unknown" if "unknown" in facts or summary.cut_short else "no"
+
+
+def _fact(summary: Frame, source: Source, own: str, seen: set[Source]) -> str:
+    if source in seen:
+        return "no"
+    seen.add(source)
+    if isinstance(source, Path):
+        return "unknown"
+    node = summary.graphs.nodes.get(source)
+    if node is None or node.leaf:
+        return "no"
+    part = node.unknown and node.callee is not None and node.callee.root == own and names_part(node.callee.steps)
+    if node.definite or part:
+        called = node.what.partition("(")[0].rpartition(".")[2]
+        return "unknown" if called in knowledge.guarded_methods() else "yes"
+    if node.unknown:
+        return "unknown"
+    facts = {_fact(summary, parent, own, seen) for parent in node.parents}
+    return "yes" if "yes" in facts else "unknown" if "unknown" in facts else "no"

@@ -1,0 +1,178 @@
+"""A call of a method on a module whose class is not known: what the project's methods of that name give decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+CALLED = """
+import torch
+from torch import nn
+
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lift = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.lift(x)
+
+    def draw(self, x):
+{body}
+
+
+def collect(model, loader):
+    model.eval()
+    kept = []
+    for x in loader:
+        kept.append(model.{call})
+    print(len(kept))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "call", "codes"),
+    [
+        ("        return self.lift(x)", "draw(x)", {"MEM102", "MEM201"}),
+        # the method turns grad mode off itself
+        ("        with torch.no_grad():\n            return self.lift(x)", "draw(x)", set()),
+        # text: the model records, but nothing keeps that
+        ("        ids = self.lift(x).argmax(1)\n        return [str(i) for i in ids.tolist()]", "draw(x)", {"MEM201"}),
+        ("        return self.lift(x).detach()", "draw(x)", {"MEM201"}),
+        # gradients are wanted inside
+        (
+            "        loss = self.lift(x).sum()\n"
+            "        grads = torch.autograd.grad(loss, self.lift.parameters(), create_graph=True)\n"
+            "        return self.lift(x) - sum(grad.sum() for grad in grads)",
+            "draw(x)",
+            set(),
+        ),
+        # a module of the project keeps a layer under that name
+        ("        return self.lift(x).detach()", "lift(x)", {"MEM102", "MEM201"}),
+        # nobody in sight defines it, or it gives nothing
+        ("        return self.lift(x)", "enlarge(x)", set()),
+        ("        self.table = x", "draw(x)", set()),
+        ("        return self.lift(x)", "generate(x)", set()),
+    ],
+)
+def test_what_the_method_gives(tmp_path: Path, body: str, call: str, codes: set[str]) -> None:
+    (tmp_path / "collect.py").write_text(CALLED.format(body=body, call=call))
+    found = memlint.lint([tmp_path]).findings
+    assert {item.code for item in found} == codes
+    if codes == {"MEM201"}:
+        assert [item.severity for item in found] == ["warning"]
+
+
+WRAPPED = """
+from torch import nn
+
+
+class Wrapper(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return self.model(x)
+
+    def generate(self, ids, **options):
+        return self.model.{inner}(ids, **options)
+
+
+def answers(model, prompts):
+    model.eval()
+    kept = []
+    for ids in prompts:
+        kept.extend(model.generate(ids))
+    return [one.tolist() for one in kept]
+"""
+
+
+@pytest.mark.parametrize(("inner", "codes"), [("generate", set()), ("decoder", {"MEM102", "MEM201"})])
+def test_a_method_that_hands_on_to_one_that_a_library_guards(tmp_path: Path, inner: str, codes: set[str]) -> None:
+    (tmp_path / "answers.py").write_text(WRAPPED.format(inner=inner))
+    assert {item.code for item in memlint.lint([tmp_path]).findings} == codes
+
+
+CHOSEN = """
+import torch
+from torch import nn
+
+
+class Split(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Linear(4, 4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.base(x))
+
+    def features(self, x, detach=True):
+        give = (lambda y: y.detach().clone()) if detach else (lambda y: y)
+        return give(self.base(x))
+
+
+def means(model, loader):
+    model.eval()
+    kept = []
+    for x, y in loader:
+        kept.append(model.features(x{flag}))
+    print(torch.cat(kept).mean().item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "codes"),
+    [("", {"MEM201"}), (", detach=True", {"MEM201"}), (", detach=False", {"MEM102", "MEM201"})],
+)
+def test_a_flag_chooses_between_two_lambdas(tmp_path: Path, flag: str, codes: set[str]) -> None:
+    (tmp_path / "means.py").write_text(CHOSEN.format(flag=flag))
+    assert {item.code for item in memlint.lint([tmp_path]).findings} == codes
+
+
+RUNNER = """
+import torch
+
+
+class Runner:
+    def run(self, model, rows):
+        model.eval()
+        {guard}
+            for row in rows:
+                print(self._predict(row, model).argmax(1).sum().item())
+"""
+SCALED = """
+import torch
+from runner import Runner
+
+
+class Scaled(Runner):
+    def _predict(self, row, model):
+        model.eval()
+        kept = []
+        for scale in (1.0, 0.5):
+            kept.append(model(row * scale))
+        return torch.stack(kept).max(0).values
+"""
+
+
+@pytest.mark.parametrize(("guard", "codes"), [("with torch.no_grad():", set()), ("if True:", {"MEM201"})])
+def test_a_method_that_only_a_class_below_has(tmp_path: Path, guard: str, codes: set[str]) -> None:
+    (tmp_path / "runner.py").write_text(RUNNER.format(guard=guard))
+    (tmp_path / "scaled.py").write_text(SCALED)
+    assert {item.code for item in memlint.lint([tmp_path]).findings} == codes
+
+
+def test_a_file_named_torch_is_not_the_library(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "torch.py").write_text("import torch\n\n\ndef pad(x):\n    return torch.cat([x, x])\n")
+    (tmp_path / "pack" / "infer.py").write_text(
+        "import torch\n\n\ndef infer(model, loader):\n    model.eval()\n    kept = []\n    with torch.no_grad():\n"
+        "        for x in loader:\n            kept.append(model(x).argmax(1).tolist())\n    return kept\n"
+    )
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == []
