@@ -12,6 +12,7 @@ from pathlib import Path
 import pages
 import pytest
 from test_rooms import load
+from torch_python import torch_python
 
 import memlint
 
@@ -25,6 +26,8 @@ COMMANDS = [
     if line.startswith("$ ")
 ]
 OWN = [command for command in COMMANDS if command.startswith("memlint ")]
+#: these run a program, or read what that gave
+MEASURED = [command for command in OWN if " verify " in command or "--evidence" in command]
 #: of other tools that run memlint; tests/plugins runs them
 TOOLS = [command for command in COMMANDS if command.startswith(("flake8 ", "pre-commit "))]
 
@@ -69,13 +72,24 @@ def test_table_is_that_of_the_rules() -> None:
     assert shown.strip() == table().strip(), f"put this into README.md:\n\n{table()}"
 
 
-@pytest.mark.parametrize("command", [c for c in OWN if "new-rule" not in c])
+@pytest.mark.parametrize("command", [c for c in OWN if "new-rule" not in c and c not in MEASURED])
 def test_command_runs(command: str, project: Path, tmp_path: Path) -> None:
     if "--fix" in command:  # on a copy: the other commands want the findings
         project = shutil.copytree(project, tmp_path / "project")
     done = run(command, project)
     assert done.returncode in ((0,) if " rule " in command else (0, 1)), done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_commands_that_measure_run(project: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(project, tmp_path / "project")
+    for command in MEASURED:
+        named = f"{command} --python {torch_python()}" if " verify " in command else command
+        done = run(named, folder)
+        assert done.returncode == 1, done.stderr
+        assert "Traceback" not in done.stderr
+    assert {"report.html", "proof.json"} <= {path.name for path in folder.iterdir()}
 
 
 def test_new_rule_command_makes_a_room(tmp_path: Path) -> None:
