@@ -50,20 +50,20 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
         and not is_abstract(method)
         and accepts(method, len(args) + 1, set(words))
     ]
-    folder = frame.module.key.rpartition("/")[0]
-    beside = [method for method in methods if method.module.key.rpartition("/")[0] == folder]
-    methods = beside or methods
     summaries = []
     for method in methods:
         bound = bind(frame, state.copy(), method, [receiver, *args] if method.takes_self else args, words)
         summary = frame.analyser.summary(method, bound)
         if summary is not None:
             summaries.append((method, summary))
+    # (those of the caller's own folder, where there are some, are likelier meant)
+    folder = _folder(frame.function)
+    near = [pair for pair in summaries if _folder(pair[0]) == folder] or summaries
     facts = {_graph_of(frame, method, summary) for method, summary in summaries}
     return Namesakes(
         len(summaries),
         facts.pop() if len(facts) == 1 and len(summaries) == len(methods) else "unknown",
-        bool(summaries) and 2 * sum(_guards(summary) for _, summary in summaries) >= len(summaries),
+        bool(near) and 2 * sum(_guards(summary) for _, summary in near) >= len(near),
         any(summary.notes.gradients for _, summary in summaries),
         bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
     )
@@ -76,6 +76,10 @@ def unseen(name: str) -> str:
     if names_model(name):
         return "yes"
     return "unknown" if _GIVES.fullmatch(name.lower()) is not None else "unheard"
+
+
+def _folder(function: Function) -> str:
+    return function.module.key.rpartition("/")[0]
 
 
 def _guards(summary: Frame) -> bool:
