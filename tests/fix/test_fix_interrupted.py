@@ -44,6 +44,7 @@ def test_an_interrupt_leaves_the_file_in_hand_as_it_was(
 _KILL = """
 import os, pathlib, signal
 import memlint.engine.fixing, memlint.engine.passes
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background is told to ignore it
 def interrupt(module, name, number, after=False):
     real, calls = getattr(module, name), []
     def late(*arguments, **more):
