@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Precision on real code, from the committed judgements: ``python benchmarks/judged.py``.
 
-``benchmarks/results/judged.jsonl`` holds one finding a line, as memlint reported it with ``--preview`` off:
-sample (each is drawn from code that nobody had read before), source (a package with its version, or a repository with
-its commit), path, line, code, severity, the verdicts of two readers who did not see each other's (``first``,
-``second``: true, false or unsure; null where one reader alone has read it), one line why, and whether the current state still reports it. Two tables a sample:
-as it was when it was judged, and what is left of it. The second flatters: the false alarms of the first taught the
-change, so only a fresh sample can tell how good the current state is.
+``benchmarks/results/judged.jsonl`` holds one finding a line, as memlint reported it with ``--preview`` off: sample
+(each is drawn from code that nobody had read before), source (a package with its version, or a repository with its
+commit), path, line, code, severity, the verdicts of two readers who did not see each other's (``first``, ``second``:
+true, false or unsure; null where one reader alone has read it), one line why, and whether the current state still
+reports it. Two tables a sample: as it was when it was judged, and what is left of it. The second flatters: the false
+alarms of the first taught the change, so only a fresh sample can tell how good the current state is.
 """
 
 from __future__ import annotations
