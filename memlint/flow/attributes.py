@@ -46,11 +46,13 @@ class Attributes:
         self._begun: dict[str, bool] = {}
         self._dispatching: dict[tuple[str, str], bool] = {}
         self._emptied: dict[str, set[tuple[str, str]]] | None = None
+        self._emptied_through: set[str] | None = None
 
     def renew(self) -> None:
         """Forget the values: the call sites say more of what is passed."""
         self._values.clear()
         self._emptied = None
+        self._emptied_through = None
 
     def value(self, cls: Class, name: str) -> V:
         """The join of what the class and its project ancestors assign to ``self.name``; nothing for no assignment."""
@@ -223,6 +225,18 @@ class Attributes:
                     for name in path.steps:
                         self._emptied.setdefault(name, set()).add(frame.function.key)
         return bool(self._emptied.get(step, set()) - ({followed.key} if followed is not None else set()))
+
+    def is_emptied_through(self, step: str) -> bool:
+        """Whether some function empties an attribute of that name (``step``: ".losses") of an object that it reaches
+        through another (``del self.tree.states[:]``): the object's own class does not tell how often."""
+        if self._emptied_through is None:
+            self._emptied_through = {
+                path.steps[-1]
+                for frame in self.analyser.frames()
+                for path in frame.notes.cleared
+                if sum(part.startswith(".") for part in path.steps) > 1 and path.steps[-1].startswith(".")
+            }
+        return step in self._emptied_through
 
     def dispatches(self, cls: Class) -> bool:
         """Whether the class or an ancestor calls its own methods by names that are computed."""

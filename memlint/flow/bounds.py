@@ -66,6 +66,8 @@ def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if name is None:
         return False
     own = store.place.steps == (name,) and store.place.root == f"p:{self_name(frame.function)}"
+    if own and analyser.facts.attributes.is_emptied_through(name):
+        return True
     if store.loop is None:
         attributes = analyser.facts.attributes
         followed = frame.function if not store.lifted else None

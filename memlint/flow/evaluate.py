@@ -180,6 +180,8 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
     narrow(frame, yes, expr.test, True)
     narrow(frame, no, expr.test, False)
     left, right = evaluate(frame, yes, expr.body), evaluate(frame, no, expr.orelse)
+    nothing = tested_for_none(expr)
+    left, right = (NONE_VALUE if nothing is True else left), (NONE_VALUE if nothing is False else right)
     env = state.env
     merged = join_states(yes, no)
     assert merged is not None
@@ -191,6 +193,18 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
     if not_a_tensor(expr):
         right = V(right.kinds & ~TENSORS or DATA, size=SCALAR)
     return join(left, right)
+
+
+def tested_for_none(expr: ir.IfExp) -> bool | None:
+    """Which branch gives what the test has found to be None (``x if x is None else x.detach()``): True for the first,
+    False for the second, None for neither. Of attributes nobody else remembers what was tested."""
+    test = expr.test
+    if not isinstance(test, ir.Compare) or len(test.ops) != 1 or test.ops[0] not in ("is", "is not"):
+        return None
+    if not isinstance(test.rights[0], ir.Const) or test.rights[0].kind != "None":
+        return None
+    first = test.ops[0] == "is"
+    return first if text(expr.body if first else expr.orelse, 200) == text(test.left, 200) else None
 
 
 def not_a_tensor(expr: ir.IfExp) -> bool:

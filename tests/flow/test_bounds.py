@@ -165,3 +165,90 @@ class Model(L.LightningModule):
 def test_a_hook_keeps_what_no_step_gives(tmp_path: Path, returned: str, found: int) -> None:
     (tmp_path / "model.py").write_text(STEP.replace("{returned}", returned))
     assert len(memlint.lint([tmp_path], select=["MEM104"]).findings) == found
+
+
+EMPTIED_THROUGH = """
+import torch
+from torch import nn
+
+
+class Tree(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(64, 64)
+        self.states = []
+
+    def forward(self, words, h, c):
+        for word in words:
+            h, c = self.cell(word, (h, c))
+            self.states.append(h)
+        return h
+
+
+class Sentence(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tree = Tree()
+
+    def forward(self, words, h, c):
+        self.tree(words, h, c)
+        output = torch.cat(self.tree.states, 0)
+        {after}
+        return output
+
+
+def train(loader, optimizer):
+    model = Sentence().cuda()
+    for words, h, c, y in loader:
+        loss = (model(words.cuda(), h.cuda(), c.cuda()) - y.cuda()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("after", "found"), [("del self.tree.states[:]", []), ("pass", ["MEM102"])])
+def test_a_list_that_the_owners_owner_empties(tmp_path: Path, after: str, found: list[str]) -> None:
+    (tmp_path / "train.py").write_text(EMPTIED_THROUGH.format(after=after), encoding="utf-8")
+    said = memlint.lint([tmp_path], isolated=True).findings
+    assert [one.code for one in said if one.severity != "note"] == found
+
+
+DETACHED_UNLESS_NONE = """
+import torch
+from torch import nn
+
+
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.GRUCell(64, 64)
+        self.memory = None
+
+    def forward(self, x):
+        self.memory = self.layer(x, {memory})
+        return self.memory
+
+
+def train(loader, optimizer):
+    model = Cell().cuda()
+    for x, y in loader:
+        loss = (model(x.cuda()) - y.cuda()).square().mean()
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("memory", "found"),
+    [
+        ("self.memory if self.memory is None else self.memory.detach()", []),
+        ("self.memory.detach() if self.memory is not None else self.memory", []),
+        ("self.memory", ["MEM103"]),
+    ],
+)
+def test_a_state_that_is_detached_where_there_is_one(tmp_path: Path, memory: str, found: list[str]) -> None:
+    (tmp_path / "train.py").write_text(DETACHED_UNLESS_NONE.format(memory=memory), encoding="utf-8")
+    said = memlint.lint([tmp_path], isolated=True).findings
+    assert [one.code for one in said if one.severity == "error"] == found
