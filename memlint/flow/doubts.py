@@ -58,8 +58,12 @@ def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Co
 
 def _may_be_few(loop: Loop) -> bool:
     """Whether nothing tells that the loop has many rounds, not even a name: it may run over a handful of tasks."""
-    named = _DATA.search(loop.text.partition(" in ")[2].lower()) is not None
-    return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not named
+    return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not names_data(loop)
+
+
+def names_data(loop: Loop) -> bool:
+    """Whether what a loop runs over is named like a data set."""
+    return _DATA.search(loop.text.partition(" in ")[2].lower()) is not None
 
 
 #: names of what holds a data set

@@ -18,6 +18,7 @@ from memlint.flow.doubts import (
     in_trial,
     is_array,
     is_moved_member,
+    names_data,
     of_one_step,
     once_a_batch,
     rebuilt_each_batch,
@@ -121,6 +122,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or (store.loop is None and in_trial(frame.function))
         ):
             certainty = "low"
+    elif store.loop is not None and not names_data(store.loop.loop) and of_one_step(frame, store):
+        certainty = "low"  # the parts of what one backward is for, such as its languages
     if certainty != "low" and may_be_bounded(analyser, frame, store, value):
         certainty = "low"
     if is_test(frame.function) and (store.loop is None or store.loop.loop.over not in ("loader", "epochs")):

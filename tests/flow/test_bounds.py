@@ -252,3 +252,42 @@ def test_a_state_that_is_detached_where_there_is_one(tmp_path: Path, memory: str
     (tmp_path / "train.py").write_text(DETACHED_UNLESS_NONE.format(memory=memory), encoding="utf-8")
     said = memlint.lint([tmp_path], isolated=True).findings
     assert [one.code for one in said if one.severity == "error"] == found
+
+
+ONE_STEP = """
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self, params, loader):
+        self.params = params
+        self.loader = loader
+        self.encoder = nn.Linear(64, 64).cuda()
+        self.judge = nn.Linear(64, 2).cuda()
+        self.optimizer = torch.optim.Adam(self.judge.parameters())
+
+    def step(self):
+        self.judge.train()
+        encoded = []
+        for number, {member} in enumerate({members}):
+            with torch.no_grad():
+                encoded.append(self.encoder({member}.cuda()))
+        loss = self.judge(torch.cat(encoded)).square().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("member", "members", "found"),
+    [
+        ("batch", "self.params.languages", []),
+        ("batch", "torch.utils.data.DataLoader(self.params.data, batch_size=64)", ["MEM104"]),
+    ],
+)
+def test_the_parts_of_one_step(tmp_path: Path, member: str, members: str, found: list[str]) -> None:
+    (tmp_path / "train.py").write_text(ONE_STEP.format(member=member, members=members), encoding="utf-8")
+    said = memlint.lint([tmp_path], isolated=True).findings
+    assert [one.code for one in said if one.code == "MEM104"] == found
