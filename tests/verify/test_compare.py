@@ -158,6 +158,7 @@ def test_a_peak_is_decided_with_its_fix_alone(tmp_path: Path) -> None:
     assert len(comparison["loops"]) == 2
 
 
+@pytest.mark.slow
 def test_a_peak_that_stays_is_refuted(tmp_path: Path) -> None:
     text = EVALUATION.replace("torch.randn(512, 64)", "torch.randn(8, 64)").replace(
         "append(loss)", "append(loss.item())"
@@ -169,6 +170,7 @@ def test_a_peak_that_stays_is_refuted(tmp_path: Path) -> None:
     assert done.code == 0
 
 
+@pytest.mark.slow
 def test_another_script_beside_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(EVALUATION)
     (tmp_path / "slower.py").write_text(EVALUATION.replace("lr=0.1", "lr=0.05"))
@@ -180,6 +182,7 @@ def test_another_script_beside_it(tmp_path: Path) -> None:
     assert done.code == 1
 
 
+@pytest.mark.slow
 def test_a_second_run_that_fails_leaves_the_first_ones_verdicts(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(EVALUATION)
     (tmp_path / "broken.py").write_text("import torch\n\nraise ValueError('this one is broken')\n")

@@ -200,6 +200,7 @@ def test_ranks_of_torchrun_stop_together(tmp_path: Path) -> None:
     assert (ranks[0]["verdicts"], ranks[1]["verdicts"]) == ({}, {row["fingerprint"]: "not-reached"})
 
 
+@pytest.mark.slow
 def test_one_rank_that_fails_is_the_programs_failure(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(DISTRIBUTED)
     done = verified("train.py", "--nproc-per-node", "2", "--timeout", "200", "--", "fail", cwd=tmp_path)
@@ -208,6 +209,7 @@ def test_one_rank_that_fails_is_the_programs_failure(tmp_path: Path) -> None:
     assert done.report["run"]["end"] == "failed"
 
 
+@pytest.mark.slow
 def test_under_torchrun_the_first_rank_reports_on_all(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(DISTRIBUTED)
     launcher = (python_with_torch(), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
@@ -218,6 +220,7 @@ def test_under_torchrun_the_first_rank_reports_on_all(tmp_path: Path) -> None:
     assert [row["verdict"]["verdict"] for row in done.report["findings"]] == ["confirmed-host"]
 
 
+@pytest.mark.slow
 def test_processes_that_the_program_spawns_are_its_ranks(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SPAWNED)
     done = verified("train.py", "--timeout", "200", "--", str(tmp_path), cwd=tmp_path)
