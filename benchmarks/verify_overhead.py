@@ -35,7 +35,7 @@ def main() -> int:
     args = parser.parse_args()
     rows = [_measure(model, args) for model in args.models]
     result = {
-        "command": " ".join(["python", "benchmarks/verify_overhead.py", *sys.argv[1:]]),
+        "command": " ".join(["python", "benchmarks/verify_overhead.py", *sys.argv[1:]]).replace(args.python, "PYTHON"),
         "machine": {"processor": platform.processor() or platform.machine(), "python": platform.python_version()},
         "torch": _torch(args.python),
         "rows": rows,
