@@ -102,6 +102,7 @@ def _unpack(
     frame: Frame, state: State, target: ir.Display, value: V, statement: ir.Assign | ir.AnnAssign | None
 ) -> None:
     count = len(target.elements)
+    starred = any(isinstance(part, ir.Starred) for part in target.elements)
     for position, part in enumerate(target.elements):
         if isinstance(part, ir.Starred):
             assign(frame, state, part, value, statement)
@@ -110,9 +111,13 @@ def _unpack(
         rest = value
         for key in ordered(value.objs):
             obj = state.heap.get(key)
-            if obj is not None and str(position) in obj.fields and len(obj.fields) == count:
+            if obj is None:
+                continue
+            if str(position) in obj.fields and len(obj.fields) == count:
                 found = join(found, obj.fields[str(position)])
                 rest = rest.but(objs=rest.objs - {key})
+            elif obj.kind == "tuple" and obj.fields and not obj.elem.kinds and not starred:
+                rest = rest.but(objs=rest.objs - {key})  # a tuple of another length, of another path
         if rest.objs or rest.kinds & ~(CONTAINER | TENSOR if found.kinds else CONTAINER):
             # what is unpacked so is the tuple of that length, not the single tensor of another path
             found = join(found, _part(frame, state, rest, position))

@@ -182,6 +182,43 @@ def becomes_attribute(frame: Frame, store: Store) -> bool:
     )
 
 
+def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether what is collected, or what is put together from it, is used in a later training loop, here or in a
+    function that gets it: it is data to train by, wanted on the device."""
+    if not store.local:
+        return False
+    names = _made_from(frame, store)
+    given = {record.at for record in frame.calls.values() if _trains(analyser, record.callee)}
+    trained = {loop for backward in frame.backwards for loop in backward.loops if loop not in store.loops}
+    if trained and any(
+        ("loop", statement.at) in trained and any(mentions(expr, name) for expr in expressions(inner) for name in names)
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+        if isinstance(statement, ir.For | ir.While)
+        for inner in walk_statements(statement.body, into_definitions=False)
+    ):
+        return True
+    return bool(given) and any(
+        call.at in given
+        and any(mentions(arg, name) for arg in (*call.args, *(word.value for word in call.keywords)) for name in names)
+        for call in _calls(frame.function.body)
+    )
+
+
+def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
+    function = analyser.program.module(callee[0]).function(callee[1])
+    summary = analyser.summary(function) if function is not None else None
+    return summary is not None and (bool(summary.backwards) or summary.notes.blind_backward)
+
+
+def _made_from(frame: Frame, store: Store) -> set[str]:
+    """The names of the container and of what is put together from its members."""
+    names = {store.place_text.partition("[")[0]}
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and any(mentions(statement.value, name) for name in names):
+            names.update(target.id for target in statement.targets if isinstance(target, ir.Name))
+    return names
+
+
 # -------------------------------------------------------------------------------------- begun anew, a handful
 
 
@@ -234,10 +271,7 @@ def _drawn(frame: Frame, store: Store) -> bool:
     """Whether what a loop over no data collects ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False
-    names = {store.place_text}
-    for statement in walk_statements(frame.function.body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and any(mentions(statement.value, name) for name in names):
-            names.update(target.id for target in statement.targets if isinstance(target, ir.Name))
+    names = _made_from(frame, store)
     return any(
         dotted(call.func).rsplit(".", 1)[-1] in _PICTURES
         and any(mentions(arg, name) for arg in call.args for name in names)

@@ -66,6 +66,16 @@ def names_data(loop: Loop) -> bool:
     return _DATA.search(loop.text.partition(" in ")[2].lower()) is not None
 
 
+def goes_through_data(frame: Frame, store: Store) -> bool:
+    """Whether a loop that collects tensors goes through batches of data, as far as its names and types tell: else its
+    rounds may be a handful of styles, languages or chunks, or the parts of what one backward is for."""
+    if store.loop is None or names_data(store.loop.loop):
+        return True
+    header, _, source = store.loop.loop.text.partition(" in ")
+    named = "batch" in header and "range(" not in source  # ``for batch in it``
+    return named or not (store.loop.by_feeding or of_one_step(frame, store))
+
+
 #: names of what holds a data set
 _DATA = re.compile(r"loader|data(set)?s?\b|batches|iterator")
 

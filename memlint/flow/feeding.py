@@ -115,14 +115,16 @@ def _to_device(call: ir.Call) -> bool:
     return bool(call.args or call.keywords) and not all(name.startswith("torch.") for name in shown)
 
 
-def assume_loader(frame: Frame, state: State, iterable: ir.Expr, target: ir.Expr) -> None:
-    """What the loop runs over is a loader, where nothing else is known of it."""
+def assume_loader(frame: Frame, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
+    """What the loop runs over is a loader, where nothing else is known of it: whether this was assumed."""
     while isinstance(iterable, ir.Call) and dotted(iterable.func).rsplit(".", 1)[-1] in _WRAPPERS and iterable.args:
         iterable = iterable.args[0]
     names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     if names & frame.modules_by_use or not (isinstance(target, ir.Display) or _SOURCE.search(dotted(iterable).lower())):
-        return
+        return False
     if isinstance(iterable, ir.Name):
         value = state.env.get(iterable.id)
         if value is not None and value.is_only(UNKNOWN):
             state.env[iterable.id] = V(LOADER, syms=value.syms, device=value.device)
+            return True
+    return False

@@ -47,6 +47,8 @@ class LoopFrame:
     body: tuple[ir.Stmt, ...] = ()
     #: the symbols of what a round is given: another object in each
     items: Sources = EMPTY
+    #: only that its body moves what a round gives to a device tells that it goes through data
+    by_feeding: bool = False
 
 
 @dataclass(slots=True)
@@ -207,6 +209,9 @@ class Frame:
         self.handlers: list[list[State]] = []
         #: the tests of the ifs around the current point
         self.tests: list[ir.Expr] = []
+        #: tests under which alone a block records (``with set_grad_enabled(train):``), by the block's ordinal: the test,
+        #: and the graphs' clock where the block begins and ends (None: not yet)
+        self.recorded_if: dict[int, tuple[ir.Expr, int, int | None]] = {}
         #: containers that are made every few rounds, by a literal period
         self.made_soon: set[Source] = set()
         #: the operands of binary operations, as last evaluated

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from memlint.flow import call as calls
+from memlint.flow.branches import join_branches
 from memlint.flow.flags import training
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.heap import make
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.program import Class, Function
-from memlint.flow.state import Obj, State, join_states
+from memlint.flow.state import Obj, State
 from memlint.flow.syntax import dotted
 from memlint.flow.values import (
     CONTAINER,
@@ -89,11 +90,13 @@ def _call_overrides(
     frame: Frame, state: State, functions: list[Function], args: Args, words: Words, at: int, expr: ir.Call | None
 ) -> V:
     """A call of an abstract method may mean any of its overrides."""
-    found, after = NOTHING, None
+    found = NOTHING
+    ends: list[tuple[State | None, int, int]] = []
     for function in functions:
-        inner = state.copy()
+        inner, begin = state.copy(), frame.graphs.clock
         found = join(found, call_function(frame, inner, function, args, words, at, expr))
-        after = join_states(after, inner)
+        ends.append((inner, begin, frame.graphs.clock))
+    after = join_branches(frame, ends)
     if after is not None:
         state.take(after)
     return found

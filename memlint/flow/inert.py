@@ -87,8 +87,8 @@ def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> Non
 
 
 def volatile(frame: Frame, state: State, expr: ir.Call, flag: V) -> None:
-    """``Variable(x, volatile=True)``"""
-    if flag.const is True and state.grad != OFF:
+    """``Variable(x, volatile=True)``, unless a test of the release around it keeps it for those that know it."""
+    if flag.const is True and state.grad != OFF and not any("version" in text(test).lower() for test in frame.tests):
         frame.notes.inert[expr.at] = ("volatile", "volatile=True")
 
 

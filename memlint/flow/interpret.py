@@ -7,6 +7,7 @@ from typing import Any
 
 from memlint.flow import carry, inert
 from memlint.flow.assignment import assign, delete
+from memlint.flow.branches import join_branches
 from memlint.flow.evaluate import evaluate
 from memlint.flow.flags import truth, usual_side
 from memlint.flow.frame import Frame
@@ -14,8 +15,8 @@ from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
 from memlint.flow.narrowing import broken_number, last_case, narrow, narrow_to_number
 from memlint.flow.repeat import for_loop, while_loop
-from memlint.flow.sides import meet, recall
-from memlint.flow.state import State, join_states
+from memlint.flow.sides import meet, only_recorded, recall, switch_of
+from memlint.flow.state import OFF, ON, State, join_states
 from memlint.flow.stores import end_iteration, store_value
 from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
 from memlint.flow.values import (
@@ -248,41 +249,15 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     frame.tests.pop()
     if not statement.orelse and last_case(frame.tests, statement.test):
         return end
-    joined = _join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
+    joined = join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
     if joined is not None and end is not None and orelse is not None and end.freed_must != orelse.freed_must:
         side = usual_side(frame, state, statement.test)
         if side is not None:  # a flag that nobody sets turns the backward off for nobody
             joined.freed_must |= (end if side else orelse).freed_must
+    if joined is not None:
+        only_recorded(frame, statement, end, orelse, joined)
     meet(frame, statement, end, orelse, joined)
     return joined
-
-
-def _join_branches(frame: Frame, ends: list[tuple[State | None, int, int]]) -> State | None:
-    """What holds after any of some branches: their ends, each with the graphs' clock at its begin and end."""
-    joined: State | None = None
-    for end, _, _ in ends:
-        joined = join_states(joined, end)
-    if joined is not None and sum(end is not None for end, _, _ in ends) > 1:
-        # what one branch makes and frees is freed: in the others it is not there
-        for end, begin, finish in ends:
-            if end is not None:
-                joined.freed_must |= frame.graphs.made_between(end.freed_must, begin, finish)
-        ways = [end for end, _, _ in ends if end is not None]
-        for end in ways:
-            # what one branch frees and lets go of, another still holds: there, no backward has freed it
-            others = [other for other in ways if other is not end]
-            alone = end.freed_may - joined.freed_must - EMPTY.union(*(other.freed_may for other in others))
-            if alone:
-                joined.freed_may -= alone - frame.graphs.closure(_held(frame, end))
-    return joined
-
-
-def _held(frame: Frame, state: State) -> Sources:
-    """The graphs that variables hold, and what was made or stored since the round began."""
-    made = (state.heap[key] for key in state.fresh if key in state.heap)
-    inside = (value for obj in made if obj.loops == frame.loop_ids for value in (*obj.fields.values(), obj.elem))
-    stored = (store.incoming or store.value for store in (frame.stores[key] for key in state.pending))
-    return EMPTY.union(*(value.src for value in (*state.env.values(), *inside, *stored)))
 
 
 def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
@@ -297,7 +272,12 @@ def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
         if item.target is not None:
             assign(frame, state, item.target, value, None)
     outer_returns = len(frame.returns)
+    flag = switch_of(statement) if state.grad == ON | OFF else None
+    if flag is not None:
+        frame.recorded_if[statement.at] = (flag, frame.graphs.clock, None)
     end = block(frame, state, statement.body)
+    if flag is not None:
+        frame.recorded_if[statement.at] = (flag, frame.recorded_if[statement.at][1], frame.graphs.clock)
     if changed:
         if end is not None:
             end.grad = before
@@ -356,7 +336,7 @@ def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:
         if case.guard is not None:
             evaluate(frame, inner, case.guard)
         ends.append((block(frame, inner, case.body), begin, frame.graphs.clock))
-    return _join_branches(frame, ends)
+    return join_branches(frame, ends)
 
 
 _DISPATCH: dict[type, Callable[[Frame, State, Any], State | None]] = {

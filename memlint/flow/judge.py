@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, cast
 
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, updates
-from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded
+from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded, trained_on
 from memlint.flow.carry import PART
 from memlint.flow.described import of_evaluation, self_name, value_of
 from memlint.flow.doubts import (
     adds_a_graph,
     begun_elsewhere,
     from_last_call,
+    goes_through_data,
     held_already,
     in_trial,
     is_array,
     is_moved_member,
-    names_data,
     of_one_step,
     once_a_batch,
     rebuilt_each_batch,
@@ -122,8 +122,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or (store.loop is None and in_trial(frame.function))
         ):
             certainty = "low"
-    elif store.loop is not None and not names_data(store.loop.loop) and of_one_step(frame, store):
-        certainty = "low"  # the parts of what one backward is for, such as its languages
+    elif trained_on(analyser, frame, store) or not goes_through_data(frame, store):
+        certainty = "low"
     if certainty != "low" and may_be_bounded(analyser, frame, store, value):
         certainty = "low"
     if is_test(frame.function) and (store.loop is None or store.loop.loop.over not in ("loader", "epochs")):

@@ -152,23 +152,34 @@ def literal_display(iterable: ir.Expr) -> bool:
 _DRAWS = frozenset({"sample", "choice", "choices", "islice"})
 
 
-def _drawn(state: State, iterable: ir.Expr) -> int | None:
+def _drawn(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
     """How many members a draw or a slice takes, where a literal tells."""
     if isinstance(iterable, ir.Subscript) and isinstance(iterable.index, ir.Slice):
         part = iterable.index
         start = _literal(state, part.lower) if part.lower is not None else 0
-        stop = _literal(state, part.upper) if part.upper is not None else None
+        stop = _usual(frame, state, part.upper) if part.upper is not None else None
         return stop - start if start is not None and stop is not None and 0 <= start <= stop else None
     if not isinstance(iterable, ir.Call):
         return None
     name = dotted(iterable.func).rsplit(".", 1)[-1]
     if name in ("enumerate", "list", "tqdm", "sorted") and iterable.args:
-        return _drawn(state, iterable.args[0])
+        return _drawn(frame, state, iterable.args[0])
     if name not in _DRAWS:
         return None
     words = {word.name: word.value for word in iterable.keywords}
     given = words.get("size") or words.get("k") or (iterable.args[1] if len(iterable.args) == 2 else None)
-    return _literal(state, given) if given is not None else None
+    return _usual(frame, state, given) if given is not None else None
+
+
+def _usual(frame: Frame, state: State, arg: ir.Expr) -> int | None:
+    """A number that is written here, or the default of a parameter: how many somebody takes where nobody says."""
+    value = _literal(state, arg)
+    if value is not None or not isinstance(arg, ir.Name) or arg.id in assigned_names(frame.function.body)[0]:
+        return value
+    for param in frame.function.params:
+        if param.name == arg.id and isinstance(param.default, ir.Const):
+            return _literal(state, param.default)
+    return None
 
 
 def _given(frame: Frame, iterable: ir.Expr) -> ir.Expr:
@@ -188,7 +199,7 @@ def _given(frame: Frame, iterable: ir.Expr) -> ir.Expr:
 
 def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
     """How often the loop runs, where a literal tells."""
-    drawn = _drawn(state, _given(frame, iterable))
+    drawn = _drawn(frame, state, _given(frame, iterable))
     if drawn is not None:
         return drawn
     if isinstance(iterable, ir.Display) and not any(isinstance(item, ir.Starred) for item in iterable.elements):

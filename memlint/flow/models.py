@@ -69,6 +69,8 @@ def run_module(
         told = known.kinds & ~(UNKNOWN | NONE) and not (
             known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
         )
+        if known.is_only(NONE) and known.kinds and not _saves(frame, function, expr):
+            return known  # it changes the model (a larger vocabulary), and runs no layer
         if told or _computes_only(frame, function, expr, known):
             tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
             if not tips:  # its own parameters take part

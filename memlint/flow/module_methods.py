@@ -92,17 +92,24 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
     if not receiver.resolved() and _gives_data(frame, name):
         return DATA_VALUE
     frame.named.add((name, state.grad))
-    if receiver.resolved():
+    if receiver.resolved() and _defines(frame, receiver, name):
         return run_module(frame, state, expr, receiver, args, words, method=name)
     said = namesakes(frame, state, receiver, name, args, words)
     # (what is named as those are that a library guards may wrap one)
-    if said.guards or said.silent or (name in knowledge.guarded_methods() and said.graph != "yes"):
+    if said.guards or said.silent or said.idle or (name in knowledge.guarded_methods() and said.graph != "yes"):
         return calls.unknown_call(frame, state, expr, receiver, args, words)
     if said.differentiates:
         frame.notes.gradients = True
     layer = not said.found and frame.analyser.facts.attributes.names_layer(name)
     graph = said.graph if said.found else "yes" if layer else unseen(name)
     return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)
+
+
+def _defines(frame: Frame, receiver: V, name: str) -> bool:
+    """Whether the class of a module has the method: else it is a base of it (``Model.load(…)``) that is known."""
+    program = frame.analyser.program
+    classes = [program.module(ref.key).cls(ref.name) for ref in receiver.refs if ref.kind == "instance"]
+    return not classes or any(cls is None or program.method(cls, name) is not None for cls in classes)
 
 
 def _gives_data(frame: Frame, name: str) -> bool:

@@ -38,6 +38,8 @@ class Namesakes(NamedTuple):
     differentiates: bool
     #: none gives anything
     silent: bool
+    #: none runs a layer, nor gives what has a graph: they look something up, or build an input
+    idle: bool
 
 
 def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, words: Words) -> Namesakes:
@@ -48,6 +50,7 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
         if method.cls is not None
         and method.key != frame.function.key
         and not is_abstract(method)
+        and not _delegates(method)
         and accepts(method, len(args) + 1, set(words))
     ]
     summaries = []
@@ -60,12 +63,14 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
     folder = _folder(frame.function)
     near = [pair for pair in summaries if _folder(pair[0]) == folder] or summaries
     facts = {_graph_of(frame, method, summary) for method, summary in summaries}
+    graph = facts.pop() if len(facts) == 1 and len(summaries) == len(methods) else "unknown"
     return Namesakes(
         len(summaries),
-        facts.pop() if len(facts) == 1 and len(summaries) == len(methods) else "unknown",
+        graph,
         bool(near) and 2 * sum(_guards(summary) for _, summary in near) >= len(near),
         any(summary.notes.gradients for _, summary in summaries),
         bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
+        graph == "no" and not any(_computes(summary) for _, summary in summaries),
     )
 
 
@@ -78,6 +83,17 @@ def unseen(name: str) -> str:
     return "unknown" if _GIVES.fullmatch(name.lower()) is not None else "unheard"
 
 
+def _delegates(method: Function) -> bool:
+    """``return self.inner.method(*args)``: a wrapper, which does what the method of that name does."""
+    call = getattr(method.body[-1], "value", None) if method.body else None
+    return (
+        len(method.body) == 1
+        and isinstance(call, ir.Call)
+        and isinstance(call.func, ir.Attr)
+        and call.func.name == method.name
+    )
+
+
 def _folder(function: Function) -> str:
     return function.module.key.rpartition("/")[0]
 
@@ -86,6 +102,12 @@ def _guards(summary: Frame) -> bool:
     if summary.entry != OFF and not summary.notes.blocks:
         return False
     return not any(run.grad & (AMBIENT | ON) for run in summary.runs.values())
+
+
+def _computes(summary: Frame) -> bool:
+    """Whether a method runs a layer, or may."""
+    nodes = summary.graphs.nodes.values()
+    return bool(summary.runs) or summary.cut_short or any(node.model or node.definite for node in nodes)
 
 
 def _graph_of(frame: Frame, method: Function, summary: Frame) -> str:

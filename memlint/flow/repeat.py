@@ -37,8 +37,7 @@ from memlint.ir import nodes as ir
 
 def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
     feeds = feeds_device(statement.target, statement.body)
-    if feeds:
-        assume_loader(frame, state, statement.iter, statement.target)
+    assumed = feeds and assume_loader(frame, state, statement.iter, statement.target)
     source = evaluate(frame, state, statement.iter)
     freezing_loop(frame, state, statement)
     shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
@@ -46,6 +45,8 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
     _prepare(loop, statement.body)
     if feeds and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
+        assumed = True
+    loop.by_feeding = assumed
 
     def enter(inner: State) -> State | None:
         value = element(frame, inner, source, statement.at)
@@ -71,6 +72,7 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
     loop = LoopFrame(
         ("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True
     )
+    loop.by_feeding = over == "loader"
     _prepare(loop, statement.body)
 
     def enter(inner: State) -> State | None:

@@ -101,6 +101,31 @@ def meet(frame: Frame, statement: ir.If, yes: State | None, no: State | None, jo
     joined.met = {**joined.met, shown: Meeting(statement.at, frame.graphs.clock, kept, left[0], left[1])}
 
 
+def switch_of(statement: ir.With) -> ir.Expr | None:
+    """The test in ``with torch.set_grad_enabled(test):``"""
+    for item in statement.items:
+        call = item.context
+        if isinstance(call, ir.Call) and dotted(call.func).endswith("set_grad_enabled"):
+            given = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
+            if given is not None and _shown(given):
+                return given
+    return None
+
+
+def only_recorded(frame: Frame, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:
+    """Where the test of an ``if`` also decides whether a block records, what one side frees of the block's graphs is
+    freed: on the other side they were not made."""
+    test, side = statement.test, yes
+    while isinstance(test, ir.Unary) and test.op == "not":
+        test, side = test.operand, no if side is yes else yes
+    if side is None:
+        return
+    for at, (flag, begin, finish) in frame.recorded_if.items():
+        if _shown(test) == _shown(flag) and not _bound_between(frame.function, test, at):
+            until = frame.graphs.clock if finish is None else finish
+            joined.freed_must |= frame.graphs.made_between(side.freed_must, begin, until)
+
+
 def _held(state: State, where: str, name: Any) -> V:
     value: V | None = getattr(state, where).get(name)
     return untouched(name) if value is None else value

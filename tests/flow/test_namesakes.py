@@ -176,3 +176,66 @@ def test_a_file_named_torch_is_not_the_library(tmp_path: Path) -> None:
         "        for x in loader:\n            kept.append(model(x).argmax(1).tolist())\n    return kept\n"
     )
     assert [item.code for item in memlint.lint([tmp_path]).findings] == []
+
+
+LOOKS_UP = """
+import torch
+
+
+class Words:
+    def __init__(self, model):
+        self.model = model
+
+    def score(self, lines):
+        self.model.eval()
+        total = 0.0
+        for line in lines:
+            first = self.model.{method}(line)
+            total += first.float().mean().item()
+        return total
+"""
+MODELS = """
+import torch
+from torch import nn
+
+
+class Plain(nn.Module):
+    def __init__(self, ids):
+        super().__init__()
+        self.ids = ids
+        self.layer = nn.Linear(8, 8)
+
+    def start(self, word):
+        return torch.zeros(1).fill_(self.ids.find(word)).long()
+
+    def encode_line(self, line):
+        return self.layer(line)
+
+    def extend_embedding(self, words):
+        self.ids = self.ids + words
+
+
+class Wrapped(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def extend_embedding(self, *args):
+        return self.inner.extend_embedding(*args)
+"""
+
+
+@pytest.mark.parametrize(("method", "codes"), [("start", set()), ("encode_line", {"MEM201"})])
+def test_a_method_that_only_looks_something_up(tmp_path: Path, method: str, codes: set[str]) -> None:
+    (tmp_path / "words.py").write_text(LOOKS_UP.format(method=method))
+    (tmp_path / "models.py").write_text(MODELS)
+    assert {item.code for item in memlint.lint([tmp_path]).findings} == codes
+
+
+def test_a_method_that_changes_the_model_and_its_wrapper(tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "evaluate.py").write_text(
+        "def evaluate(model, more):\n    model.eval()\n    for words in more:\n"
+        "        done = model.extend_embedding(words)\n        print(done)\n"
+    )
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == []

@@ -115,3 +115,41 @@ def test_what_is_let_go_of_where_it_is_freed(
     tmp_path: Path, detach: str, result: str, use: str, expected: list[str]
 ) -> None:
     assert codes(tmp_path, LOSSES.format(detach=detach, result=result, use=use)) == expected
+
+
+RECORDED = """
+import torch
+
+
+def run(model, loader, optimizer, stats, phase):
+    for x, y in loader:
+        with torch.set_grad_enabled({switch}):
+            loss = (model(x.cuda()) - y.cuda()).square().mean()
+            {inside}
+        {after}
+        stats.append(loss)
+
+
+def main(model, loader, optimizer):
+    stats = []
+    for phase in ("train", "test"):
+        run(model, loader, optimizer, stats, phase)
+"""
+
+
+@pytest.mark.parametrize(
+    ("switch", "inside", "after", "severity"),
+    [
+        ('phase == "train"', 'if phase == "train": loss.backward()', "pass", "warning"),
+        ('phase == "train"', "pass", 'if phase == "train": loss.backward()', "warning"),
+        ('phase == "train"', "pass", 'if not phase == "train": pass\n        else: loss.backward()', "warning"),
+        ('phase == "train"', "pass", 'if phase == "tune": loss.backward()', "error"),
+        ("True", 'if phase == "train": loss.backward()', "pass", "error"),
+    ],
+)
+def test_a_flag_that_records_and_runs_backward(
+    tmp_path: Path, switch: str, inside: str, after: str, severity: str
+) -> None:
+    (tmp_path / "train.py").write_text(RECORDED.format(switch=switch, inside=inside, after=after))
+    said = [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM102"]
+    assert [one.severity for one in said] == [severity]

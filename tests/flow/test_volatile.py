@@ -79,3 +79,23 @@ def train(model, loader, optimizer):
 )
 def test_the_targets_of_a_training_step_go_into_no_model(tmp_path: Path, x: str, y: str, expected: list[str]) -> None:
     assert codes(tmp_path, STEP.format(x, y)) == expected
+
+
+RELEASE = """
+from torch.autograd import Variable
+
+
+def features(model, image, cfg):
+    if {test}:
+        image = Variable(image, volatile=True)
+    else:
+        image = image.cuda()
+    return model.body(image).data.cpu().numpy()
+"""
+
+
+@pytest.mark.parametrize(("test", "expected"), [("cfg.TORCH_VERSION_BELOW_04", []), ("cfg.quick", ["MEM203"])])
+def test_a_test_of_the_release_keeps_volatile_for_those_that_know_it(
+    tmp_path: Path, test: str, expected: list[str]
+) -> None:
+    assert codes(tmp_path, RELEASE.format(test=test)) == expected

@@ -1,0 +1,131 @@
+"""Device tensors that are collected for somebody, and loops over a handful: no finding; the same for nobody: one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+
+def codes(folder: Path, text: str) -> list[str]:
+    (folder / "main.py").write_text(text, encoding="utf-8")
+    return [one.code for one in memlint.lint([folder], isolated=True).findings if one.severity != "note"]
+
+
+PROBE = """
+import torch
+from torch import nn
+
+
+def embed(model, loader):
+    model.cuda().eval()
+    rows = {{"train": [], "test": []}}
+    with torch.no_grad():
+        for x, _ in loader:
+            rows["train"].append(model(x.cuda()))
+    return {use}
+
+
+def fit(head, rows, optimizer):
+    for row in rows:
+        loss = head(row).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def score(rows):
+    return [row.mean().item() for row in rows]
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "found"),
+    [
+        ('fit(nn.Linear(8, 2).cuda(), rows["train"], torch.optim.SGD([torch.zeros(1)], lr=0.1))', []),
+        ("fit(nn.Linear(8, 2).cuda(), rows, torch.optim.SGD([torch.zeros(1)], lr=0.1))", []),
+        ('score(rows["train"])', ["MEM104"]),
+    ],
+)
+def test_features_that_a_training_gets(tmp_path: Path, use: str, found: list[str]) -> None:
+    assert codes(tmp_path, PROBE.format(use=use)) == found
+
+
+HEAD = """
+import torch
+from torch import nn
+
+
+def probe(model, loader, epochs):
+    model.cuda().eval()
+    rows = []
+    with torch.no_grad():
+        for x, _ in loader:
+            rows.append(model(x.cuda()))
+    features = torch.cat(rows)
+    head = nn.Linear(8, 2).cuda()
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    for _ in range(epochs):
+        loss = head({given}).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("given", "found"), [("features", []), ("torch.ones(4, 8).cuda()", ["MEM104"])])
+def test_features_that_the_function_itself_trains_by(tmp_path: Path, given: str, found: list[str]) -> None:
+    assert codes(tmp_path, HEAD.format(given=given)) == found
+
+
+STYLES = """
+import torch
+
+
+def spread(model, bank{parameter}):
+    model.cuda().eval()
+    drawn = []
+    batches = list(bank.values())[:{count}]
+    with torch.no_grad():
+        for batch in batches:
+            drawn.append(model(batch.to("cuda")))
+    return [one.mean() for one in drawn]
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "count", "found"),
+    [("", "4", []), (", count=4", "count", []), (", count=4000", "count", ["MEM104"]), (", count", "count", ["MEM104"])],
+)
+def test_a_slice_of_as_many_as_the_default_says(tmp_path: Path, parameter: str, count: str, found: list[str]) -> None:
+    assert codes(tmp_path, STYLES.format(parameter=parameter, count=count)) == found
+
+
+CHUNKS = """
+import torch
+
+
+def collect(model, items):
+    model.cuda().eval()
+    kept = []
+    with torch.no_grad():
+        {loop}
+            kept.append(model({batch}.to("cuda")))
+    return torch.cat(kept).cpu()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "batch", "found"),
+    [
+        ("for i in range(0, len(items), 2):", "torch.stack(items[i : i + 2])", []),
+        ("for style in items:", "style", []),
+        ("for batch in items:", "batch", ["MEM104"]),
+        ("for x, _ in torch.utils.data.DataLoader(items):", "x", ["MEM104"]),
+        ("for i in range(0, len(dataset), 2):", "torch.stack(items[i : i + 2])", ["MEM104"]),
+    ],
+)
+def test_a_loop_whose_names_tell_of_no_data(tmp_path: Path, loop: str, batch: str, found: list[str]) -> None:
+    assert codes(tmp_path, CHUNKS.format(loop=loop, batch=batch)) == found
