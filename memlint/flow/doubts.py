@@ -10,6 +10,7 @@ from memlint.flow.bounds import becomes_attribute
 from memlint.flow.described import ambient_only, of_evaluation
 from memlint.flow.evaluation import is_evaluation_name, unguarded_module
 from memlint.flow.events import Loop, Value
+from memlint.flow.feeding import cuts_rows, names_source
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of
 from memlint.flow.program import Function
@@ -71,9 +72,14 @@ def goes_through_data(frame: Frame, store: Store) -> bool:
     rounds may be a handful of styles, languages or chunks, or the parts of what one backward is for."""
     if store.loop is None or names_data(store.loop.loop):
         return True
+    if of_one_step(frame, store):
+        return False
     header, _, source = store.loop.loop.text.partition(" in ")
-    named = "batch" in header and "range(" not in source  # ``for batch in it``
-    return named or not (store.loop.by_feeding or of_one_step(frame, store))
+    if "range(" in source:
+        named = cuts_rows(store.loop.counters, store.loop.body)
+    else:
+        named = "batch" in header or names_source(source)
+    return named or not store.loop.by_feeding
 
 
 #: names of what holds a data set

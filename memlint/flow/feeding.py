@@ -115,12 +115,38 @@ def _to_device(call: ir.Call) -> bool:
     return bool(call.args or call.keywords) and not all(name.startswith("torch.") for name in shown)
 
 
+#: what makes a tensor of an array's rows
+_OF_ARRAY = frozenset({"from_numpy", "as_tensor", "tensor", "FloatTensor", "LongTensor", "Tensor", "cuda", "to"})
+
+
+@functools.lru_cache(maxsize=4096)
+def cuts_rows(counters: frozenset[str], body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a loop over numbers cuts its rows out of an array and makes tensors of them:
+    ``torch.from_numpy(rows[i : i + size])``."""
+    return any(
+        isinstance(part, ir.Call)
+        and dotted(part.func).rsplit(".", 1)[-1] in _OF_ARRAY
+        and any(
+            isinstance(given, ir.Subscript) and _mentions(given.index, set(counters))
+            for given in (*part.args, *((part.func.value,) if isinstance(part.func, ir.Attr) else ()))
+        )
+        for statement in walk_statements(body, into_definitions=False)
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+    )
+
+
+def names_source(shown: str) -> bool:
+    """Whether an expression is named like a place that data comes from."""
+    return _SOURCE.search(shown.lower()) is not None
+
+
 def assume_loader(frame: Frame, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
     """What the loop runs over is a loader, where nothing else is known of it: whether this was assumed."""
     while isinstance(iterable, ir.Call) and dotted(iterable.func).rsplit(".", 1)[-1] in _WRAPPERS and iterable.args:
         iterable = iterable.args[0]
     names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
-    if names & frame.modules_by_use or not (isinstance(target, ir.Display) or _SOURCE.search(dotted(iterable).lower())):
+    if names & frame.modules_by_use or not (isinstance(target, ir.Display) or names_source(dotted(iterable))):
         return False
     if isinstance(iterable, ir.Name):
         value = state.env.get(iterable.id)

@@ -209,8 +209,8 @@ class Frame:
         self.handlers: list[list[State]] = []
         #: the tests of the ifs around the current point
         self.tests: list[ir.Expr] = []
-        #: tests under which alone a block records (``with set_grad_enabled(train):``), by the block's ordinal: the test,
-        #: and the graphs' clock where the block begins and ends (None: not yet)
+        #: tests under which alone a block records (``with set_grad_enabled(train):``), by its ordinal: the test, and
+        #: the graphs' clock where the block begins and ends (None: not yet)
         self.recorded_if: dict[int, tuple[ir.Expr, int, int | None]] = {}
         #: containers that are made every few rounds, by a literal period
         self.made_soon: set[Source] = set()

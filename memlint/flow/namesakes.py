@@ -106,8 +106,21 @@ def _guards(summary: Frame) -> bool:
 
 def _computes(summary: Frame) -> bool:
     """Whether a method runs a layer, or may."""
-    nodes = summary.graphs.nodes.values()
-    return bool(summary.runs) or summary.cut_short or any(node.model or node.definite for node in nodes)
+    if summary.runs or summary.cut_short:
+        return True
+    return any(
+        node.model or node.definite or (node.callee is not None and _may_be_layer(node.callee.steps, node.what))
+        for node in summary.graphs.nodes.values()
+    )
+
+
+def _may_be_layer(steps: tuple[str, ...], shown: str) -> bool:
+    """Whether a call on a part of the object may run a layer: ``self.encoder(x)``, ``self.net.embed(x)``; not
+    ``self.vocabulary.find(word)``. ``steps``: the part; ``shown``: the call."""
+    called = shown.partition("(")[0].split(".")
+    if not steps or called[-1] == steps[-1].lstrip("."):
+        return names_part(steps)
+    return names_model(steps[-1].lstrip(".")) or unseen(called[-1]) != "unheard"
 
 
 def _graph_of(frame: Frame, method: Function, summary: Frame) -> str:

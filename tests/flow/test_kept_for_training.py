@@ -97,7 +97,12 @@ def spread(model, bank{parameter}):
 
 @pytest.mark.parametrize(
     ("parameter", "count", "found"),
-    [("", "4", []), (", count=4", "count", []), (", count=4000", "count", ["MEM104"]), (", count", "count", ["MEM104"])],
+    [
+        ("", "4", []),
+        (", count=4", "count", []),
+        (", count=4000", "count", ["MEM104"]),
+        (", count", "count", ["MEM104"]),
+    ],
 )
 def test_a_slice_of_as_many_as_the_default_says(tmp_path: Path, parameter: str, count: str, found: list[str]) -> None:
     assert codes(tmp_path, STYLES.format(parameter=parameter, count=count)) == found
