@@ -218,6 +218,10 @@ class Analyser:
         found = self.program.module(ref.key).function(ref.name)
         return found if found is not None else self._lambdas.get((ref.key, *self._lambda_place(ref.name)))
 
+    def function_at(self, key: tuple[str, str]) -> Function | None:
+        """The function of a file and a qualified name."""
+        return self.program.module(key[0]).function(key[1])
+
     @staticmethod
     def _lambda_place(name: str) -> tuple[int, int]:
         if "<lambda " not in name:

@@ -205,7 +205,7 @@ def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
 
 
 def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
-    function = analyser.program.module(callee[0]).function(callee[1])
+    function = analyser.function_at(callee)
     summary = analyser.summary(function) if function is not None else None
     return summary is not None and (bool(summary.backwards) or summary.notes.blind_backward)
 

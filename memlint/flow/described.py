@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
@@ -69,7 +70,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         attached=fact,
         freed=freed,
         device=_device(value),
-        size=_size(store, value, fact),
+        size=_size(frame, store, value, fact),
         text=store.text,
         certainty=certainty,
         origin=_origin(frame, sources),
@@ -112,11 +113,17 @@ def _device(value: V) -> Device:
     return "cpu" if value.device == CPU else "unknown"
 
 
-def _size(store: Store, value: V, attached: Fact) -> Size:
+#: a member of what a framework passes on from a step, where it is named like class indices: one number a sample
+_INDICES = re.compile(r"""outputs?\[["'](preds?|predictions?|(y_)?true|y|y_pred|targets?|labels?)["']\]""")
+
+
+def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
     """A model's output has the size of a batch, unless a name says that it is a number; where it is kept with a graph
     its size is what the graph keeps, which is not known."""
     if value.size != OUTPUT or (attached != "no" and store.kind != "cat"):
         return SIZES[value.size]
+    if frame.hook is not None and frame.hook.outputs and _INDICES.fullmatch(store.text):
+        return "unknown"
     return "unknown" if names_number(store.text) or names_number(store.place_text) else "batch"
 
 

@@ -136,7 +136,7 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
     if frame.function.name == "__init__":
         return False
     if not frame.backwards:
-        return True
+        return not _freezes(frame)
     names = _assigned_from(frame, {at})
     models = frame.notes.models
     outputs = _assigned_from(frame, set(models))
@@ -146,6 +146,19 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
         if not _compares(call, outputs - names)
         for arg in call.args
         for part in walk_expression(arg)
+    )
+
+
+def _freezes(frame: Frame) -> bool:
+    """``for parameter in model.parameters(): parameter.requires_grad = False``: its runs record nothing."""
+    return any(
+        isinstance(inner, ir.Assign)
+        and isinstance(inner.value, ir.Const)
+        and inner.value.value is False
+        and any(isinstance(target, ir.Attr) and target.name == "requires_grad" for target in inner.targets)
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+        if isinstance(statement, ir.For) and "parameters()" in text(statement.iter)
+        for inner in statement.body
     )
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, updates
+from memlint.flow.as_called import freed_as_called
 from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded, trained_on
 from memlint.flow.carry import PART
 from memlint.flow.described import of_evaluation, self_name, value_of
 from memlint.flow.doubts import (
     adds_a_graph,
+    becomes_array,
     begun_elsewhere,
     from_last_call,
     goes_through_data,
@@ -92,6 +96,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     if store.kind == "carry" and store.key[-1] == PART and not of_evaluation(frame, incoming):
         return  # it may be what somebody trains by, whoever fills it
     value = value_of(analyser, frame, store, incoming)
+    if value.freed == "some" and freed_as_called(analyser, frame, store):
+        value = msgspec.structs.replace(value, freed="yes")
     if value.attached == "unknown" or holds_layers(frame, store) or begun_by_inner_loop(store):
         return
     if value.attached != "no" and store.evaluates and frame.hook is not None and frame.hook.grad == "ambient":
@@ -105,7 +111,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             return
         if incoming.may_be(DATA) and not incoming.objs and not store.text.startswith(("(", "[", "{")):
             return  # a number on some path
-    elif is_array(frame, store) or not adds_a_graph(frame, store, incoming):
+    elif is_array(frame, store) or becomes_array(frame, store) or not adds_a_graph(frame, store, incoming):
         return
     needed = wanted_later(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"

@@ -38,7 +38,10 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _keeps_graph(event: Carry) -> bool:
-    return event.value.attached in ("yes", "some") and event.value.freed in ("no", "some") and not event.needed
+    """Whether the growth keeps graphs; where each round selects rows of what has grown (a beam), it is all needed, and
+    whether the states' graphs should be there is told where they are carried."""
+    kept = event.value.attached in ("yes", "some") and event.value.freed in ("no", "some")
+    return kept and not event.needed and not event.bounded
 
 
 def _growth(event: Carry, graph: bool) -> Growth:

@@ -145,7 +145,7 @@ class Matrix(L.Callback):
         self.kept = []
 
     def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
-        self.kept.append(outputs["preds"])
+        self.kept.append(outputs["logits"])
 
     def on_validation_epoch_end(self, trainer, pl_module):
         print(torch.cat(self.kept).cpu())
@@ -154,13 +154,13 @@ class Matrix(L.Callback):
 
 class Model(L.LightningModule):
     def validation_step(self, batch, batch_idx):
-        loss, preds = self.step(batch)
+        loss, logits = self.step(batch)
         return {returned}
 """
 
 
 @pytest.mark.parametrize(
-    ("returned", "found"), [('{"loss": loss, "preds": preds}', 1), ("dict(loss=loss, preds=preds)", 1), ("loss", 0)]
+    ("returned", "found"), [('{"loss": loss, "logits": logits}', 1), ("dict(loss=loss, logits=logits)", 1), ("loss", 0)]
 )
 def test_a_hook_keeps_what_no_step_gives(tmp_path: Path, returned: str, found: int) -> None:
     (tmp_path / "model.py").write_text(STEP.replace("{returned}", returned))

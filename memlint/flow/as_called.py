@@ -1,0 +1,44 @@
+"""What the known callers of a function choose together: its flags, and whether autograd records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.flags import decided
+from memlint.flow.frame import CallRecord, Frame, Store
+from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+
+def freed_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether each known call that records also asks for the backward that frees the graph:
+    ``step(loader, train=True)``, and ``step(loader)`` under no_grad."""
+    if store.loop is None or frame.flags:
+        return False
+    ways = [backward.tests for backward in frame.backwards if store.loop.id in backward.loops and backward.tests]
+    recording = [
+        record for caller, record in analyser.facts.calls_of(frame.function) if _records(analyser, caller, record)
+    ]
+    return bool(recording) and all(
+        any(all(_holds(record, test) for test in tests) for tests in ways) for record in recording
+    )
+
+
+def _records(analyser: Analyser, caller: Frame, record: CallRecord) -> bool:
+    grad = record.grad
+    if grad & AMBIENT:
+        grad |= analyser.facts.grad_of(caller.function)
+    return bool(grad & ON) or not grad & OFF
+
+
+def _holds(record: CallRecord, test: ir.Expr) -> bool:
+    """Whether a test on parameters holds by what the call passes for them."""
+
+    def passed(part: ir.Expr) -> bool | None:
+        value = record.args.get(part.id) if isinstance(part, ir.Name) else None
+        return value.const if value is not None and isinstance(value.const, bool) else None
+
+    return decided(test, passed) is True

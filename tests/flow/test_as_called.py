@@ -1,0 +1,135 @@
+"""Flags and grad mode that callers choose together, and what a use of a value tells of its graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+
+def said(folder: Path, text: str) -> list[tuple[str, str]]:
+    (folder / "main.py").write_text(text, encoding="utf-8")
+    found = memlint.lint([folder], isolated=True).findings
+    return [(one.code, one.severity) for one in found if one.severity != "note"]
+
+
+STEP = """
+import torch
+
+
+def run(model, loader, optimizer, train=False):
+    total = 0
+    for x, y in loader:
+        loss = (model(x.cuda()) - y.cuda()).square().mean()
+        if train:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        total += loss
+    return float(total)
+
+
+def main(model, loader, held_out, optimizer):
+    model.cuda()
+    for _ in range(90):
+        run(model, loader, optimizer, train={train})
+        {guard}
+            print(run(model, held_out, optimizer))
+"""
+
+
+@pytest.mark.parametrize(
+    ("train", "guard", "severity"),
+    [
+        ("True", "with torch.no_grad():", "warning"),
+        ("True", "if True:", "error"),
+        ("False", "with torch.no_grad():", "error"),
+    ],
+)
+def test_who_trains_records_and_who_does_not_guards(tmp_path: Path, train: str, guard: str, severity: str) -> None:
+    assert ("MEM101", severity) in said(tmp_path, STEP.format(train=train, guard=guard))
+
+
+PREDICT = """
+import numpy as np
+import torch
+
+
+def predict(net, loader):
+    net.eval()
+    kept = []
+    for row in loader:
+        guess = net(row)
+        kept.append(guess)
+    return {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "kept"), [("np.array(kept)", False), ("[np.asarray([guess]), kept][0]", False), ("len(kept)", True)]
+)
+def test_numpy_makes_no_array_of_what_has_a_graph(tmp_path: Path, use: str, kept: bool) -> None:
+    assert ("MEM102" in {code for code, _ in said(tmp_path, PREDICT.format(use=use))}) is kept
+
+
+CALLBACK = """
+from lightning.pytorch.callbacks import Callback
+
+
+class Show(Callback):
+    def __init__(self, loader):
+        self.loader = loader
+
+    def {hook}(self, trainer, model):
+        model.eval()
+        for x, _ in self.loader:
+            print(model(x.cuda()).argmax(1))
+"""
+
+
+@pytest.mark.parametrize(("hook", "found"), [("on_validation_epoch_end", []), ("on_train_end", ["MEM201"])])
+def test_a_callback_runs_under_the_grad_mode_of_its_loop(tmp_path: Path, hook: str, found: list[str]) -> None:
+    assert [code for code, _ in said(tmp_path, CALLBACK.format(hook=hook))] == found
+
+
+COLLECT = """
+from lightning.pytorch.callbacks import Callback
+
+
+class Collect(Callback):
+    def __init__(self):
+        self.kept = []
+
+    def on_validation_batch_end(self, trainer, model, outputs, batch, batch_idx):
+        self.kept.append(outputs["{key}"])
+"""
+
+
+@pytest.mark.parametrize(("key", "found"), [("preds", []), ("features", ["MEM104"])])
+def test_class_indices_that_a_step_gives_are_small(tmp_path: Path, key: str, found: list[str]) -> None:
+    assert [code for code, _ in said(tmp_path, COLLECT.format(key=key))] == found
+
+
+BEAM = """
+import torch
+
+
+def search(decoder, state, width):
+    decoder.eval()
+    words = torch.zeros(width, 1, 512, device="cuda")
+    maps = torch.zeros(width, 1, 512, device="cuda")
+    while True:
+        scores = decoder(words[:, -1] + state)
+        best, rows = scores.view(-1).topk(width)
+        maps = torch.cat([{old}, scores.softmax(-1).unsqueeze(1)], dim=1)
+        if maps.size(1) > 50:
+            break
+    return maps.tolist()
+"""
+
+
+@pytest.mark.parametrize(("old", "found"), [("maps[rows]", False), ("maps", True)])
+def test_a_beam_that_selects_its_rows_anew(tmp_path: Path, old: str, found: bool) -> None:
+    assert (("MEM302", "error") in said(tmp_path, BEAM.format(old=old))) is found
