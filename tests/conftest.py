@@ -52,6 +52,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("torch is not installed")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _cache_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test leaves a cache in a checkout, nor meets one of an earlier run of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMLINT_CACHE_DIR", str(tmp_path_factory.mktemp("caches")))
+        yield
+
+
 class ToyAnalysis:
     """Events at the calls of leak, burst and whisper that are statements."""
 

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("check", "verify", "rule", "new-rule")
+COMMANDS = ("check", "verify", "rule", "new-rule", "clean")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,6 +76,10 @@ def _run(arguments: list[str]) -> int:
             from memlint.cli.new_rule import scaffold
 
             return scaffold(parsed)
+        if parsed.command == "clean":
+            from memlint.cli.clean import clean
+
+            return clean(parsed)
         if parsed.command == "verify-rules":
             from memlint.cli.verify_rules import run_verify_rules
 

@@ -20,6 +20,7 @@ commands:
   verify SCRIPT        run a program and measure what its findings cost
   rule [CODE|NAME]     print a rule's page, or list all rules
   new-rule CODE NAME   make the folder of a new rule
+  clean [PATHS]        remove what earlier runs have kept (.memlint_cache)
 
 exit codes: 0 clean or notes only, 1 errors or warnings (with --diff: there is something to change), 2 the run itself
 failed
@@ -49,7 +50,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         from memlint.cli.verify_arguments import parse_verify
 
         return parse_verify(rest)
-    parser = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser}[command]()
+    makers = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser, "clean": _clean_parser}
+    parser = makers[command]()
     if command == "check":
         # options may stand between paths; behind `--` everything is one
         end = rest.index("--") if "--" in rest else len(rest)
@@ -157,8 +159,7 @@ def _run_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "-j", "--jobs", type=_count, default=0, metavar="N", help="worker processes (default: one a core)"
     )
-    # scripts pass it already; it is shown once there is a cache
-    group.add_argument("--no-cache", action="store_true", help=argparse.SUPPRESS)
+    group.add_argument("--no-cache", action="store_true", help="analyse anew, and keep nothing for later runs")
     group.add_argument(
         "--no-screen", action="store_true", help="analyse every definition, also where nothing can be found"
     )
@@ -182,6 +183,16 @@ def _new_rule_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("code", metavar="CODE", help="MEM and three digits")
     parser.add_argument("name", metavar="NAME", help="lower-case words joined by dashes, such as growing-cat")
+    return parser
+
+
+def _clean_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="memlint clean",
+        description="Remove the caches of the projects of these paths: memlint's own files, and nothing else.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("paths", nargs="*", metavar="PATHS", help="files and folders (default: .)")
     return parser
 
 

@@ -95,6 +95,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         stdin_filename=parsed.stdin_filename,
         unsafe_fixes=parsed.unsafe_fixes,
         evidence=None if parsed.evidence is None else tuple(cwd / name for name in parsed.evidence),
+        cache=not parsed.no_cache,
     )
 
 

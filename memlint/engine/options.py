@@ -26,7 +26,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     0 for one a core. ``stdin``: what ``-`` means, ``stdin_filename`` the path that it stands for. ``parsed``: the
     caller knows that the linted files parse, so that they are read no further where nothing imports torch. ``each``:
     the paths are files, and each gets what it would get alone, also where others in the run are gitignored.
-    ``evidence``: files of evidence in place of the configured ones."""
+    ``evidence``: files of evidence in place of the configured ones. ``cache``: whether what earlier runs found in the
+    same contents is taken, and what this one finds is kept."""
 
     cwd: Path
     overrides: Overrides = Overrides()
@@ -43,6 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     parsed: bool = False
     each: bool = False
     evidence: tuple[Path, ...] | None = None
+    cache: bool = False
 
     @property
     def stdin_path(self) -> Path:

@@ -19,7 +19,7 @@ from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted, i
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.prefilter import nothing_to_say
 from memlint.engine.proof import BY, Proof, read_proof
-from memlint.engine.rooms import Room, load_rooms
+from memlint.engine.rooms import Room, load_rooms, own_rooms
 from memlint.engine.selection import ALWAYS, Selection, choose
 from memlint.engine.silence import silence
 from memlint.engine.suppressions import may_suppress
@@ -195,13 +195,66 @@ def _readable(found: Discovery) -> int:
 
 def lint(prepared: Prepared, project: Project, options: Options, *, progress: Progress, analyse: Analyse) -> Linted:
     """The findings of a project's linted files. ``project``: the prepared one, maybe with other contents."""
+    if options.cache and project is prepared.found.project and analyse is analyse_with_flow:
+        judged = _remembered(prepared, options, progress)
+    else:
+        judged = _judge(prepared, project, options, progress, analyse)
+    # fixes are tried on changed contents; what was measured is of those that the files had
+    findings, stale = prepared.proof.applied(judged.findings, prepared.found.project)
+    return msgspec.structs.replace(judged, findings=tuple(findings), remarks=(*judged.remarks, *stale))
+
+
+def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Linted:
+    """What an earlier run found in the same contents, or else this one."""
+    from memlint.engine.cache import Cache
+
+    project = prepared.found.project
+    if _says_nothing(project, options):
+        return _judge(prepared, project, options, progress, analyse_with_flow)
+    cache, key = Cache(project.root, Linted), _key(prepared, options)
+    judged = cache.get(key)
+    if judged is not None:
+        cache.remarks.append(f"nothing has changed in {project.root}: its findings are those of an earlier run")
+    else:
+        judged = _judge(prepared, project, options, progress, analyse_with_flow)
+        # a mistake of ours, or a file that cannot be read, is tried again; one that was written meanwhile, too
+        if not judged.failures and _key(prepared, options) == key:
+            cache.put(key, judged)
+    return msgspec.structs.replace(judged, remarks=(*judged.remarks, *cache.remarks))
+
+
+def _key(prepared: Prepared, options: Options) -> bytes:
+    """All that the findings of a project depend on."""
+    from memlint.engine.cache import Key, files_below
+
+    project, config = prepared.found.project, prepared.config
+    key = Key()
+    key.add((project.root, project.import_roots, project.linted, project.newest_torch))
+    key.add((config, options.overrides, options.screen, options.parsed))
+    for place in (own_rooms(), *config.rule_paths):
+        key.add(tuple(files_below(place)))
+    for display in project.sources:
+        try:
+            content = project.sources.raw(display)
+        except OSError:
+            content = None
+        key.add_content(display, content)
+    return key.digest()
+
+
+def _says_nothing(project: Project, options: Options) -> bool:
+    return options.parsed and options.screen and nothing_to_say(project)
+
+
+def _judge(prepared: Prepared, project: Project, options: Options, progress: Progress, analyse: Analyse) -> Linted:
+    """As `lint`, without what measurements say."""
     config, rooms, selection = prepared.config, prepared.rooms, prepared.selection
     failures = [
         Failure(display, source.unreadable)
         for display in project.linted
         if (source := project.sources[display]).unreadable is not None
     ]
-    if len(failures) == len(project.linted) or (options.parsed and options.screen and nothing_to_say(project)):
+    if len(failures) == len(project.linted) or _says_nothing(project, options):
         return Linted((), tuple(failures), ())
     progress("analysing", 0, 0)
     try:
@@ -240,9 +293,7 @@ def lint(prepared: Prepared, project: Project, options: Options, *, progress: Pr
         whole = display not in broken and not problems
         raws = silence(display, project.sources[display].text, raws, rooms, ran, whole)
         findings += _chosen(fingerprinted(raws, project.relative), selection)
-    # fixes are tried on changed contents; what was measured is of those that the files had
-    findings, stale = prepared.proof.applied(findings, prepared.found.project)
-    return Linted(tuple(findings), tuple(failures), (*analysis.remarks, *stale))
+    return Linted(tuple(findings), tuple(failures), tuple(analysis.remarks))
 
 
 def _unparsed(display: str, problem: Problem) -> Raw:

@@ -143,7 +143,7 @@ class Session:
 
         files = [name for name in _files(self._options) if name != "-" and name.endswith(_SUFFIXES)]
         stamps = {_absolute(name): _stamp(name) for name in files}
-        said, others = lint_each(files, self._engine_options())
+        said, others = lint_each(files, self._engine_options(cache=True))
         if others:
             raise ConfigError("; ".join(f"{failure.path}: {failure.reason}" for failure in others))
         return {path: (stamps[path], self._rows(each)) for path, each in said.items()}
