@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TextIO
 
+from memlint.amounts import plural
 from memlint.config import ConfigError, patterns
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN, Outcome, run
@@ -18,7 +19,7 @@ from memlint.engine.selection import Overrides
 from memlint.finding import Result
 from memlint.report import writer
 from memlint.report.lines import Lines
-from memlint.report.summary import plural, statistics
+from memlint.report.summary import statistics
 
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 _SKIPS_SHOWN = 10

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from memlint.report.summary import plural
+from memlint.amounts import plural
 from memlint.report.verify_text import claim, size
 from memlint.verifier.planning import Probes
 

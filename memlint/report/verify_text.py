@@ -8,8 +8,8 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
+from memlint.amounts import plural
 from memlint.finding import Finding
-from memlint.report.summary import plural
 from memlint.report.text import console
 from memlint.verifier.model import BAD, Comparison, Fragmentation, Rank, Report, Run, Unattributed, Verdict, Verified
 

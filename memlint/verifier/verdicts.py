@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from memlint.amounts import plural
 from memlint.finding import Growth
-from memlint.report.summary import plural
 from memlint.verifier.model import PerIteration, Verdict
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
@@ -116,7 +116,7 @@ def _generations(check: Mapping[str, Any], start: int) -> Generations:
 
 def _too_few(hits: int, of: Settings) -> str:
     return (
-        f"this statement was run {hits} time{'' if hits == 1 else 's'}{of.ended}; judging it takes "
+        f"this statement was run {plural(hits, 'time')}{of.ended}; judging it takes "
         f"{of.warmup + of.window} (set by --warmup and --window)"
     )
 
