@@ -93,9 +93,6 @@ def _refuse(parsed: argparse.Namespace) -> None:
             )
 
 
-
-
-
 def exit_code(report: Report) -> int:
     """3 where the program itself failed, whatever was found; 1 where something is confirmed."""
     if report.run.end == "interrupted":
