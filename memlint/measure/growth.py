@@ -13,7 +13,7 @@ from typing import Any
 
 from .history import held
 from .meters import allocator_reason
-from .tracker import Frame, Ledger, lines, stack_from, tracker
+from .tracker import Frame, Ledger, lines, tracker
 
 #: a place on a stack: path, line, function
 Where = tuple[str, int, str]
@@ -33,7 +33,7 @@ class CpuGauge:
     device = "cpu"
 
     def __init__(self, torch: Any) -> None:
-        self._ledger = _OnCpu()
+        self._ledger = _OnCpu(_DEPTH)
         self._ledger.stacks = True
         self._mode = tracker(self._ledger, torch)
 
@@ -72,9 +72,6 @@ class _OnCpu(Ledger):
     def made(self, storage: Any) -> None:
         if storage.device.type == "cpu":
             super().made(storage)
-
-    def origin(self) -> tuple[Frame, ...]:
-        return stack_from(6, _DEPTH)
 
 
 class CudaGauge:
