@@ -33,7 +33,7 @@ class CpuGauge:
     device = "cpu"
 
     def __init__(self, torch: Any) -> None:
-        self._ledger = _OnCpu(_DEPTH)
+        self._ledger = Ledger(_DEPTH)
         self._ledger.stacks = True
         self._mode = tracker(self._ledger, torch)
 
@@ -66,12 +66,6 @@ class CpuGauge:
             tuple((frame[0].co_filename, lines(frame), frame[0].co_name) for frame in stack): count
             for stack, count in found.items()
         }
-
-
-class _OnCpu(Ledger):
-    def made(self, storage: Any) -> None:
-        if storage.device.type == "cpu":
-            super().made(storage)
 
 
 class CudaGauge:

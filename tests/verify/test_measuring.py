@@ -232,3 +232,22 @@ def test_nodes_of_two_threads_that_count_alike_are_two() -> None:
         """
     )
     assert result[2] == 3
+
+
+def test_tensors_without_memory_count_for_nothing() -> None:
+    result = measured(
+        """
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        ledger = Ledger()
+        with tracker(ledger, torch):
+            with FakeTensorMode():
+                fake = [torch.randn(1024) * 2 for _ in range(3)]
+                fake += [each.view(-1)[:8] for each in fake]
+            meta = torch.empty(1024, device="meta") + 1
+            fakes = [ledger.total, ledger.peak, len(ledger.alive)]
+            true = torch.zeros(256)
+            result = [fakes, ledger.total]
+        """
+    )
+    assert result == [[0, 0, 0], 1024]
