@@ -1,0 +1,58 @@
+"""The counters of an accelerator's allocator, by a torch that is made of numbers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from memlint.measure.meters import CudaMeter
+
+
+class Allocator:
+    """One device's counters, and the ways in which a program may begin their peak anew."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        cuda = SimpleNamespace(is_initialized=lambda: True, device_count=lambda: 1, reset_peak_memory_stats=self.reset)
+        cuda.memory = SimpleNamespace(reset_peak_memory_stats=self.reset)
+        accelerator = SimpleNamespace(reset_peak_memory_stats=self.reset)
+        accelerator.memory = SimpleNamespace(reset_peak_memory_stats=self.reset)
+        self.torch: Any = SimpleNamespace(
+            cuda=cuda, accelerator=accelerator, _C=SimpleNamespace(_cuda_memoryStats=self.stats)
+        )
+
+    def reset(self, device: int | None = None) -> None:
+        self.most = self.now
+
+    def hold(self, count: int) -> None:
+        self.now = count
+        self.most = max(self.most, count)
+
+    def stats(self, index: int) -> dict[str, Any]:
+        return {"allocated_bytes": {"all": {"current": self.now, "peak": self.most}}}
+
+
+@pytest.mark.parametrize("module", ["cuda", "accelerator"])
+def test_a_program_that_resets_its_peak_does_not_take_ours_with_it(module: str) -> None:
+    allocator = Allocator()
+    meter = CudaMeter(allocator.torch)
+    allocator.hold(4096)
+    allocator.hold(512)
+    getattr(allocator.torch, module).reset_peak_memory_stats()
+    assert allocator.most == 512, "the program sees what it asked for"
+    assert meter.peak() == {"cuda:0": 4096}
+    allocator.hold(8192)
+    getattr(allocator.torch, module).memory.reset_peak_memory_stats(0)
+    assert meter.peak() == {"cuda:0": 8192}
+
+
+def test_an_older_torch_has_no_accelerator() -> None:
+    allocator = Allocator()
+    del allocator.torch.accelerator
+    meter = CudaMeter(allocator.torch)
+    allocator.hold(1024)
+    allocator.hold(0)
+    allocator.torch.cuda.reset_peak_memory_stats()
+    assert meter.peak() == {"cuda:0": 1024}
