@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .halves import rises
 from .loops import LoopWatch
 
 Where = tuple[tuple[str, int, str], ...]
 _DEPTH, _SHOWN = 24, 8
+#: fewer times show no growth
+_FEWEST = 4
 
 
 class History:
@@ -38,11 +41,10 @@ class History:
             return
         self._torch.cuda.memory._record_memory_history(None)
         times = self._held_at
-        half = len(times) // 2
         found: list[dict[str, Any]] = []
-        for where in times[-1] if half > 1 else ():
+        for where in times[-1] if len(times) >= _FEWEST else ():
             held = [at.get(where, 0) for at in times]
-            if min(held[half:]) > max(held[:half]):
+            if rises(held):
                 frames = [{"path": path, "line": line, "function": name} for path, line, name in where]
                 each = (held[-1] - held[0]) // (len(held) - 1)
                 found.append({"loop": self.loop, "bytes_per_iteration": each, "frames": frames})

@@ -16,7 +16,7 @@ from typing import Any
 
 from .agreement import agreement
 from .history import History
-from .loops import LoopWatch, grows, rises, survivors
+from .loops import LoopWatch, climbs, grows, survivors
 from .losses import Losses
 from .meters import CpuMeter, Meter, host_meter, meter_for
 from .plan import Plan
@@ -198,7 +198,7 @@ class Session:
     def _window(self, watch: LoopWatch) -> None:
         """A window is over. What has grown in the first one is looked at again after another."""
         if not watch.suspect:
-            watch.suspect = rises(watch.readings)
+            watch.suspect = climbs(watch.readings)
             if isinstance(self.meter, CpuMeter) and grows(self.meter.ledger, watch.ticks):
                 gc.collect()
                 watch.suspect = watch.suspect or grows(self.meter.ledger, watch.ticks)

@@ -11,6 +11,7 @@ import msgspec
 
 from memlint.amounts import plural
 from memlint.finding import Growth
+from memlint.measure.halves import by_half
 from memlint.verifier.model import PerIteration, Verdict
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
@@ -40,9 +41,7 @@ class Generations(msgspec.Struct, frozen=True):
 
     def survives(self, values: Sequence[int]) -> str:
         """Which halves left something: both, first, second or none. The last hit's may still be in use."""
-        judged = values[:-1]
-        half = len(judged) // 2
-        first, second = any(judged[:half]), any(judged[half:])
+        first, second = by_half(values[:-1])
         return "both" if first and second else "first" if first else "second" if second else "none"
 
 
