@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Container, Iterator
 from typing import Any
@@ -63,8 +64,6 @@ class Old:
     """The storages of all tensors that were there at one time: data sets, parameters, buffers."""
 
     def __init__(self, torch: Any) -> None:
-        import gc
-
         self._references: dict[int, Any] = {}
         for each in gc.get_objects():
             # not isinstance: it would ask objects with a `__class__` of their own, some of which import things
