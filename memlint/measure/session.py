@@ -80,11 +80,13 @@ class Session:
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
+        """Measure no more."""
         self.active = False
+        self._ignore_collections()
 
     def broken(self, error: Exception) -> None:
         """A probe has failed: measure no more, and say so."""
-        self.active = False
+        self._leave()
         told = traceback.format_exception(type(error), error, error.__traceback__)
         self._end = {"kind": "broken", "reason": "".join(told)}
         with contextlib.suppress(Exception):
@@ -232,13 +234,19 @@ class Session:
         for site, alive in zip(sites, before, strict=False):
             site.recording = False
             site.check(when, alive, self._known_to_earlier(site))
+        if all(site.windows for site in self._sites.values()):
+            self._ignore_collections()
         self._judged()
 
     def _collecting(self, phase: str, _: dict[str, int]) -> None:
         """Called by Python before and after it collects garbage."""
-        if self.active:
-            for site in list(self._sites.values()):
-                site.collecting(begins=phase == "start")
+        for site in list(self._sites.values()):
+            site.collecting(begins=phase == "start")
+
+    def _ignore_collections(self) -> None:
+        """No site is in its window any more, and the program collects its garbage alone."""
+        if self._collecting in gc.callbacks:
+            gc.callbacks.remove(self._collecting)
 
     def _check_exit(self, site: SiteWatch) -> None:
         """A loop around a site has ended: the last chance to see what its function keeps."""
@@ -320,7 +328,7 @@ class Session:
             self.write()
         except Exception as error:  # a mistake of ours must not become one of the program's
             self.broken(error)
-        self.active = False
+        self._leave()
 
     def write(self) -> None:
         """Write all results, whole: a reader sees the old ones or the new ones."""
