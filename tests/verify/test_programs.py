@@ -1,7 +1,8 @@
 """The programs of fixtures/verify: each says in comments what `memlint verify` must say of it.
 
 ``# verdict: CODE verdict, …`` stands on the line of the findings, ``# unattributed`` where memory is asked for that
-stays and that no finding explains; ``# verify: …`` are options, and ``# slow`` keeps a program out of the quick tests.
+stays and that no finding explains; ``# verify: …`` are options, ``# run: …`` the arguments of one of several runs, and
+``# slow`` keeps a program out of the quick tests, ``# slow run: …`` one of its runs.
 """
 
 from __future__ import annotations
@@ -14,19 +15,27 @@ import pytest
 from commands import ROOT, verify
 
 PROGRAMS = ROOT / "fixtures" / "verify"
+_RUNS = re.compile(r"^# (slow )?run: (.*)$", re.MULTILINE)
 _VERDICTS = re.compile(r"# verdict: ([A-Z0-9a-z, -]+)")
 
 
 def _programs() -> list[object]:
     scripts = [*sorted(PROGRAMS.glob("*.py")), PROGRAMS / "several_files/train.py", PROGRAMS / "packaged/__main__.py"]
-    return [
-        pytest.param(
-            script.relative_to(PROGRAMS),
-            marks=[pytest.mark.slow] if re.search(r"^# slow", script.read_text(), re.MULTILINE) else [],
-            id=script.stem if script.parent == PROGRAMS else script.parent.name,
-        )
-        for script in scripts
-    ]
+    found: list[object] = []
+    for script in scripts:
+        text = script.read_text(encoding="utf-8")
+        slow = re.search(r"^# slow$", text, re.MULTILINE) is not None
+        name = script.stem if script.parent == PROGRAMS else script.parent.name
+        for mark, arguments in _RUNS.findall(text) or [("", "")]:
+            found.append(
+                pytest.param(
+                    script.relative_to(PROGRAMS),
+                    arguments.split(),
+                    marks=[pytest.mark.slow] if slow or mark else [],
+                    id=" ".join([name, arguments]).strip(),
+                )
+            )
+    return found
 
 
 def _expected(script: Path) -> tuple[list[str], list[str]]:
@@ -60,13 +69,14 @@ def _said(report: dict[str, object]) -> tuple[list[str], list[str]]:
     return sorted(verdicts), sorted(places)
 
 
-def check(script: Path, device: str) -> None:
-    """Verify a program, and compare what is said with what is so."""
+def check(script: Path, arguments: list[str], device: str) -> None:
+    """Verify a run of a program, and compare what is said with what is so."""
     text = (PROGRAMS / script).read_text(encoding="utf-8")
     options = re.search(r"^# verify: (.*)$", text, re.MULTILINE)
     words = options[1].split() if options else []
     named = [] if "-m" in words else [script.as_posix()]
-    done = verify(*named, *words, "--device", device, "--output-format", "json", "--", "--device", device, cwd=PROGRAMS)
+    own = ["--", "--device", device, *arguments]
+    done = verify(*named, *words, "--device", device, "--output-format", "json", *own, cwd=PROGRAMS)
     try:
         report = json.loads(done.stdout)
     except ValueError:
@@ -77,15 +87,15 @@ def check(script: Path, device: str) -> None:
     assert done.returncode == int(any(bad.search(verdict) for verdict in verdicts)), done.stderr
 
 
-@pytest.mark.parametrize("script", _programs())
-def test_verdicts_on_cpu(script: Path) -> None:
-    check(script, "cpu")
+@pytest.mark.parametrize(("script", "arguments"), _programs())
+def test_verdicts_on_cpu(script: Path, arguments: list[str]) -> None:
+    check(script, arguments, "cpu")
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("script", _programs())
-def test_verdicts_on_cuda(script: Path) -> None:
-    check(script, "cuda")
+@pytest.mark.parametrize(("script", "arguments"), _programs())
+def test_verdicts_on_cuda(script: Path, arguments: list[str]) -> None:
+    check(script, arguments, "cuda")
 
 
 def test_every_comment_is_understood() -> None:
