@@ -98,6 +98,8 @@ def _refusal(claim: Growth, site: Mapping[str, Any], run: Mapping[str, Any], of:
         return cannot(NEEDS_COMPARISON)
     if not site["iterations"]:
         return cannot("this statement was run before torch was imported")
+    if not site["checks"]:  # nobody could ask what is left
+        return Verdict(verdict="too-few-iterations", reason=_too_few(hits, of), hits=hits)
     return None
 
 

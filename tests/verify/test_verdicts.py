@@ -55,6 +55,15 @@ def _run(**more: Any) -> dict[str, Any]:
     return {**basic, **more}
 
 
+def test_a_program_that_was_killed_had_no_time_to_look() -> None:
+    settings = Settings(3, 12, " before the program was killed")
+    for hits in (2, 15, 20):
+        site = _site(hits=hits, iterations=[[7, number + 1] for number in range(min(hits, 15))])
+        verdict = judge(CLAIM, site, {2: _loop()}, _run(end={"kind": "running"}), settings)
+        assert verdict.verdict == "too-few-iterations"
+        assert "before the program was killed" in verdict.reason
+
+
 def _judge(site: dict[str, Any], claim: Growth = CLAIM, **run: Any) -> Any:
     return judge(claim, site, {2: _loop()}, _run(**run), SETTINGS)
 
