@@ -54,8 +54,7 @@ def judge(
         return refusal
     full = len(site["iterations"]) >= of.warmup + of.window
     windows = [check for check in site["checks"] if check["when"] == "window"]
-    checks = windows if full and windows else site["checks"]
-    check = max(checks, key=_total) if not (full and windows) else windows[0]
+    check = windows[0] if full and windows else max(site["checks"], key=_total)
     start = of.warmup if full else min(of.warmup, max(0, len(site["iterations"]) - FEWEST - 1))
     seen = _generations(check, start)
     enough = full or len(seen.alive) > FEWEST
@@ -67,7 +66,7 @@ def judge(
             reason="the claim is of growth from epoch to epoch, and only one was run; let it run longer by --full",
             hits=hits,
         )
-    measured = _Measured(claim, site, loops, run, seen, check, start, of)
+    measured = _Measured(site, loops, run, seen, check, start, of)
     # where the program ended before a second window: what was left when a loop around the site did
     since = [one for one in site["checks"] if one["when"] == "exit" and one["hits"] > check["hits"]]
     later = (windows[1:] or since) if full else []
@@ -131,7 +130,6 @@ class _Measured:
 
     def __init__(
         self,
-        claim: Growth,
         site: Mapping[str, Any],
         loops: Mapping[int, Mapping[str, Any]],
         run: Mapping[str, Any],
@@ -140,7 +138,6 @@ class _Measured:
         start: int,
         of: Settings,
     ) -> None:
-        self.claim = claim
         self.site = site
         self.run = run
         self.seen = seen
@@ -149,7 +146,6 @@ class _Measured:
         self.of = of
         self.loop = loops.get(site["loops"][-1]) if site["loops"] else None
         self.hits = int(site["hits"])
-        self.stayed = False
 
     def verdict(self, full: bool, later: Sequence[Generations]) -> Verdict:
         seen = self.seen
@@ -163,7 +159,6 @@ class _Measured:
                 name if self._all_stay(what) else "none" for name, what in ((tensors, "alive"), (nodes, "nodes"))
             )
         freed = any(other.survives(other.alive) in ("none", "second") for other in later)
-        self.stayed = bool(later) and not freed
         if tensors == "both" and not freed and self._counts():
             return self._confirmed(full)
         if nodes == "both" and not any(other.survives(other.nodes) in ("none", "second") for other in later):
