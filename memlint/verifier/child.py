@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -91,22 +92,22 @@ def run_program(
     goes to standard error, since standard output is the report's. ``shared``: the folder for results, where others run
     more ranks of the same program; what these measured is in the result as well."""
     with contextlib.ExitStack() as stack:
-        folder = str(shared or stack.enter_context(_folder()))
-        plan = _with(plan, output=folder)
+        folder = str(shared or stack.enter_context(scratch_folder()))
+        plan = dataclasses.replace(plan, output=folder)
         file = Path(folder) / f"plan-{os.getpid()}.json"
         file.write_text(plan.dumps(), encoding="utf-8")
         start = [python]
         if ranks is not None:
             start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
         command = [*start, launch.__file__, str(file)]
-        process = subprocess.Popen(
-            command,
-            stdout=sys.stderr.fileno() if to_stderr else None,
-            env={**os.environ, **(environment or {})},
-            start_new_session=True,
-        )
         how, interrupted = "ended", False
-        with _terminable():
+        with terminable():
+            process = subprocess.Popen(
+                command,
+                stdout=sys.stderr.fileno() if to_stderr else None,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
             try:
                 how = _wait(process, Path(folder), watch, timeout)
             except KeyboardInterrupt:
@@ -125,19 +126,13 @@ def run_program(
         )
 
 
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def scratch_folder() -> tempfile.TemporaryDirectory[str]:
+    """Where a child finds what it is to do, and puts what it has measured."""
     return tempfile.TemporaryDirectory(prefix="memlint-", ignore_cleanup_errors=True)
 
 
-def _with(plan: Plan, **changes: Any) -> Plan:
-    """A plan with some fields changed."""
-    import dataclasses
-
-    return dataclasses.replace(plan, **changes)
-
-
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """A request to terminate ends the program too."""
 
     def interrupt(number: int, frame: object) -> None:
