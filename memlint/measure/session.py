@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
 import sys
 import threading
@@ -15,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from .agreement import agreement
+from .files import write
 from .loops import LoopWatch
 from .losses import Losses
 from .meters import meter_for
@@ -341,10 +341,7 @@ class Session:
                 return  # a worker that loads data
             self._rank = str(number if (number := rank_here()) is not None else self._rank or number_here())
             name = f"rank-spawned-{os.getpid()}"
-        target = Path(self.plan.output) / f"{name}.json"
-        beside = target.with_suffix(".part")
-        beside.write_text(json.dumps(self.data()), encoding="utf-8")
-        beside.replace(target)
+        write(Path(self.plan.output), name, self.data())
 
     def data(self) -> dict[str, Any]:
         """All that was measured, as JSON."""
