@@ -23,8 +23,8 @@ from memlint.measure.plan import Plan
 
 #: how long a program may take to end once it was asked to
 _GRACE = 5.0
-#: how long other ranks may take once one was stopped or has failed
-_RANKS = 30.0
+#: how long the rest may take once a rank was stopped or has failed: other ranks, and what it does at its own exit
+_REST = 30.0
 _POLL = 0.2
 
 #: called while the program runs, with what is measured so far, by rank
@@ -33,7 +33,7 @@ Watch = Callable[[Sequence[Mapping[str, Any]]], None]
 
 class Ran(msgspec.Struct, frozen=True):
     """``measured``: what each rank wrote, in order. ``exit``: the program's exit code, negative for a signal.
-    ``timed_out``, ``interrupted``: why it was ended. ``left``: ranks were ended because others had stopped long before.
+    ``timed_out``, ``interrupted``: why it was ended. ``left``: so was the rest, a rank having stopped long before.
     ``forked``: the sites that were reached in processes that the program forked, where nothing is measured.
     """
 
@@ -156,8 +156,8 @@ def terminable() -> Iterator[None]:
 
 
 def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout: float | None) -> str:
-    """Wait for the end of the program: "ended" by itself, "timeout", or "left" by other ranks: one that was stopped, or
-    failed, comes to no collective any more."""
+    """Wait for the end of the program: "ended" by itself, "timeout", or "left": a rank that was stopped, or failed,
+    comes to no collective any more, and threads may wait for ever for one that was stopped."""
     until = None if timeout is None else time.monotonic() + timeout
     gone: float | None = None
     while True:
@@ -166,9 +166,10 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout:
             return "ended"
         measured = read_ranks(folder)
         watch(measured)
-        if len(measured) > 1 and any(one["end"]["kind"] in ("stopped", "failed") for one in measured):
+        ends = [one["end"]["kind"] for one in measured]
+        if "stopped" in ends or (len(ends) > 1 and "failed" in ends):
             gone = gone or time.monotonic()
-            if time.monotonic() > gone + _RANKS:
+            if time.monotonic() > gone + _REST:
                 return "left"
         if until is not None and time.monotonic() > until:
             return "timeout"
