@@ -208,17 +208,16 @@ class Session:
         site = self._sites[number]
         if (site.recording or site.sampling) and self.torch is not None:
             with self.torch._C.DisableTorchFunctionSubclass():
-                site.add(value, self._before(), self.torch)
+                if site.old is None:
+                    site.old = self._before()
+                site.add(value, self.torch)
 
     def _before(self) -> Old:
-        if self._old is None or (self._tick - self._old_tick > self.plan.warmup and self._fresh()):
+        """What is there at the first hit of a site; that of another one a moment ago will do."""
+        if self._old is None or self._tick - self._old_tick > self.plan.warmup:
             self._old = Old(self.torch)
             self._old_tick = self._tick
         return self._old
-
-    def _fresh(self) -> bool:
-        """Whether a site is at its first hit, so that what is old is to be seen again."""
-        return any(site.recording and len(site.generations) == 1 and site.hits == 1 for site in self._sites.values())
 
     def _settle(self, loop: int) -> None:
         """Judge the sites whose window is over, at the next top of the loop around them."""

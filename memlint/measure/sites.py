@@ -83,6 +83,8 @@ class SiteWatch:
     ``windows``: what was alive when a window was over; ``exits``: when a loop around it ended, the fullest and the
     last; ``end``: when the program had ended.
 
+    ``old``: what was there before it was reached, and counts for nothing here.
+
     A place that left nothing in its window may do so now and then: later hits are looked at too, at first by no more
     than whether they stay (``sampling``).
     """
@@ -99,6 +101,7 @@ class SiteWatch:
         self.hooked = 0
         self.cut = False
         self.tensors = 0
+        self.old: Old | None = None
         self.windows: list[dict[str, Any]] = []
         self.exits: list[dict[str, Any]] = []
         self.end: dict[str, Any] | None = None
@@ -127,21 +130,24 @@ class SiteWatch:
             self.late.begin(self.hits, iteration)
         return self.recording
 
-    def add(self, value: Any, old: Old, torch: Any) -> None:
+    def add(self, value: Any, torch: Any) -> None:
         """A value of the current hit: note the storages and nodes that no earlier hit had."""
         cut: list[bool] = []
         tensors = list(tensors_in(value, torch, cut))
         self.cut = self.cut or bool(cut)
         self.tensors += len(tensors)
         if self.recording:
-            self._follow(self.generations[-1], tensors, old, torch)
+            self._follow(self.generations[-1], tensors, torch)
         elif self.late.generations:
             if self.late.suspect:
-                self._follow(self.late.generations[-1], tensors, old, torch)
+                self._follow(self.late.generations[-1], tensors, torch)
             else:
-                self._sample(self.late.generations[-1], tensors, old)
+                self._sample(self.late.generations[-1], tensors)
 
-    def _follow(self, generation: Generation, tensors: list[Any], old: Old, torch: Any) -> None:
+    def _is_old(self, storage: Any) -> bool:
+        return self.old is not None and storage in self.old
+
+    def _follow(self, generation: Generation, tensors: list[Any], torch: Any) -> None:
         if len(self._nodes) > MOST_NODES:
             self._nodes.clear()
         found = walk(tensors, self._nodes, torch)
@@ -152,7 +158,7 @@ class SiteWatch:
         for root in found.roots:
             self._token(generation, root)
         for storage in storages_of(found.storages, torch):
-            if storage in old:
+            if self._is_old(storage):
                 continue
             known = self._blocks.get(storage._cdata)
             if known is None or known() is not storage:
@@ -161,13 +167,13 @@ class SiteWatch:
                 generation.blocks.append((reference, device))
                 generation.size[device] = generation.size.get(device, 0) + storage.nbytes()
 
-    def _sample(self, generation: Generation, tensors: list[Any], old: Old) -> None:
+    def _sample(self, generation: Generation, tensors: list[Any]) -> None:
         for tensor in tensors:
             if tensor.grad_fn is not None:
                 self._token(generation, tensor.grad_fn)
                 generation.nodes = 1
             storage = storage_of(tensor)
-            if storage is not None and storage not in old:
+            if storage is not None and not self._is_old(storage):
                 generation.blocks.append((weakref.ref(storage), device_of(storage)))
 
     def _token(self, generation: Generation, node: Any) -> None:

@@ -190,14 +190,14 @@ def test_a_site_follows_wrapped_and_sparse_tensors_and_leaves_old_ones_out() -> 
     result = measured(
         """
         old_tensor = torch.zeros(100)
-        old = Old(torch)
         watch = SiteWatch(1, 0, 10)
+        watch.old = Old(torch)
         kept = []
         result = []
         for value in (old_tensor[3:], torch.zeros(10), torch.eye(4).to_sparse(), nn.Linear(4, 4)):
             kept.append(value)
             watch.begin((1, len(kept)), ())
-            watch.add(value, old, torch)
+            watch.add(value, torch)
         watch.check("window", [], set())
         result.append([sum(alive.values()) for alive in watch.windows[0]["alive"]])
         kept.clear()

@@ -98,6 +98,44 @@ def test_verdicts_on_cuda(script: Path, arguments: list[str]) -> None:
     check(script, arguments, "cuda")
 
 
+LATE = """\
+import torch
+from torch import nn
+
+model = nn.Linear(8, 8)
+batches = [torch.randn(4, 8) for _ in range(60)]
+
+
+def look(batches, most):
+    seen = []
+    for x in batches[:most]:
+        seen.append(model(x))
+    print(len(seen))
+
+
+def train(batches):
+    late, kept = [], []
+    for step, x in enumerate(batches):
+        y = model(x)
+        if step > 7:
+            late.append(y)
+        kept.append(y)
+    print(len(late), len(kept))
+
+
+look(batches, 1)
+train(batches)
+"""
+
+
+def test_places_that_are_reached_once_or_late_take_nothing_from_others(tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text(LATE)
+    done = verify("late.py", "--isolated", "--device", "cpu", "--output-format", "json", cwd=tmp_path)
+    findings = {(one["line"], one["code"]): one["verdict"] for one in json.loads(done.stdout)["findings"]}
+    line = LATE[: LATE.index("kept.append")].count("\n") + 1
+    assert findings[line, "MEM102"]["bytes_per_iteration"]["exact"] == 4 * 8 * 4
+
+
 def test_every_comment_is_understood() -> None:
     for file in PROGRAMS.rglob("*.py"):
         for line in file.read_text(encoding="utf-8").split("\n"):
