@@ -251,3 +251,25 @@ def test_tensors_without_memory_count_for_nothing() -> None:
         """
     )
     assert result == [[0, 0, 0], 1024]
+
+
+def test_what_a_function_calls_its_own_is_no_parameter() -> None:
+    result = measured(
+        """
+        class Own(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.variable = "its own"
+                ctx.kept = x * 2
+                return x.exp()
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+
+        x = torch.randn(16, requires_grad=True)
+        found = walk([Own.apply(x)], set(), torch)
+        result = [found.nodes, sorted(storage.nbytes() for storage in storages_of(found.storages, torch))]
+        """
+    )
+    assert result == [1, [64, 64, 64]]
