@@ -144,9 +144,6 @@ class SiteWatch:
             else:
                 self._sample(self.late.generations[-1], tensors)
 
-    def _is_old(self, storage: Any) -> bool:
-        return self.old is not None and storage in self.old
-
     def _follow(self, generation: Generation, tensors: list[Any], torch: Any) -> None:
         if len(self._nodes) > MOST_NODES:
             self._nodes.clear()
@@ -158,28 +155,37 @@ class SiteWatch:
         for root in found.roots:
             self._token(generation, root)
         for storage in storages_of(found.storages, torch):
-            if self._is_old(storage):
-                continue
-            known = self._blocks.get(storage._cdata)
-            if known is None or known() is not storage:
-                reference = self._blocks[storage._cdata] = weakref.ref(storage)
+            if self._block(generation, storage):
                 device = device_of(storage)
-                generation.blocks.append((reference, device))
                 generation.size[device] = generation.size.get(device, 0) + storage.nbytes()
 
     def _sample(self, generation: Generation, tensors: list[Any]) -> None:
         for tensor in tensors:
-            if tensor.grad_fn is not None:
-                self._token(generation, tensor.grad_fn)
+            if tensor.grad_fn is not None and self._token(generation, tensor.grad_fn):
                 generation.nodes = 1
             storage = storage_of(tensor)
-            if storage is not None and not self._is_old(storage):
-                generation.blocks.append((weakref.ref(storage), device_of(storage)))
+            if storage is not None:
+                self._block(generation, storage)
 
-    def _token(self, generation: Generation, node: Any) -> None:
-        token = Token()
-        node.metadata[f"memlint {self.number}"] = token
+    def _block(self, generation: Generation, storage: Any) -> bool:
+        """Note a storage as the hit's. Whether it is: not what was there before, nor what an earlier hit had."""
+        if self.old is not None and storage in self.old:
+            return False
+        known = self._blocks.get(storage._cdata)
+        if known is not None and known() is storage:
+            return False
+        reference = self._blocks[storage._cdata] = weakref.ref(storage)
+        generation.blocks.append((reference, device_of(storage)))
+        return True
+
+    def _token(self, generation: Generation, node: Any) -> bool:
+        """Note a node as the hit's. Whether it is: a node keeps the token of the first hit that had it."""
+        name = f"memlint {self.number}"
+        if name in node.metadata:
+            return False
+        token = node.metadata[name] = Token()
         generation.tokens.append(weakref.ref(token))
+        return True
 
     def check(self, when: str, before: list[Bytes], elsewhere: set[int]) -> None:
         """Note what is alive now. ``before``: what was, before garbage was collected; ``elsewhere``: the storages

@@ -273,3 +273,49 @@ def test_what_a_function_calls_its_own_is_no_parameter() -> None:
         """
     )
     assert result == [1, [64, 64, 64]]
+
+
+def test_a_graph_that_is_kept_twice_is_kept() -> None:
+    result = measured(
+        """
+        watch = SiteWatch(1, 0, 4)
+        kept = []
+        result = []
+
+        def hit(value, number):
+            kept.append(value)
+            watch.begin((1, number), ())
+            watch.add(value, torch)
+
+        x = torch.zeros(2, requires_grad=True)
+        for number in range(2):
+            loss = x.exp().sum()
+            hit(loss, number)
+            hit(loss, number)
+        watch.check("window", [], set())
+        result.append(watch.windows[0]["nodes"])
+        kept.clear()
+        del loss
+        gc.collect()
+        watch.check("window", [], set())
+        result.append(watch.windows[1]["nodes"])
+        """
+    )
+    assert result == [[2, 0, 2, 0], [0, 0, 0, 0]]
+
+
+def test_later_hits_of_what_was_kept_before_leave_nothing() -> None:
+    result = measured(
+        """
+        watch = SiteWatch(1, 0, 4)
+        state = torch.zeros(2, requires_grad=True).exp()
+        for number in range(40):
+            watch.begin((1, number), ())
+            watch.add(state, torch)
+            if number == 4:
+                watch.check("window", [], set())
+                watch.survives = False
+        result = watch.late.data(watch.hits)
+        """
+    )
+    assert result == []
