@@ -319,3 +319,27 @@ def test_later_hits_of_what_was_kept_before_leave_nothing() -> None:
         """
     )
     assert result == []
+
+
+def test_losses_are_noted_whatever_they_are_given_as() -> None:
+    result = measured(
+        """
+        from memlint.measure.losses import Losses
+
+        class Strict(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                if func is torch.Tensor.detach:
+                    raise TypeError("nobody but me")
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        losses = Losses(torch)
+        x = torch.ones(3, requires_grad=True)
+        x.sum().backward()
+        torch.autograd.backward(each for each in [x.sum() * 2])
+        (x.sum() * 3).as_subclass(Strict).backward()
+        torch.autograd.backward([x.sum().to(torch.complex64) * 4], [torch.ones((), dtype=torch.complex64)])
+        result = [losses.data()[:3], x.grad.tolist()]
+        """
+    )
+    assert result == [[3, 6, 9], [10, 10, 10]]
