@@ -250,8 +250,9 @@ class Session:
     def _check_exit(self, site: SiteWatch) -> None:
         """A loop around a site has ended: the last chance to see what its function keeps."""
         before = [generation.uncollected() for generation in site.generations]
-        if not site.full and any(before):
-            gc.collect()
+        if not site.full and site.hits > site.collected_at and any(before):
+            gc.collect()  # takes longer than many an iteration
+            site.collected_at = site.hits
         site.check("exit", before, self._known_to_earlier(site))
 
     def _known_to_earlier(self, site: SiteWatch) -> set[int]:

@@ -102,6 +102,8 @@ class SiteWatch:
         self.cut = False
         self.tensors = 0
         self.old: Old | None = None
+        #: the hits that there were when garbage was collected for it at the end of a loop
+        self.collected_at = 0
         self.windows: list[dict[str, Any]] = []
         self.exits: list[dict[str, Any]] = []
         self.end: dict[str, Any] | None = None

@@ -136,6 +136,39 @@ def test_places_that_are_reached_once_or_late_take_nothing_from_others(tmp_path:
     assert findings[line, "MEM102"]["bytes_per_iteration"]["exact"] == 4 * 8 * 4
 
 
+RARE = """\
+import gc
+import torch
+from torch import nn
+
+collected = []
+gc.callbacks.append(lambda phase, about: collected.append(1) if about["generation"] == 2 else None)
+model = nn.Linear(8, 8)
+
+
+def train(steps):
+    kept = []
+    for step in range(steps):
+        for part in range(2):
+            loss = model(torch.randn(4, 8)).square().mean()
+            loss.backward()
+            if step in (5, 6) and part == 0:
+                kept.append(loss)
+    print(len(kept))
+
+
+train(60)
+print("collected", len(collected))
+"""
+
+
+def test_loops_that_end_often_make_no_collection_each(tmp_path: Path) -> None:
+    (tmp_path / "rare.py").write_text(RARE)
+    done = verify("rare.py", "--isolated", "--device", "cpu", "--full", cwd=tmp_path)
+    assert "1 finding" in done.stdout
+    assert int(done.stdout.split("collected ")[1].split()[0]) < 40, done.stdout
+
+
 def test_every_comment_is_understood() -> None:
     for file in PROGRAMS.rglob("*.py"):
         for line in file.read_text(encoding="utf-8").split("\n"):
