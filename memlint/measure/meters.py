@@ -69,8 +69,10 @@ class CudaMeter(Meter):
     def free(self) -> Bytes:
         cuda = self._torch.cuda
         return {
-            device: cuda.mem_get_info(index)[0] + _current(stats, "reserved_bytes") - _current(stats, "allocated_bytes")
+            device: cuda.mem_get_info(index)[0] + reserved - _current(stats, "allocated_bytes")
             for index, (device, stats) in enumerate(self._stats().items())
+            # the question alone makes a context on the device, of some hundred MiB
+            if (reserved := _current(stats, "reserved_bytes"))
         }
 
     def fragments(self) -> dict[str, dict[str, int]]:
