@@ -187,6 +187,8 @@ class _Measured:
         stay = len(self.site.get("late", ()))
         if len(late) > FEWEST:
             return self._now_and_then(late)
+        if self._stayed_to_an_exit():
+            return self._make("bounded", "what it keeps is freed when the loop around it has ended: it grows to there")
         if stay:
             reason = f"of {self.hits} hits {stay} left something that stays, which is too few to say that it grows"
             return Verdict(verdict="too-few-iterations", reason=reason, hits=self.hits)
@@ -196,6 +198,14 @@ class _Measured:
             )
         reason = f"nothing that {self.of.window} hits kept was alive at the window's end"
         return self._make("refuted", reason, held=sum(self.seen.alive))
+
+    def _stayed_to_an_exit(self) -> bool:
+        """Whether a loop of fewer iterations than a window kept what they left until it ended."""
+        exits = (_generations(check, self.start) for check in self.site["checks"] if check["when"] == "exit")
+        return any(
+            len(kept.alive) > FEWEST and "both" in (kept.survives(kept.alive), kept.survives(kept.nodes))
+            for kept in exits
+        )
 
     def _now_and_then(self, late: Sequence[Mapping[str, Any]]) -> Verdict:
         """Few of the hits leave something."""
