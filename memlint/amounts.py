@@ -1,4 +1,4 @@
-"""Amounts of memory as people write them."""
+"""Amounts as people write them."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def bytes_in(text: str) -> int | None:
     if match is None or match[2] not in _UNITS:
         return None
     return int(float(match[1]) * _UNITS[match[2]])
+
+
+def plural(count: int, word: str) -> str:
+    """A count of things: "1 hit", "2,000 hits"."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -1,6 +1,6 @@
 """Leaks that memlint finds, each with a reading of the allocator at the top of its loop that memlint has no part in.
 
-    python benchmarks/programs/leaks.py --leak losses --device cuda --read
+python benchmarks/programs/leaks.py --leak losses --device cuda --read
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Trains a ResNet-18 or a 6-layer GPT-2 on random data, with two leaks that memlint finds, and prints step times.
 
-    python benchmarks/programs/train_net.py --model resnet18 --device cpu --steps 40
+python benchmarks/programs/train_net.py --model resnet18 --device cpu --steps 40
 """
 
 from __future__ import annotations

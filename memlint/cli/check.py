@@ -11,14 +11,17 @@ import tempfile
 from pathlib import Path
 from typing import TextIO
 
+import msgspec
+
+from memlint.amounts import plural
+from memlint.cli.options import options_of
 from memlint.config import ConfigError, patterns
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN, Outcome, run
-from memlint.engine.selection import Overrides
 from memlint.finding import Result
 from memlint.report import writer
 from memlint.report.lines import Lines
-from memlint.report.summary import plural, statistics
+from memlint.report.summary import statistics
 
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 _SKIPS_SHOWN = 10
@@ -71,21 +74,8 @@ def _options(parsed: argparse.Namespace) -> Options:
     cwd = Path.cwd()
     if parsed.stdin_filename is not None and STDIN not in parsed.paths:
         raise ConfigError("--stdin-filename needs `-` among the paths")
-    if parsed.config is not None and parsed.isolated:
-        raise ConfigError("--config and --isolated exclude each other")
-    if parsed.config is not None and not (cwd / parsed.config).is_file():
-        raise ConfigError(f"--config: there is no file {parsed.config}")
-    return Options(
-        cwd=cwd,
-        overrides=Overrides(
-            select=None if parsed.select is None else tuple(parsed.select),
-            extend_select=tuple(parsed.extend_select or ()),
-            ignore=tuple(parsed.ignore or ()),
-            preview=parsed.preview,
-            min_confidence=parsed.min_confidence,
-        ),
-        config=None if parsed.config is None else cwd / parsed.config,
-        isolated=parsed.isolated,
+    return msgspec.structs.replace(
+        options_of(parsed, cwd),
         exclude=None if parsed.exclude is None else patterns(cwd, parsed.exclude, "--exclude"),
         extend_exclude=patterns(cwd, parsed.extend_exclude or (), "--extend-exclude"),
         force_exclude=parsed.force_exclude,

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from memlint.amounts import plural
 from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, report, say
 from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
 from memlint.fix.diff import diffs
 from memlint.project import display_path
-from memlint.report.summary import hidden_fixes, plural
+from memlint.report.summary import hidden_fixes
 
 
 def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:

@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from memlint.report.summary import plural
+from memlint.amounts import plural
 from memlint.report.verify_text import claim, size
 from memlint.verifier.planning import Probes
+from memlint.verifier.ranks import steps
 
 #: findings that get a line
 _MOST = 6
@@ -103,13 +104,14 @@ def table(put_in: Probes, measured: Mapping[str, Any], width: int) -> list[str]:
     """What is measured so far: one line of the whole, then one a finding."""
     sites = measured["sites"]
     done = sum(_is_measured(site) for site in sites)
-    steps = max((loop["tops"] for loop in measured["loops"]), default=0)
     out = io.StringIO()
     console = Console(
         file=out, width=width, force_terminal=not os.environ.get("NO_COLOR"), highlight=False, markup=False,
         emoji=False, legacy_windows=False,
     )  # fmt: skip
-    said = f"memlint: step {steps:,}" + (f", {done} of {plural(len(sites), 'finding')} measured" if sites else "")
+    said = f"memlint: step {steps(measured):,}" + (
+        f", {done} of {plural(len(sites), 'finding')} measured" if sites else ""
+    )
     console.print(Text(said, "bold"), no_wrap=True, overflow="ellipsis", crop=True)
     rows = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
     for name in ("site", "claim", "hits", "so far"):

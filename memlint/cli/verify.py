@@ -10,9 +10,8 @@ from typing import TextIO
 
 from memlint.cli.check import check_writable, write_whole
 from memlint.cli.live import Live
+from memlint.cli.options import options_of
 from memlint.config import ConfigError
-from memlint.engine.options import Options
-from memlint.engine.selection import Overrides
 from memlint.evidence import dumps
 from memlint.report.lines import Lines
 from memlint.verifier.compare import compare_fix, compare_with
@@ -27,18 +26,7 @@ NOTHING, CONFIRMED, FAILED, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 def run_verify(parsed: argparse.Namespace) -> int:
     """Run ``memlint verify`` and return its exit code. Raises ConfigError for what cannot be run."""
     cwd = Path.cwd()
-    options = Options(
-        cwd=cwd,
-        overrides=Overrides(
-            select=None if parsed.select is None else tuple(parsed.select),
-            extend_select=tuple(parsed.extend_select or ()),
-            ignore=tuple(parsed.ignore or ()),
-            preview=parsed.preview,
-            min_confidence=parsed.min_confidence,
-        ),
-        config=None if parsed.config is None else cwd / parsed.config,
-        isolated=parsed.isolated,
-    )
+    options = options_of(parsed, cwd)
     for option, file in (("--output-file", parsed.output_file), ("--evidence", parsed.evidence)):
         if file is not None:
             check_writable(cwd / file, option)
@@ -91,9 +79,6 @@ def _refuse(parsed: argparse.Namespace) -> None:
                 f"{option} does not go with a launcher around memlint (RANK and WORLD_SIZE are set); let memlint start "
                 "the ranks: `memlint verify --nproc-per-node N …`"
             )
-
-
-
 
 
 def exit_code(report: Report) -> int:

@@ -1,4 +1,4 @@
-"""The public functions `lint` and `fix`."""
+"""The public functions `lint` and `apply_fixes`."""
 
 from __future__ import annotations
 

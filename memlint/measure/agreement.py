@@ -7,12 +7,12 @@ loop that lies a few iterations ahead.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
+
+from .files import read, write
 
 #: how many iterations lie between the decision and the stop: the host may be as far ahead of a rank that waits for its
 #: device
@@ -35,14 +35,14 @@ class Agreement:
         if self._stop is None:
             if self._told != (told := tuple(sorted(unreached))):
                 self._told = told
-                self._write(f"ready-{self._rank}", {"tops": list(tops.items()), "unreached": told})
+                write(self._folder, f"ready-{self._rank}", {"tops": list(tops.items()), "unreached": told})
                 self._decide(loop, tops)
             self._stop = self._named()
         return self._stop is not None and loop == self._stop[0] and tops[loop] >= self._stop[1]
 
     def _decide(self, loop: int, tops: Mapping[int, int]) -> None:
         """Name the stop, if all ranks together have measured everything."""
-        rows = [row for rank in range(self._ranks) if (row := self._read(f"ready-{rank}")) is not None]
+        rows = [row for rank in range(self._ranks) if (row := read(self._folder, f"ready-{rank}")) is not None]
         if len(rows) < self._ranks or set.intersection(*(set(row["unreached"]) for row in rows)):
             return
         each = [dict(map(tuple, row["tops"])) for row in rows]
@@ -51,28 +51,11 @@ class Agreement:
             return
         # a loop that every rank runs: others never come to the top of one that is this rank's alone
         chosen = loop if loop in common else max(common, key=lambda number: common[number])
-        self._write("stop", [chosen, max(common[chosen], tops.get(chosen, 0)) + _AHEAD], once=True)
+        write(self._folder, "stop", [chosen, max(common[chosen], tops.get(chosen, 0)) + _AHEAD], once=True)
 
     def _named(self) -> tuple[int, int] | None:
-        found = self._read("stop")
+        found = read(self._folder, "stop")
         return None if found is None else (int(found[0]), int(found[1]))
-
-    def _write(self, name: str, data: Any, *, once: bool = False) -> None:
-        """Write a file whole; ``once``: unless another rank was quicker."""
-        beside = self._folder / f"{name}.json.{self._rank}"
-        beside.write_text(json.dumps(data), encoding="utf-8")
-        if not once:
-            beside.replace(self._folder / f"{name}.json")
-            return
-        with contextlib.suppress(FileExistsError):
-            os.link(beside, self._folder / f"{name}.json")
-        beside.unlink()
-
-    def _read(self, name: str) -> Any:
-        try:
-            return json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
 
 
 class Alone:
@@ -82,13 +65,30 @@ class Alone:
         return False
 
 
-def agreement(folder: str) -> Agreement | Alone | None:
-    """The part of this process, by the environment that torchrun gives; None for a program of one process."""
+class Launched(NamedTuple):
+    """One process of several. ``rank``: its number in the whole program; ``local``: on its host, from 0; ``here``: how
+    many there are on its host; ``world``: on all."""
+
+    rank: int
+    local: int
+    here: int
+    world: int
+
+
+def launched(environment: Mapping[str, str]) -> Launched | None:
+    """What torchrun or another launcher says; None for a program of one process."""
     try:
-        rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
+        rank, world = int(environment["RANK"]), int(environment["WORLD_SIZE"])
+        local = int(environment.get("LOCAL_RANK", rank))
+        here = int(environment.get("LOCAL_WORLD_SIZE", world))
     except (KeyError, ValueError):
         return None
-    if ranks < 2:
+    return None if world < 2 else Launched(rank, local, here, world)
+
+
+def agreement(folder: str) -> Agreement | Alone | None:
+    """The part of this process; None for a program of one process."""
+    one = launched(os.environ)
+    if one is None:
         return None
-    return Agreement(folder, rank, ranks) if here == ranks else Alone()
+    return Agreement(folder, one.rank, one.world) if one.here == one.world else Alone()

@@ -12,6 +12,8 @@ from typing import Any
 #: of a graph that is larger, only so much is counted
 MOST_NODES = 200_000
 _NAMES: dict[type, list[str]] = {}
+#: the type of the node of a leaf. A function of the program may have a `variable` of its own
+_LEAF = "AccumulateGrad"
 
 
 class Walk:
@@ -48,8 +50,8 @@ def walk(tensors: list[Any], known: set[Any], torch: Any) -> Walk:
         if found.nodes >= MOST_NODES:
             found.cut = True
             break
-        variable = getattr(node, "variable", None)
-        if variable is not None:
+        if type(node).__name__ == _LEAF:
+            variable = node.variable
             found.storages.append(variable)  # AccumulateGrad: the parameter, and its gradient, stay with it
             if variable.grad is not None:
                 found.storages.append(variable.grad)

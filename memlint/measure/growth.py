@@ -5,15 +5,14 @@ Unlike in a measured program, nobody else reads the counters here: a test's own 
 
 from __future__ import annotations
 
-import functools
 import gc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .history import held
-from .meters import allocator_reason
-from .tracker import Frame, Ledger, lines, stack_from, tracker
+from .history import held, record
+from .meters import allocator_reason, read_before_resets
+from .tracker import Frame, Ledger, lines, tracker
 
 #: a place on a stack: path, line, function
 Where = tuple[str, int, str]
@@ -33,7 +32,7 @@ class CpuGauge:
     device = "cpu"
 
     def __init__(self, torch: Any) -> None:
-        self._ledger = _OnCpu()
+        self._ledger = Ledger(_DEPTH)
         self._ledger.stacks = True
         self._mode = tracker(self._ledger, torch)
 
@@ -68,15 +67,6 @@ class CpuGauge:
         }
 
 
-class _OnCpu(Ledger):
-    def made(self, storage: Any) -> None:
-        if storage.device.type == "cpu":
-            super().made(storage)
-
-    def origin(self) -> tuple[Frame, ...]:
-        return stack_from(6, _DEPTH)
-
-
 class CudaGauge:
     """One device's bytes by the counters of torch's caching allocator."""
 
@@ -87,20 +77,20 @@ class CudaGauge:
         self._before = 0
         self._peak = 0
         self._recording = False
-        self._put_back: list[Callable[[], None]] = []
+        self._put_back: Callable[[], None] | None = None
 
     def start(self) -> None:
         cuda = self._torch.cuda
         cuda.init()
         self._before = self._stat("allocated_bytes", "current")
         cuda.reset_peak_memory_stats(self._index)
-        self._watch_resets()
-        self._record()
+        self._put_back = read_before_resets(self._torch, self.peak)
+        self._recording = record(self._torch)
 
     def stop(self) -> None:
-        self._peak = max(self._peak, self._stat("allocated_bytes", "peak"))
-        for put_back in self._put_back:
-            put_back()
+        self.peak()
+        if self._put_back is not None:
+            self._put_back()
         if self._recording:
             self._torch.cuda.memory._record_memory_history(None)
             self._recording = False
@@ -113,7 +103,8 @@ class CudaGauge:
 
     def peak(self) -> int:
         """The most bytes that the allocator had given out at once, above what it had at the start."""
-        return max(self._peak, self._stat("allocated_bytes", "peak")) - self._before
+        self._peak = max(self._peak, self._stat("allocated_bytes", "peak"))
+        return self._peak - self._before
 
     def survivors(self, first: int, last: int) -> int | None:
         return None
@@ -123,34 +114,6 @@ class CudaGauge:
 
     def _stat(self, key: str, which: str) -> int:
         return int(self._torch._C._cuda_memoryStats(self._index)[key]["all"][which])
-
-    def _record(self) -> None:
-        """Have the allocator note stacks, unless the test does so itself."""
-        enabled = getattr(self._torch._C, "_cuda_isHistoryEnabled", None)
-        if enabled is not None and enabled():
-            return
-        try:
-            self._torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
-        except (RuntimeError, TypeError, AttributeError):  # an older torch, a system without the unwinder
-            return
-        self._recording = True
-
-    def _watch_resets(self) -> None:
-        """A test that resets its peak must not take ours with it."""
-        for module in (self._torch.cuda, self._torch.cuda.memory):
-            for name in ("reset_peak_memory_stats", "reset_max_memory_allocated"):
-                reset = getattr(module, name, None)
-                if reset is not None:
-                    setattr(module, name, self._reading_first(reset))
-                    self._put_back.append(functools.partial(setattr, module, name, reset))
-
-    def _reading_first(self, reset: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(reset)
-        def read_and_reset(*arguments: Any, **options: Any) -> Any:
-            self._peak = max(self._peak, self._stat("allocated_bytes", "peak"))
-            return reset(*arguments, **options)
-
-        return read_and_reset
 
 
 def gauges(device: str | None, torch: Any) -> list[CpuGauge | CudaGauge]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .halves import rises
 from .loops import LoopWatch
 
 Where = tuple[tuple[str, int, str], ...]
 _DEPTH, _SHOWN = 24, 8
+#: fewer times show no growth
+_FEWEST = 4
 
 
 class History:
@@ -20,21 +23,13 @@ class History:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._held_at: list[dict[Where, int]] = []
-        self._done: list[int] = []
         self.loop: int | None = None
         self.found: list[dict[str, Any]] = []
 
     def begin(self, watch: LoopWatch) -> None:
         """Begin, unless another loop is looked at, or the program records for itself."""
-        enabled = getattr(self._torch._C, "_cuda_isHistoryEnabled", None)
-        if self.loop is not None or watch.number in self._done or (enabled is not None and enabled()):
-            return
-        try:
-            self._torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
-        except (RuntimeError, TypeError, AttributeError):  # an older torch, a system without the unwinder
-            self._done.append(watch.number)
-            return
-        self.loop = watch.number
+        if self.loop is None and record(self._torch):
+            self.loop = watch.number
 
     def step(self) -> None:
         """The loop has come to its top again."""
@@ -46,18 +41,28 @@ class History:
             return
         self._torch.cuda.memory._record_memory_history(None)
         times = self._held_at
-        half = len(times) // 2
         found: list[dict[str, Any]] = []
-        for where in times[-1] if half > 1 else ():
+        for where in times[-1] if len(times) >= _FEWEST else ():
             held = [at.get(where, 0) for at in times]
-            if min(held[half:]) > max(held[:half]):
+            if rises(held):
                 frames = [{"path": path, "line": line, "function": name} for path, line, name in where]
                 each = (held[-1] - held[0]) // (len(held) - 1)
                 found.append({"loop": self.loop, "bytes_per_iteration": each, "frames": frames})
         self.found += sorted(found, key=lambda row: -row["bytes_per_iteration"])[:_SHOWN]
-        self._done.append(self.loop)
         self.loop = None
         self._held_at = []
+
+
+def record(torch: Any) -> bool:
+    """Have the allocator note stacks. Whether it does; not where the program has it do so already."""
+    enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
+    if enabled is not None and enabled():
+        return False
+    try:
+        torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
+    except (RuntimeError, TypeError, AttributeError):  # an older torch, a system without the unwinder
+        return False
+    return True
 
 
 def held(torch: Any, device: int | None = None) -> dict[Where, int]:

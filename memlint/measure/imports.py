@@ -30,7 +30,6 @@ class Finder:
     def __init__(self, paths: Sequence[str], compile_file: Compile, torch_came: Callable[[], None]) -> None:
         self._paths = {os.path.realpath(path): path for path in paths}
         self._torch_came = torch_came
-        self._asking = False
         self._loader = type("ProbedLoader", (ProbedLoader,), {"compile": staticmethod(compile_file)})
 
     def find_spec(

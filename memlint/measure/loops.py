@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .halves import rises
 from .meters import Bytes, Meter
 from .tracker import Frame, Ledger, lines
 
@@ -166,12 +167,8 @@ def grows(ledger: Ledger, ticks: list[int]) -> bool:
     return first and second
 
 
-def rises(readings: list[dict[str, Any]]) -> bool:
-    """Whether some device held more at each top of the second half than at any of the first: batches of changing
-    sizes make the bytes go up and down."""
-    half = len(readings) // 2
-    for device in readings[-1]["requested"] if half else ():
-        held = [reading["requested"].get(device, 0) for reading in readings]
-        if min(held[half:]) > max(held[:half]):
-            return True
-    return False
+def climbs(readings: list[dict[str, Any]]) -> bool:
+    """Whether some device held ever more."""
+    return any(
+        rises([reading["requested"].get(device, 0) for reading in readings]) for device in readings[-1]["requested"]
+    )

@@ -21,7 +21,12 @@ class Losses:
         @functools.wraps(backward)
         def noting(tensors: Any, *arguments: Any, **options: Any) -> Any:
             if self._count < _MOST and not torch.compiler.is_compiling():
-                self._note(tensors)
+                if not isinstance(tensors, (torch.Tensor, tuple, list)):
+                    tensors = tuple(tensors)  # what can be gone through but once is backward()'s
+                try:
+                    self._note(tensors)
+                except Exception:  # a tensor of an own kind, a device without doubles: no number, then
+                    pass
             return backward(tensors, *arguments, **options)
 
         torch.autograd.backward = noting

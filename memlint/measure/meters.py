@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +48,7 @@ class CudaMeter(Meter):
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._peaks: Bytes = {}
-        self._watch_resets()
+        read_before_resets(torch, self.peak)
 
     def _stats(self) -> dict[str, Any]:
         cuda = self._torch.cuda
@@ -68,8 +69,10 @@ class CudaMeter(Meter):
     def free(self) -> Bytes:
         cuda = self._torch.cuda
         return {
-            device: cuda.mem_get_info(index)[0] + _current(stats, "reserved_bytes") - _current(stats, "allocated_bytes")
+            device: cuda.mem_get_info(index)[0] + reserved - _current(stats, "allocated_bytes")
             for index, (device, stats) in enumerate(self._stats().items())
+            # the question alone makes a context on the device, of some hundred MiB
+            if (reserved := _current(stats, "reserved_bytes"))
         }
 
     def fragments(self) -> dict[str, dict[str, int]]:
@@ -82,24 +85,33 @@ class CudaMeter(Meter):
     def reason(self) -> str | None:
         return allocator_reason(self._torch) if self._torch.cuda.is_initialized() else None
 
-    def _watch_resets(self) -> None:
-        """A program that resets its peak must not take ours with it: read it first."""
-        for name in ("reset_peak_memory_stats", "reset_max_memory_allocated"):
-            reset = getattr(self._torch.cuda, name, None)
-            if reset is not None:
-                setattr(self._torch.cuda, name, self._reading_first(reset))
-                if getattr(self._torch.cuda.memory, name, None) is reset:
-                    setattr(self._torch.cuda.memory, name, getattr(self._torch.cuda, name))
 
-    def _reading_first(self, reset: Callable[..., Any]) -> Callable[..., Any]:
-        import functools
+def read_before_resets(torch: Any, read: Callable[[], object]) -> Callable[[], None]:
+    """A program that resets its peak must not take ours with it: ``read`` is called first. Gives what puts torch's
+    functions back as they were."""
+    name = "reset_peak_memory_stats"  # `reset_max_memory_allocated` calls it
+    accelerator = getattr(torch, "accelerator", None)
+    put_back: list[Callable[[], None]] = []
+    for module in (torch.cuda, torch.cuda.memory, accelerator, getattr(accelerator, "memory", None)):
+        reset = getattr(module, name, None)
+        if reset is not None:
+            setattr(module, name, _reading_first(reset, read))
+            put_back.append(functools.partial(setattr, module, name, reset))
 
-        @functools.wraps(reset)
-        def read_and_reset(*arguments: Any, **options: Any) -> Any:
-            self.peak()
-            return reset(*arguments, **options)
+    def undo() -> None:
+        for each in put_back:
+            each()
 
-        return read_and_reset
+    return undo
+
+
+def _reading_first(reset: Callable[..., Any], read: Callable[[], object]) -> Callable[..., Any]:
+    @functools.wraps(reset)
+    def read_and_reset(*arguments: Any, **options: Any) -> Any:
+        read()
+        return reset(*arguments, **options)
+
+    return read_and_reset
 
 
 def allocator_reason(torch: Any) -> str | None:

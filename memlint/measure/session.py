@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
 import sys
 import threading
@@ -15,15 +14,16 @@ from types import FrameType
 from typing import Any
 
 from .agreement import agreement
-from .history import History
-from .loops import LoopWatch, grows, rises, survivors
+from .files import write
+from .loops import LoopWatch
 from .losses import Losses
-from .meters import CpuMeter, Meter, host_meter, meter_for
+from .meters import meter_for
 from .plan import Plan
 from .running import Running
 from .sites import Old, SiteWatch
 from .spawned import Spawned, number_here, rank_here
 from .timeline import Timeline
+from .windows import Windows
 
 #: results are written at most as often, where nothing has been decided
 _SECONDS = 1.0
@@ -48,17 +48,15 @@ class Session:
         self.plan = plan
         self._spawned = spawned
         self.torch: Any = None
-        self.meter: Meter = Meter()
         self.active = True
         self.missing: list[int] = []
-        self._host = host_meter()
-        self._history: History | None = None
         self._losses: Losses | None = None
         limit = plan.warmup + plan.window
         self._sites = {site.id: SiteWatch(site.id, plan.warmup, limit) for file in plan.files for site in file.sites}
         self._loops = {
             loop.id: LoopWatch(loop.id, plan.warmup, plan.window) for file in plan.files for loop in file.loops
         }
+        self._windows = Windows(self._loops, self._sites.values())
         self.paths = {os.path.realpath(path) for path in (plan.target, *(file.path for file in plan.files))}
         self._running = Running()
         self._runs = 0
@@ -82,11 +80,13 @@ class Session:
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
+        """Measure no more."""
         self.active = False
+        self._ignore_collections()
 
     def broken(self, error: Exception) -> None:
         """A probe has failed: measure no more, and say so."""
-        self.active = False
+        self._leave()
         told = traceback.format_exception(type(error), error, error.__traceback__)
         self._end = {"kind": "broken", "reason": "".join(told)}
         with contextlib.suppress(Exception):
@@ -99,11 +99,7 @@ class Session:
             self.finish({"kind": "environment", "reason": f"torch {torch.__version__} sees no CUDA device here"})
             raise Stop
         self.torch = torch
-        self.meter = meter_for(self.plan.device, torch)
-        if isinstance(self.meter, CpuMeter):
-            self.meter.ledger.stacks = False
-        else:
-            self._history = History(torch)
+        self._windows.begin(meter_for(self.plan.device, torch), torch)
         if self.plan.seed is not None:
             torch.manual_seed(self.plan.seed)
             if "numpy" in sys.modules:  # torch imports it where it is installed
@@ -150,23 +146,19 @@ class Session:
         self._note()
         if not watch.holds_loops:
             self._steps += 1
-        if isinstance(self.meter, CpuMeter):
-            self.meter.ledger.tick = self._tick
+        self._windows.tick(self._tick)
         if self._due:
             self._settle(number)
-        if not watch.done and self.torch is not None and threading.get_ident() == self._thread:
-            if watch.suspect and self._history is not None and self._history.loop == number:
-                self._history.step()
-            if watch.read(self.meter, self._host, self._tick):
-                self._window(watch)
-            self._note_stacks()
+        if self.torch is not None and threading.get_ident() == self._thread and self._windows.top(watch, self._tick):
+            self._judged()
         watch.time(run)
         self._maybe_stop(watch)
 
     def _note(self, *, always: bool = False) -> None:
         """A point of the timeline, where one is due."""
         if self.torch is not None and threading.get_ident() == self._thread:
-            self._timeline.note(self._steps, self.meter, self._host, self._sites.values(), always=always)
+            windows = self._windows
+            self._timeline.note(self._steps, windows.meter, windows.host, self._sites.values(), always=always)
 
     def exit(self, number: int, frame: FrameType) -> None:
         """A loop has ended by itself or by break."""
@@ -183,47 +175,11 @@ class Session:
 
     def _forget(self, watch: LoopWatch) -> None:
         """A run of a loop is over, or the next one begins: its window cannot go on."""
-        if watch.done:
-            return
-        if watch.suspect:
-            self._close(watch)
-        else:
-            watch.forget()
-            self._note_stacks()
+        if self._windows.forget(watch):
+            self._judged()
 
-    def _note_stacks(self) -> None:
-        if isinstance(self.meter, CpuMeter):
-            self.meter.ledger.stacks = any(loop.open for loop in self._loops.values())
-
-    def _window(self, watch: LoopWatch) -> None:
-        """A window is over. What has grown in the first one is looked at again after another."""
-        if not watch.suspect:
-            watch.suspect = rises(watch.readings)
-            if isinstance(self.meter, CpuMeter) and grows(self.meter.ledger, watch.ticks):
-                gc.collect()
-                watch.suspect = watch.suspect or grows(self.meter.ledger, watch.ticks)
-            if watch.suspect:
-                if self._history is not None:
-                    self._history.begin(watch)
-                return
-        self._close(watch)
-
-    def _close(self, watch: LoopWatch) -> None:
-        """All that will be read of a loop has been read. What of its growth is explained by which site?"""
-        watch.done = True
-        if isinstance(self.meter, CpuMeter) and watch.suspect:
-            gc.collect()
-            following: dict[int, tuple[int, ...]] = {}
-            for site in self._sites.values():
-                for key in site.followed():
-                    following[key] = (*following.get(key, ()), site.number)
-            watch.survivors = survivors(self.meter.ledger, watch.ticks, following)
-        if self._history is not None and watch.suspect:
-            gc.collect()
-            watch.settled = self.meter.read()
-        if self._history is not None and self._history.loop == watch.number:
-            self._history.step()
-            self._history.end()
+    def _judged(self) -> None:
+        """All that will be read of a loop has been read, or a window of a site is over."""
         self._ready = self._all_measured()
         self.write()
 
@@ -252,17 +208,16 @@ class Session:
         site = self._sites[number]
         if (site.recording or site.sampling) and self.torch is not None:
             with self.torch._C.DisableTorchFunctionSubclass():
-                site.add(value, self._before(), self.torch)
+                if site.old is None:
+                    site.old = self._before()
+                site.add(value, self.torch)
 
     def _before(self) -> Old:
-        if self._old is None or (self._tick - self._old_tick > self.plan.warmup and self._fresh()):
+        """What is there at the first hit of a site; that of another one a moment ago will do."""
+        if self._old is None or self._tick - self._old_tick > self.plan.warmup:
             self._old = Old(self.torch)
             self._old_tick = self._tick
         return self._old
-
-    def _fresh(self) -> bool:
-        """Whether a site is at its first hit, so that what is old is to be seen again."""
-        return any(site.recording and len(site.generations) == 1 and site.hits == 1 for site in self._sites.values())
 
     def _settle(self, loop: int) -> None:
         """Judge the sites whose window is over, at the next top of the loop around them."""
@@ -278,20 +233,26 @@ class Session:
         for site, alive in zip(sites, before, strict=False):
             site.recording = False
             site.check(when, alive, self._known_to_earlier(site))
-        self._ready = self._all_measured()
-        self.write()
+        if all(site.windows for site in self._sites.values()):
+            self._ignore_collections()
+        self._judged()
 
     def _collecting(self, phase: str, _: dict[str, int]) -> None:
         """Called by Python before and after it collects garbage."""
-        if self.active:
-            for site in list(self._sites.values()):
-                site.collecting(begins=phase == "start")
+        for site in list(self._sites.values()):
+            site.collecting(begins=phase == "start")
+
+    def _ignore_collections(self) -> None:
+        """No site is in its window any more, and the program collects its garbage alone."""
+        if self._collecting in gc.callbacks:
+            gc.callbacks.remove(self._collecting)
 
     def _check_exit(self, site: SiteWatch) -> None:
         """A loop around a site has ended: the last chance to see what its function keeps."""
         before = [generation.uncollected() for generation in site.generations]
-        if not site.full and any(before):
-            gc.collect()
+        if not site.full and site.hits > site.collected_at and any(before):
+            gc.collect()  # takes longer than many an iteration
+            site.collected_at = site.hits
         site.check("exit", before, self._known_to_earlier(site))
 
     def _known_to_earlier(self, site: SiteWatch) -> set[int]:
@@ -341,7 +302,7 @@ class Session:
             return True
         if plan.full or not self._ready or threading.get_ident() != self._thread:
             return False
-        if self._agreement is not None and self.meter.name == "cuda" and self.torch.cuda.is_initialized():
+        if self._agreement is not None and self._windows.meter.name == "cuda" and self.torch.cuda.is_initialized():
             # the host of a rank may be a hundred iterations ahead of its device, so of the other ranks as well
             self.torch.cuda.synchronize()
         return self._agreement is None or self._agreement.reached(
@@ -361,13 +322,13 @@ class Session:
             if self.torch is not None:
                 for loop in self._loops.values():
                     if loop.suspect and not loop.done:
-                        self._close(loop)
+                        self._windows.close(loop)
                 self._note(always=True)
                 self._check([site for site in self._sites.values() if site.generations], "end")
             self.write()
         except Exception as error:  # a mistake of ours must not become one of the program's
             self.broken(error)
-        self.active = False
+        self._leave()
 
     def write(self) -> None:
         """Write all results, whole: a reader sees the old ones or the new ones."""
@@ -380,14 +341,11 @@ class Session:
                 return  # a worker that loads data
             self._rank = str(number if (number := rank_here()) is not None else self._rank or number_here())
             name = f"rank-spawned-{os.getpid()}"
-        target = Path(self.plan.output) / f"{name}.json"
-        beside = target.with_suffix(".part")
-        beside.write_text(json.dumps(self.data()), encoding="utf-8")
-        beside.replace(target)
+        write(Path(self.plan.output), name, self.data())
 
     def data(self) -> dict[str, Any]:
         """All that was measured, as JSON."""
-        torch = self.torch
+        torch, meter = self.torch, self._windows.meter
         return {
             "version": 1,
             "rank": int(self._rank) if self._rank.isdigit() else 0,
@@ -395,17 +353,17 @@ class Session:
             "seconds": time.time() - self._started,
             "python": sys.version.split()[0],
             "torch": None if torch is None else str(torch.__version__),
-            "meter": self.meter.name,
+            "meter": meter.name,
             "device": self._device(),
-            "unmeasurable": self.meter.reason(),
+            "unmeasurable": meter.reason(),
             "missing": self.missing,
             "compiled": _has_compiled(),
             "processes": any(name in sys.modules for name in _STARTERS),
             "sites": [site.data() for site in self._sites.values()],
             "loops": [loop.data() for loop in self._loops.values()],
-            "located": None if self._history is None else self._history.found,
-            "peak": self.meter.peak(),
-            "free": self.meter.free(),
+            "located": self._windows.located(),
+            "peak": meter.peak(),
+            "free": meter.free(),
             "timeline": self._timeline.data(),
             "losses": None if self._losses is None or self._end["kind"] == "running" else self._losses.data(),
         }
@@ -413,7 +371,7 @@ class Session:
     def _device(self) -> str | None:
         if self.torch is None:
             return None
-        if self.meter.name != "cuda":
+        if self._windows.meter.name != "cuda":
             return "cpu"
         cuda = self.torch.cuda
         return str(cuda.get_device_name(0)) if cuda.is_initialized() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Container, Iterator
 from typing import Any
@@ -63,8 +64,6 @@ class Old:
     """The storages of all tensors that were there at one time: data sets, parameters, buffers."""
 
     def __init__(self, torch: Any) -> None:
-        import gc
-
         self._references: dict[int, Any] = {}
         for each in gc.get_objects():
             # not isinstance: it would ask objects with a `__class__` of their own, some of which import things
@@ -84,6 +83,8 @@ class SiteWatch:
     ``windows``: what was alive when a window was over; ``exits``: when a loop around it ended, the fullest and the
     last; ``end``: when the program had ended.
 
+    ``old``: what was there before it was reached, and counts for nothing here.
+
     A place that left nothing in its window may do so now and then: later hits are looked at too, at first by no more
     than whether they stay (``sampling``).
     """
@@ -100,6 +101,9 @@ class SiteWatch:
         self.hooked = 0
         self.cut = False
         self.tensors = 0
+        self.old: Old | None = None
+        #: the hits that there were when garbage was collected for it at the end of a loop
+        self.collected_at = 0
         self.windows: list[dict[str, Any]] = []
         self.exits: list[dict[str, Any]] = []
         self.end: dict[str, Any] | None = None
@@ -128,21 +132,21 @@ class SiteWatch:
             self.late.begin(self.hits, iteration)
         return self.recording
 
-    def add(self, value: Any, old: Old, torch: Any) -> None:
+    def add(self, value: Any, torch: Any) -> None:
         """A value of the current hit: note the storages and nodes that no earlier hit had."""
         cut: list[bool] = []
         tensors = list(tensors_in(value, torch, cut))
         self.cut = self.cut or bool(cut)
         self.tensors += len(tensors)
         if self.recording:
-            self._follow(self.generations[-1], tensors, old, torch)
+            self._follow(self.generations[-1], tensors, torch)
         elif self.late.generations:
             if self.late.suspect:
-                self._follow(self.late.generations[-1], tensors, old, torch)
+                self._follow(self.late.generations[-1], tensors, torch)
             else:
-                self._sample(self.late.generations[-1], tensors, old)
+                self._sample(self.late.generations[-1], tensors)
 
-    def _follow(self, generation: Generation, tensors: list[Any], old: Old, torch: Any) -> None:
+    def _follow(self, generation: Generation, tensors: list[Any], torch: Any) -> None:
         if len(self._nodes) > MOST_NODES:
             self._nodes.clear()
         found = walk(tensors, self._nodes, torch)
@@ -153,28 +157,37 @@ class SiteWatch:
         for root in found.roots:
             self._token(generation, root)
         for storage in storages_of(found.storages, torch):
-            if storage in old:
-                continue
-            known = self._blocks.get(storage._cdata)
-            if known is None or known() is not storage:
-                reference = self._blocks[storage._cdata] = weakref.ref(storage)
+            if self._block(generation, storage):
                 device = device_of(storage)
-                generation.blocks.append((reference, device))
                 generation.size[device] = generation.size.get(device, 0) + storage.nbytes()
 
-    def _sample(self, generation: Generation, tensors: list[Any], old: Old) -> None:
+    def _sample(self, generation: Generation, tensors: list[Any]) -> None:
         for tensor in tensors:
-            if tensor.grad_fn is not None:
-                self._token(generation, tensor.grad_fn)
+            if tensor.grad_fn is not None and self._token(generation, tensor.grad_fn):
                 generation.nodes = 1
             storage = storage_of(tensor)
-            if storage is not None and storage not in old:
-                generation.blocks.append((weakref.ref(storage), device_of(storage)))
+            if storage is not None:
+                self._block(generation, storage)
 
-    def _token(self, generation: Generation, node: Any) -> None:
-        token = Token()
-        node.metadata[f"memlint {self.number}"] = token
+    def _block(self, generation: Generation, storage: Any) -> bool:
+        """Note a storage as the hit's. Whether it is: not what was there before, nor what an earlier hit had."""
+        if self.old is not None and storage in self.old:
+            return False
+        known = self._blocks.get(storage._cdata)
+        if known is not None and known() is storage:
+            return False
+        reference = self._blocks[storage._cdata] = weakref.ref(storage)
+        generation.blocks.append((reference, device_of(storage)))
+        return True
+
+    def _token(self, generation: Generation, node: Any) -> bool:
+        """Note a node as the hit's. Whether it is: a node keeps the token of the first hit that had it."""
+        name = f"memlint {self.number}"
+        if name in node.metadata:
+            return False
+        token = node.metadata[name] = Token()
         generation.tokens.append(weakref.ref(token))
+        return True
 
     def check(self, when: str, before: list[Bytes], elsewhere: set[int]) -> None:
         """Note what is alive now. ``before``: what was, before garbage was collected; ``elsewhere``: the storages

@@ -8,7 +8,6 @@ reached is noted, so that nobody takes them for never reached.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import runpy
@@ -20,6 +19,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .agreement import Agreement
+from .files import write
 
 _LAUNCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
 #: in front of what a spawned process runs
@@ -137,8 +137,7 @@ class Forked:
     def hit(self, number: int, value: Any, frame: FrameType) -> None:
         if number not in self._reached:
             self._reached.add(number)
-            file = self._folder / f"forked-{os.getpid()}.json"
-            file.write_text(json.dumps(sorted(self._reached)), encoding="utf-8")
+            write(self._folder, f"forked-{os.getpid()}", sorted(self._reached))
 
     def enter(self, number: int, around: tuple[int, ...], frame: FrameType) -> None: ...
 

@@ -32,36 +32,32 @@ class Born:
 
 class Ledger:
     """Live storages by address, and their bytes. ``tick`` is the caller's clock, ``stacks``: note where they are
-    made."""
+    made, by so many frames (``depth``)."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int = _DEPTH) -> None:
         self.alive: dict[int, Born] = {}
         self.total = 0
         self.peak = 0
         self.tick = 0
         self.stacks = False
+        self._depth = depth
 
     def made(self, storage: Any) -> None:
-        """Count a storage that an operation returned as new."""
+        """Count a storage that an operation returned as new, if it is: what a tensor is given may have been before."""
         key = storage._cdata
         if key in self.alive:
             self.shown(storage)
             return
+        if storage.device.type != "cpu":  # a fake tensor says that it is there
+            return
         nbytes = storage.nbytes()
         reference = weakref.ref(storage, functools.partial(self._died, key))
-        self.alive[key] = Born(nbytes, self.tick, self.origin() if self.stacks else (), reference)
+        self.alive[key] = Born(nbytes, self.tick, self._origin() if self.stacks else (), reference)
         self._grown(nbytes)
 
-    def given(self, storage: Any) -> None:
-        """A tensor is given a storage: one that was copied or loaded a moment ago, if it is new."""
-        if storage._cdata in self.alive:
-            self.shown(storage)
-        else:
-            self.made(storage)
-
-    def origin(self) -> tuple[Frame, ...]:
+    def _origin(self) -> tuple[Frame, ...]:
         """The stack that a storage is made on."""
-        return stack_from(5)  # stack_from, this, made, look and the mode
+        return _stack_from(5, self._depth)  # that function, this, made, look and the mode
 
     def shown(self, storage: Any) -> None:
         """A view, or an operation in place: the storage may have been resized."""
@@ -81,7 +77,7 @@ class Ledger:
         self.total -= self.alive.pop(key).nbytes
 
 
-def stack_from(depth: int, most: int = _DEPTH) -> tuple[Frame, ...]:
+def _stack_from(depth: int, most: int) -> tuple[Frame, ...]:
     """The ``most`` innermost frames, without the first ``depth`` of them."""
     frames: list[Frame] = []
     frame = sys._getframe(depth)
@@ -114,7 +110,8 @@ def tracker(ledger: Ledger, torch: Any) -> Any:
 
     aliases: dict[Any, bool] = {}
     tensor = torch.Tensor
-    # how copy.deepcopy, pickle and torch.load put a tensor around a storage that no operation has made
+    # how copy.deepcopy, pickle and torch.load put a tensor around a storage that no operation has made: an alias by its
+    # schema, and yet one that may be new
     gives = {torch.ops.aten.set_.source_Storage_storage_offset, torch.ops.aten.set_.source_Storage}
 
     def look(value: Any, note: Callable[[Any], None]) -> None:
@@ -133,10 +130,8 @@ def tracker(ledger: Ledger, torch: Any) -> Any:
             out = func(*args, **(kwargs or {}))
             alias = aliases.get(func)
             if alias is None:
-                alias = aliases[func] = _is_alias(func)
+                alias = aliases[func] = _is_alias(func) and func not in gives
             note = ledger.shown if alias else ledger.made
-            if alias and func in gives:
-                note = ledger.given
             if isinstance(out, (tuple, list)):
                 for each in out:
                     if isinstance(each, (tuple, list)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from memlint.amounts import plural
 from memlint.finding import Result, is_fixable
 
 
@@ -62,10 +63,6 @@ def statistics(result: Result) -> Iterator[str]:
     width = len(str(max(counts.values(), default=0)))
     for (code, name), count in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
         yield f"{count:>{width}}  {code}  {name}"
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _and(parts: list[str]) -> str:

@@ -65,9 +65,7 @@ def colours_for(shares: Sequence[Share]) -> dict[str, int]:
     return {share.fingerprint: number % _COLOURS for number, share in enumerate(ordered)}
 
 
-def _layers(
-    timeline: Timeline, device: str, held: Sequence[int], name: Name, colours: dict[str, int]
-) -> list[_Layer]:
+def _layers(timeline: Timeline, device: str, held: Sequence[int], name: Name, colours: dict[str, int]) -> list[_Layer]:
     """What is held, from the bottom up: all else, then each site's share. No more than there is at any time."""
     shares = [share for share in timeline.shares if share.device == device]
     stacked: list[tuple[Share, list[int], list[int]]] = []
@@ -145,9 +143,7 @@ def _framed(
         role="img",
         aria_label=f"{label} against steps",
     )
-    left = "".join(
-        element("span", said, style=f"bottom:{100 * height / scale.most:.2f}%") for height, said in letters
-    )
+    left = "".join(element("span", said, style=f"bottom:{100 * height / scale.most:.2f}%") for height, said in letters)
     inside = element("div", left, class_="y") + svg + element("div", _steps(scale), class_="x") + below
     return element("figure", element("figcaption", caption) + element("div", inside, class_=style) + legend)
 

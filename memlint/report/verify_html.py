@@ -8,7 +8,7 @@ from memlint.finding import Finding
 from memlint.report.lines import Lines
 from memlint.report.page import element, esc, page, prose
 from memlint.report.verify_chart import colours_for, figures
-from memlint.report.verify_text import an_iteration, claim, how, saves, size, summary
+from memlint.report.verify_text import an_iteration, claim, difference, how, milliseconds, saves, size, summary
 from memlint.verifier.model import BAD, Comparison, Report, Side, Stack, Unattributed, Verified
 
 #: lines that are shown around a finding
@@ -202,7 +202,7 @@ def _loops(comparison: Comparison) -> list[str]:
         cells = [element("td", element("code", esc(pair.place)), data_name="loop")]
         for name, before, after in (
             ("an iteration leaves", size(pair.before.bytes_per_iteration), size(pair.after.bytes_per_iteration)),
-            ("step time", _milliseconds(pair.before.step_seconds), _milliseconds(pair.after.step_seconds)),
+            ("step time", milliseconds(pair.before.step_seconds), milliseconds(pair.after.step_seconds)),
         ):
             cells.append(element("td", esc(f"{before} → {after}"), class_="number", data_name=name))
         rows.append(element("tr", "".join(cells)))
@@ -210,10 +210,6 @@ def _loops(comparison: Comparison) -> list[str]:
     head = element("thead", element("tr", f"<th>loop</th>{names}"))
     table = element("table", head + element("tbody", "".join(rows)), class_="cards")
     return [element("div", table, class_="scroll")]
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return "?" if seconds is None else f"{seconds * 1000:.2f} ms"
 
 
 _SIDE = ("peak", "an iteration leaves", "of host memory", "step time", "steps")
@@ -224,16 +220,16 @@ def _side(side: Side) -> tuple[str, ...]:
         size(side.peak),
         size(side.bytes_per_iteration),
         size(side.host_bytes_per_iteration),
-        _milliseconds(side.step_seconds),
+        milliseconds(side.step_seconds),
         f"{side.steps:,}",
     )
 
 
 def _losses(comparison: Comparison) -> str:
-    largest = "?" if comparison.largest_difference is None else f"{comparison.largest_difference:.3g}"
+    largest = difference(comparison.largest_difference)
     own = ""
     if comparison.own_difference:
-        own = f" Two runs of the program as it is differ by up to {comparison.own_difference:.3g} themselves."
+        own = f" Two runs of the program as it is differ by up to {difference(comparison.own_difference)} themselves."
     return {
         "equal": f"All {comparison.compared:,} losses are equal, bit for bit.",
         "different": f"Losses differ by up to {largest} (of {comparison.compared:,}).{own}",

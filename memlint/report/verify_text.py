@@ -8,8 +8,8 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
+from memlint.amounts import plural
 from memlint.finding import Finding
-from memlint.report.summary import plural
 from memlint.report.text import console
 from memlint.verifier.model import BAD, Comparison, Fragmentation, Rank, Report, Run, Unattributed, Verdict, Verified
 
@@ -153,26 +153,28 @@ def _comparison(comparison: Comparison) -> Iterator[Text]:
         ("peak", size(before.peak), size(after.peak)),
         ("an iteration leaves", size(before.bytes_per_iteration), size(after.bytes_per_iteration)),
         ("of host memory", size(before.host_bytes_per_iteration), size(after.host_bytes_per_iteration)),
-        ("step time", _milliseconds(before.step_seconds), _milliseconds(after.step_seconds)),
+        ("step time", milliseconds(before.step_seconds), milliseconds(after.step_seconds)),
     )
     for name, one, other in rows:
         yield Text(f"  {name}: {one} → {other}")
     said = {
         "equal": f"all {comparison.compared:,} losses are equal, bit for bit",
-        "different": f"losses differ by up to {_number(comparison.largest_difference)} (of {comparison.compared:,})",
+        "different": f"losses differ by up to {difference(comparison.largest_difference)} (of {comparison.compared:,})",
         "unknown": "no backward() was seen, so no losses could be compared",
     }
     yield Text(f"  {said[comparison.losses]}")
     if comparison.own_difference:
-        own = _number(comparison.own_difference)
+        own = difference(comparison.own_difference)
         yield Text(f"  two runs of the program as it is differ by up to {own}: it is not deterministic")
 
 
-def _number(difference: float | None) -> str:
-    return "?" if difference is None else f"{difference:.3g}"
+def difference(most: float | None) -> str:
+    """The largest difference of two runs' losses."""
+    return "?" if most is None else f"{most:.3g}"
 
 
-def _milliseconds(seconds: float | None) -> str:
+def milliseconds(seconds: float | None) -> str:
+    """A step's time."""
     return "?" if seconds is None else f"{seconds * 1000:.2f} ms"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -22,8 +23,8 @@ from memlint.measure.plan import Plan
 
 #: how long a program may take to end once it was asked to
 _GRACE = 5.0
-#: how long other ranks may take once one was stopped or has failed
-_RANKS = 30.0
+#: how long the rest may take once a rank was stopped or has failed: other ranks, and what it does at its own exit
+_REST = 30.0
 _POLL = 0.2
 
 #: called while the program runs, with what is measured so far, by rank
@@ -32,7 +33,7 @@ Watch = Callable[[Sequence[Mapping[str, Any]]], None]
 
 class Ran(msgspec.Struct, frozen=True):
     """``measured``: what each rank wrote, in order. ``exit``: the program's exit code, negative for a signal.
-    ``timed_out``, ``interrupted``: why it was ended. ``left``: ranks were ended because others had stopped long before.
+    ``timed_out``, ``interrupted``: why it was ended. ``left``: so was the rest, a rank having stopped long before.
     ``forked``: the sites that were reached in processes that the program forked, where nothing is measured.
     """
 
@@ -91,22 +92,22 @@ def run_program(
     goes to standard error, since standard output is the report's. ``shared``: the folder for results, where others run
     more ranks of the same program; what these measured is in the result as well."""
     with contextlib.ExitStack() as stack:
-        folder = str(shared or stack.enter_context(_folder()))
-        plan = _with(plan, output=folder)
+        folder = str(shared or stack.enter_context(scratch_folder()))
+        plan = dataclasses.replace(plan, output=folder)
         file = Path(folder) / f"plan-{os.getpid()}.json"
         file.write_text(plan.dumps(), encoding="utf-8")
         start = [python]
         if ranks is not None:
             start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
         command = [*start, launch.__file__, str(file)]
-        process = subprocess.Popen(
-            command,
-            stdout=sys.stderr.fileno() if to_stderr else None,
-            env={**os.environ, **(environment or {})},
-            start_new_session=True,
-        )
         how, interrupted = "ended", False
-        with _terminable():
+        with terminable():
+            process = subprocess.Popen(
+                command,
+                stdout=sys.stderr.fileno() if to_stderr else None,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
             try:
                 how = _wait(process, Path(folder), watch, timeout)
             except KeyboardInterrupt:
@@ -125,19 +126,13 @@ def run_program(
         )
 
 
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def scratch_folder() -> tempfile.TemporaryDirectory[str]:
+    """Where a child finds what it is to do, and puts what it has measured."""
     return tempfile.TemporaryDirectory(prefix="memlint-", ignore_cleanup_errors=True)
 
 
-def _with(plan: Plan, **changes: Any) -> Plan:
-    """A plan with some fields changed."""
-    import dataclasses
-
-    return dataclasses.replace(plan, **changes)
-
-
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """A request to terminate ends the program too."""
 
     def interrupt(number: int, frame: object) -> None:
@@ -161,8 +156,8 @@ def _terminable() -> Iterator[None]:
 
 
 def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout: float | None) -> str:
-    """Wait for the end of the program: "ended" by itself, "timeout", or "left" by other ranks: one that was stopped, or
-    failed, comes to no collective any more."""
+    """Wait for the end of the program: "ended" by itself, "timeout", or "left": a rank that was stopped, or failed,
+    comes to no collective any more, and threads may wait for ever for one that was stopped."""
     until = None if timeout is None else time.monotonic() + timeout
     gone: float | None = None
     while True:
@@ -171,9 +166,10 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout:
             return "ended"
         measured = read_ranks(folder)
         watch(measured)
-        if len(measured) > 1 and any(one["end"]["kind"] in ("stopped", "failed") for one in measured):
+        ends = [one["end"]["kind"] for one in measured]
+        if "stopped" in ends or (len(ends) > 1 and "failed" in ends):
             gone = gone or time.monotonic()
-            if time.monotonic() > gone + _RANKS:
+            if time.monotonic() > gone + _REST:
                 return "left"
         if until is not None and time.monotonic() > until:
             return "timeout"

@@ -9,12 +9,14 @@ which is said.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from memlint.amounts import plural
 from memlint.engine.options import Options
 from memlint.finding import Finding
 from memlint.verifier import sides
@@ -55,7 +57,7 @@ def compare_with(program: Program, other: Program, wanted: Wanted, live: Live, s
 
 
 class _Work:
-    """One comparison. ``put_in``: the probes of the first run."""
+    """One comparison. ``put_in``: the probes of the first run; ``interrupted``: the user wants no more of it."""
 
     def __init__(self, program: Program, wanted: Wanted, live: Live, say: Say) -> None:
         self._started = time.perf_counter()
@@ -64,12 +66,13 @@ class _Work:
         self._live, self._say = live, say
         self._python = python_for(wanted.python)
         self.put_in = probes(program.texts, program.paths, of_program(program))
-        self._interrupted = False
+        self.warmup = wanted.warmup
+        self.interrupted = False
 
     def without(self, label: str, reason: str) -> Report:
         """The verification alone, where there is nothing to compare with."""
         report, ran = self._first()
-        before = sides.side(ran.measured, self._wanted.warmup)
+        before = sides.side(ran.measured, self.warmup)
         none = Comparison(
             label=label, before=before, after=_NOTHING, losses="unknown", largest_difference=None, compared=0,
             reason=reason,
@@ -79,31 +82,30 @@ class _Work:
     def with_version(self, version: Version, alone: Callable[[str], Version | None] | None) -> Report:
         """The verification and the comparison. ``alone``: the version with the fix of one finding (fingerprint)."""
         report, first = self._first()
-        warmup = self._wanted.warmup
-        before = sides.side(first.measured, warmup)
+        before = sides.side(first.measured, self.warmup)
         comparison = Comparison(
             label=version.label, before=before, after=_NOTHING, losses="unknown", largest_difference=None, compared=0,
             fixed=version.fixed,
         )  # fmt: skip
         if (reason := _no_second(first, report)) is not None:
             return self._done(report, msgspec.structs.replace(comparison, reason=reason))
-        second = self._again(version, first)
-        cheap = report.run.seconds <= CHEAP and not self._interrupted
-        third = self._again(as_it_is(self._program, self.put_in), first) if cheap and not _failed(first) else None
+        second = self.again(version, first)
+        cheap = report.run.seconds <= CHEAP and not self.interrupted
+        third = self.again(self.unprobed, first) if cheap and not _failed(first) else None
         if third is not None and _failed(third):
             third = None
         told = sides.losses(first.measured, second.measured)
         own = None if third is None else sides.losses(first.measured, third.measured)
         comparison = msgspec.structs.replace(
             comparison,
-            before=sides.side(first.measured, warmup, None if third is None else third.measured),
-            after=sides.side(second.measured, warmup),
+            before=sides.side(first.measured, self.warmup, None if third is None else third.measured),
+            after=sides.side(second.measured, self.warmup),
             losses=told.losses,
             largest_difference=told.largest_difference,
             compared=told.compared,
             own_difference=None if own is None or own.losses == "unknown" else own.largest_difference or 0.0,
             loops=self._loops(version, first, third, second),
-            reason=_said(first, second, report, self._how(second)),
+            reason=_said(first, second, report, how_it_ran(second, self._wanted).end),
         )
         if not _failed(second) and not _failed(first):
             decide = _Decide(self, version, first, second, third, alone if cheap else None, alone is not None)
@@ -117,29 +119,22 @@ class _Work:
 
     def again(self, version: Version, first: Ran) -> Ran:
         """Run a version as far as the first run came, what it prints going to standard error."""
-        return self._again(version, first)
-
-    def _again(self, version: Version, first: Ran) -> Ran:
         self._say(version.label)
         wanted = msgspec.structs.replace(self._wanted, program_to_stderr=True)
         stop_at, most, full = _stop(first, version)
         wanted = msgspec.structs.replace(wanted, max_steps=most, full=full)
         ran = run_once(version.target, version.put_in, wanted, self._python, self._live, stop_at=stop_at)
-        self._interrupted |= ran.interrupted
+        self.interrupted |= ran.interrupted
         return ran
-
-    def _how(self, ran: Ran) -> str:
-        return how_it_ran(ran, self._wanted).end
 
     def _loops(self, version: Version, first: Ran, third: Ran | None, second: Ran) -> tuple[LoopPair, ...]:
         """The loops of the first rank that are in both runs, with the times of the third."""
         if not first.measured or not second.measured:
             return ()
-        warmup = self._wanted.warmup
-        mine, theirs = (sides.loop_sides(ran.measured[0], warmup) for ran in (first, second))
+        mine, theirs = (sides.loop_sides(ran.measured[0], self.warmup) for ran in (first, second))
         if third is not None and third.measured:
-            pairs = as_it_is(self._program, self.put_in).pairs
-            timed = sides.loop_sides(third.measured[0], warmup)
+            pairs = self.unprobed.pairs
+            timed = sides.loop_sides(third.measured[0], self.warmup)
             mine = {
                 number: msgspec.structs.replace(one, step_seconds=timed[pairs[number]].step_seconds)
                 if pairs.get(number) in timed
@@ -152,21 +147,14 @@ class _Work:
             if version.pairs.get(number) in theirs
         )
 
-    @property
-    def warmup(self) -> int:
-        return self._wanted.warmup
-
-    @property
-    def interrupted(self) -> bool:
-        return self._interrupted
-
+    @functools.cached_property
     def unprobed(self) -> Version:
         """The program as it is, without probes at its findings."""
         return as_it_is(self._program, self.put_in)
 
     def _done(self, report: Report, comparison: Comparison) -> Report:
         run = report.run
-        if self._interrupted:
+        if self.interrupted:
             run = msgspec.structs.replace(run, end="interrupted")
         seconds = time.perf_counter() - self._started
         verified = tuple(_undecided(one, comparison) for one in report.verified)
@@ -203,8 +191,10 @@ class _Decide:
             self._save(one.finding, self._second, self._version, len(self._version.fixed) == 1)
         return msgspec.structs.replace(one, verdict=verdict)
 
-    def _save(self, finding: Finding, ran: Ran, version: Version, alone: bool) -> Saving:
-        """Note what a run with a finding's fix saves."""
+    def _save(
+        self, finding: Finding, ran: Ran, version: Version, alone: bool
+    ) -> tuple[Saving, tuple[float, bool] | None]:
+        """Note what a run with a finding's fix saves; with how the step time changes (`_faster`)."""
         before, after = self._sides(finding, ran, version)
         seen = self._faster(finding, ran, version)
         saving = Saving(
@@ -216,7 +206,7 @@ class _Decide:
             step_time=None if seen is None else seen[0],
         )
         self.savings.append(saving)
-        return saving
+        return saving, seen
 
     def _sides(self, finding: Finding, ran: Ran, version: Version) -> tuple[LoopSide, LoopSide]:
         """The loop around a finding, as it is and in a run of a version."""
@@ -257,14 +247,13 @@ class _Decide:
         return (None if _failed(ran) else ran), version, True
 
     def _peak(self, finding: Finding, verdict: Verdict, ran: Ran, version: Version, alone: bool) -> Verdict:
-        saved = self._save(finding, ran, version, alone).peak
+        saved = self._save(finding, ran, version, alone)[0].peak
         total = sides.peak(self._first.measured) or 0
         if saved is None:
             return msgspec.structs.replace(verdict, reason="no peak was measured")
         least = max(BLOCK, int(total * SHARE))
-        shared = "" if alone else f" (shared with the fixes of {len(self._version.fixed) - 1} other findings)"
         if saved >= least:
-            reason = f"with the fix, the peak falls by {saved:,} B, from {total:,} B{shared}"
+            reason = f"with the fix, the peak falls by {saved:,} B, from {total:,} B{self._shared(alone)}"
             return msgspec.structs.replace(verdict, verdict="peak-only", reason=reason)
         if alone and ran is not self._second:
             together = sides.peak_saved(self._first.measured, self._second.measured) or 0
@@ -277,11 +266,10 @@ class _Decide:
         reason = f"with the fix, the program's peak of {total:,} B " + (
             "stays as it is" if saved == 0 else f"falls by {saved:,} B only" if saved > 0 else f"rises by {-saved:,} B"
         )
-        return msgspec.structs.replace(verdict, verdict="refuted", reason=reason + shared)
+        return msgspec.structs.replace(verdict, verdict="refuted", reason=reason + self._shared(alone))
 
     def _time(self, finding: Finding, verdict: Verdict, ran: Ran, version: Version, alone: bool) -> Verdict:
-        self._save(finding, ran, version, alone)
-        seen = self._faster(finding, ran, version)
+        _, seen = self._save(finding, ran, version, alone)
         if seen is None:
             loop = _around(finding, self._work.put_in, self._first)
             reason = "too few steps were timed to compare their times"
@@ -291,7 +279,7 @@ class _Decide:
                 reason = "the program runs too long, or too differently, to be run once more for its times"
             return msgspec.structs.replace(verdict, reason=reason)
         share, sure = seen
-        shared = "" if alone else f" (shared with the fixes of {len(self._version.fixed) - 1} other findings)"
+        shared = self._shared(alone)
         if not sure or 0 < share < SHARE_OF_TIME:
             return msgspec.structs.replace(verdict, reason="the step time changes by no more than noise" + shared)
         if share > 0:
@@ -299,12 +287,16 @@ class _Decide:
             return msgspec.structs.replace(verdict, reason=reason)
         return msgspec.structs.replace(verdict, verdict="refuted", reason=f"the step time does not fall{shared}")
 
+    def _shared(self, alone: bool) -> str:
+        """Whose fixes as well what was measured may be due to."""
+        return "" if alone else f" (shared with the fixes of {plural(len(self._version.fixed) - 1, 'other finding')})"
+
     def _faster(self, finding: Finding, ran: Ran, version: Version) -> tuple[float, bool] | None:
         """How the step time of the loop around a finding changes; only where both runs have no probes at findings."""
         if self._third is None or not self._third.measured or not ran.measured:
             return None
         loop = _around(finding, self._work.put_in, self._first)
-        before = _seconds(self._third, self._work.unprobed().pairs.get(loop or 0))
+        before = _seconds(self._third, self._work.unprobed.pairs.get(loop or 0))
         after = _seconds(ran, version.pairs.get(loop or 0))
         return sides.faster(before, after, self._work.warmup)
 

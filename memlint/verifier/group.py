@@ -7,7 +7,7 @@ code: torchrun ends all ranks as soon as one ends with another code than 0.
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import re
 import shutil
@@ -22,6 +22,8 @@ from typing import Any
 import msgspec
 
 from memlint.config import ConfigError
+from memlint.measure.agreement import launched
+from memlint.measure.files import read, write
 from memlint.verifier.child import Ran, read_forked, read_ranks
 
 #: how long one rank's memlint waits for another's
@@ -60,11 +62,11 @@ class Group(msgspec.Struct, frozen=True):
     def gathered(self, ran: Ran) -> Ran:
         """What all ranks of this host measured; waits until they have ended, so far as there is time. ``ran``: this
         rank's own."""
-        self._write(f"ended-{self.local}", [ran.exit, ran.timed_out, ran.interrupted, ran.left])
+        self._tell(f"ended-{self.local}", [ran.exit, ran.timed_out, ran.interrupted, ran.left])
         if not self.leads:
             return ran
-        _until(lambda: all(self._read(f"ended-{local}") is not None for local in range(self.count)))
-        ends = [end for local in range(self.count) if (end := self._read(f"ended-{local}")) is not None]
+        _until(lambda: all(read(self.folder, f"ended-{local}") is not None for local in range(self.count)))
+        ends = [end for local in range(self.count) if (end := read(self.folder, f"ended-{local}")) is not None]
         codes = sorted((int(end[0]) for end in ends if end[0]), key=lambda code: (code < 0, abs(code)))
         return Ran(
             tuple(read_ranks(self.folder)),
@@ -78,48 +80,33 @@ class Group(msgspec.Struct, frozen=True):
     def finish(self, code: int) -> None:
         """The first has reported: tell the others its exit code, and remove the folder."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent as soon as another rank ends with the same code
-        self._write("done", code)
+        self._tell("done", code)
         _until(lambda: len(list(self.folder.glob("left-*.json"))) >= self.count - 1, _LEAVING)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def code(self, own: int) -> int:
         """The exit code of a rank that does not report: the first one's, or its ``own`` where that does not come."""
-        _until(lambda: self._read("done") is not None)
-        told = self._read("done")
-        self._write(f"left-{self.local}", True)
+        _until(lambda: read(self.folder, "done") is not None)
+        told = read(self.folder, "done")
+        self._tell(f"left-{self.local}", True)
         return own if told is None else int(told)
 
-    def _write(self, name: str, data: Any) -> None:
-        beside = self.folder / f"{name}.json.{self.local}"
-        try:
-            beside.write_text(json.dumps(data), encoding="utf-8")
-            beside.replace(self.folder / f"{name}.json")
-        except FileNotFoundError:  # the first has gone, and taken the folder with it
-            return
-
-    def _read(self, name: str) -> Any:
-        try:
-            return json.loads((self.folder / f"{name}.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
+    def _tell(self, name: str, data: Any) -> None:
+        with contextlib.suppress(FileNotFoundError):  # the first has gone, and taken the folder with it
+            write(self.folder, name, data)
 
 
 def group(environment: Mapping[str, str] = os.environ) -> Group | None:
-    """The ranks that this process is one of, by what torchrun or another launcher says; None where it is alone."""
-    try:
-        rank, world = int(environment["RANK"]), int(environment["WORLD_SIZE"])
-        local = int(environment.get("LOCAL_RANK", rank))
-        count = int(environment.get("LOCAL_WORLD_SIZE", world))
-    except (KeyError, ValueError):
-        return None
-    if world < 2:
+    """The ranks that this process is one of; None where it is alone."""
+    one = launched(environment)
+    if one is None:
         return None
     # ranks of one host have one parent, and another start has another one
     parts = (environment.get("TORCHELASTIC_RUN_ID", ""), environment.get("MASTER_PORT", ""), str(os.getppid()),
              environment.get("TORCHELASTIC_RESTART_COUNT", "0"))  # fmt: skip
     name = re.sub(r"[^A-Za-z0-9.-]", "_", "-".join(parts))
     folder = Path(tempfile.gettempdir()) / f"memlint-{os.getuid() if hasattr(os, 'getuid') else 0}-{name}"
-    return Group(rank, local, count, world, folder)
+    return Group(one.rank, one.local, one.here, one.world, folder)
 
 
 def _until(true: Any, limit: float = _LIMIT) -> None:

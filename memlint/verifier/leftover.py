@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
+from memlint.measure.halves import by_half, rises
 from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict
 from memlint.verifier.verdicts import BLOCK, by_iteration
 
@@ -69,13 +70,12 @@ def growth(
 def _survived(survivors: Mapping[str, Any], bad: Container[int]) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
     groups = [group["bytes"][:-1] for group in survivors["groups"] if not any(site in bad for site in group["sites"])]
     judged = [sum(row) for row in zip(*groups, strict=True)]
-    half = len(judged) // 2
-    if not (any(judged[:half]) and any(judged[half:])):
+    if not all(by_half(judged)):
         return
     stacks: list[Mapping[str, Any]] = [
         {"bytes_per_iteration": sum(row["bytes"][:-1]) // len(judged), "frames": row["frames"]}
         for row in survivors["stacks"]
-        if any(row["bytes"][:half]) and any(row["bytes"][half:-1]) and not any(site in bad for site in row["sites"])
+        if all(by_half(row["bytes"][:-1])) and not any(site in bad for site in row["sites"])
     ]
     yield "cpu", sum(judged) // len(judged), stacks
 
@@ -83,11 +83,10 @@ def _survived(survivors: Mapping[str, Any], bad: Container[int]) -> Iterable[tup
 def _rising(loop: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
     """Devices that held more at each top of the second half than ever in the first, and the bytes an iteration."""
     readings = loop["readings"]
-    half = len(readings) // 2
     for device in readings[-1]["requested"]:
         held = [reading["requested"].get(device, 0) for reading in readings]
         settled = (loop.get("settled") or {}).get(device, held[-1])
-        if half and min(*held[half:], settled) > max(held[:half]):  # cycles are gone when garbage has been collected
+        if rises([*held[:-1], min(held[-1], settled)]):  # cycles are gone when garbage has been collected
             yield device, (held[-1] - held[0]) // (len(held) - 1)
 
 

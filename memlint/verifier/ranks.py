@@ -31,12 +31,17 @@ def merged(
         Rank(
             one["rank"],
             str(one["end"]["kind"]),
-            max((loop["tops"] for loop in one["loops"]), default=0),
+            steps(one),
             differing[number],
         )
         for number, one in enumerate(measured)
     ]
     return found, ranks
+
+
+def steps(measured: Mapping[str, Any]) -> int:
+    """How many iterations the loop of one process made that ran most."""
+    return max((int(loop["tops"]) for loop in measured["loops"]), default=0)
 
 
 def _silent(run: Run) -> Verdict:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from memlint import __version__
 from memlint.config import ConfigError, nearest
 from memlint.engine.rooms import Room, load_rooms, own_rooms
 from memlint.measure import launch
-from memlint.verifier.child import _terminable, python_for
+from memlint.verifier.child import python_for, scratch_folder, terminable
 
 PROBE = "probe.py"
 VERSION = 1
@@ -132,21 +131,21 @@ def _run(
     rooms: Sequence[Room], python: str, device: str, warmup: int, window: int, watch: Watch, timeout: float | None
 ) -> tuple[list[dict[str, Any]], str]:
     """The rows that one child wrote, and how it ended."""
-    with tempfile.TemporaryDirectory(prefix="memlint-", ignore_cleanup_errors=True) as folder:
+    with scratch_folder() as folder:
         output = Path(folder) / "rows.jsonl"
         output.touch()
         named = [{"code": room.meta.code, "path": str(_probe(room).absolute())} for room in rooms]
         job = {"device": device, "warmup": warmup, "window": window, "output": str(output), "rooms": named}
         file = Path(folder) / "job.json"
         file.write_text(json.dumps(job), encoding="utf-8")
-        process = subprocess.Popen([python, launch.__file__, "--rooms", str(file)], stdout=sys.stderr.fileno())
-        try:
-            with _terminable():
+        with terminable():
+            process = subprocess.Popen([python, launch.__file__, "--rooms", str(file)], stdout=sys.stderr.fileno())
+            try:
                 end = _wait(process, output, watch, timeout)
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                process.wait()
         return _rows(output), end
 
 

@@ -24,7 +24,7 @@ from memlint.verifier.group import Group
 from memlint.verifier.leftover import fragmentation, unattributed
 from memlint.verifier.model import Report, Run, Verdict, Verified
 from memlint.verifier.planning import Probes, Target, probes
-from memlint.verifier.ranks import merged
+from memlint.verifier.ranks import merged, steps
 from memlint.verifier.timeline import timeline
 from memlint.verifier.verdicts import Settings, judge
 
@@ -178,7 +178,7 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
         for finding, verdict in verified
     ]
     first = ran.measured[0] if ran.measured else None
-    left = [] if first is None else unattributed(first, dict(verdicts[0].items()), put_in.loops, shown)
+    left = [] if first is None else unattributed(first, verdicts[0], put_in.loops, shown)
     return Report(
         verified=tuple(sorted((Verified(*pair) for pair in verified), key=_place)),
         failures=program.result.failures,
@@ -228,13 +228,12 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
         end = "killed"
     elif ran.exit == 0 and "failed" not in ends:
         end = "finished"
-    steps = max((loop["tops"] for measured in ran.measured for loop in measured["loops"]), default=0)
     return Run(
         python=first.get("python"),
         torch=first.get("torch"),
         device=first.get("device"),
         meter=first.get("meter", "none"),
-        steps=steps,
+        steps=max(map(steps, ran.measured), default=0),
         seconds=first.get("seconds", 0.0),
         exit=None if end == "stopped" else code,
         end=end,

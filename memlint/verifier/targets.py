@@ -31,7 +31,7 @@ def loops_to_watch(texts: Mapping[str, str], flagged: Mapping[str, Sequence[int]
     working = _working(trees.values(), models)
     found: dict[str, list[Place]] = {}
     for path, tree in trees.items():
-        lines = re.split(r"\r\n|\r|\n", texts[path])  # as Python counts lines: a form feed ends none
+        lines = _lines(texts[path])
         wanted = flagged.get(path, ())
         found[path] = [
             (loop.lineno, _column(lines, loop))
@@ -51,8 +51,9 @@ def same_loops(before: str, after: str, places: Sequence[Place]) -> list[Place] 
     old, new = ([loop for loop, _ in _loops(tree)] for tree in trees if tree is not None)
     if len(old) != len(new):
         return None
+    lines, lines_after = _lines(before), _lines(after)
     there = {
-        (one.lineno, _column(before.splitlines(), one)): (other.lineno, _column(after.splitlines(), other))
+        (one.lineno, _column(lines, one)): (other.lineno, _column(lines_after, other))
         for one, other in zip(old, new, strict=True)
     }
     return [there[place] for place in places] if all(place in there for place in places) else None
@@ -63,6 +64,11 @@ def _parsed(text: str) -> ast.Module | None:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
+
+
+def _lines(text: str) -> list[str]:
+    """As Python counts them: a form feed ends none."""
+    return re.split(r"\r\n|\r|\n", text)
 
 
 def _column(lines: list[str], loop: ast.stmt) -> int:

@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
+from memlint.amounts import plural
 from memlint.finding import Growth
-from memlint.report.summary import plural
+from memlint.measure.halves import by_half
 from memlint.verifier.model import PerIteration, Verdict
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
@@ -40,9 +41,7 @@ class Generations(msgspec.Struct, frozen=True):
 
     def survives(self, values: Sequence[int]) -> str:
         """Which halves left something: both, first, second or none. The last hit's may still be in use."""
-        judged = values[:-1]
-        half = len(judged) // 2
-        first, second = any(judged[:half]), any(judged[half:])
+        first, second = by_half(values[:-1])
         return "both" if first and second else "first" if first else "second" if second else "none"
 
 
@@ -55,8 +54,7 @@ def judge(
         return refusal
     full = len(site["iterations"]) >= of.warmup + of.window
     windows = [check for check in site["checks"] if check["when"] == "window"]
-    checks = windows if full and windows else site["checks"]
-    check = max(checks, key=_total) if not (full and windows) else windows[0]
+    check = windows[0] if full and windows else max(site["checks"], key=_total)
     start = of.warmup if full else min(of.warmup, max(0, len(site["iterations"]) - FEWEST - 1))
     seen = _generations(check, start)
     enough = full or len(seen.alive) > FEWEST
@@ -68,7 +66,7 @@ def judge(
             reason="the claim is of growth from epoch to epoch, and only one was run; let it run longer by --full",
             hits=hits,
         )
-    measured = _Measured(claim, site, loops, run, seen, check, start, of)
+    measured = _Measured(site, loops, run, seen, check, start, of)
     # where the program ended before a second window: what was left when a loop around the site did
     since = [one for one in site["checks"] if one["when"] == "exit" and one["hits"] > check["hits"]]
     later = (windows[1:] or since) if full else []
@@ -99,6 +97,8 @@ def _refusal(claim: Growth, site: Mapping[str, Any], run: Mapping[str, Any], of:
         return cannot(NEEDS_COMPARISON)
     if not site["iterations"]:
         return cannot("this statement was run before torch was imported")
+    if not site["checks"]:  # nobody could ask what is left
+        return Verdict(verdict="too-few-iterations", reason=_too_few(hits, of), hits=hits)
     return None
 
 
@@ -116,7 +116,7 @@ def _generations(check: Mapping[str, Any], start: int) -> Generations:
 
 def _too_few(hits: int, of: Settings) -> str:
     return (
-        f"this statement was run {hits} time{'' if hits == 1 else 's'}{of.ended}; judging it takes "
+        f"this statement was run {plural(hits, 'time')}{of.ended}; judging it takes "
         f"{of.warmup + of.window} (set by --warmup and --window)"
     )
 
@@ -130,7 +130,6 @@ class _Measured:
 
     def __init__(
         self,
-        claim: Growth,
         site: Mapping[str, Any],
         loops: Mapping[int, Mapping[str, Any]],
         run: Mapping[str, Any],
@@ -139,7 +138,6 @@ class _Measured:
         start: int,
         of: Settings,
     ) -> None:
-        self.claim = claim
         self.site = site
         self.run = run
         self.seen = seen
@@ -148,7 +146,6 @@ class _Measured:
         self.of = of
         self.loop = loops.get(site["loops"][-1]) if site["loops"] else None
         self.hits = int(site["hits"])
-        self.stayed = False
 
     def verdict(self, full: bool, later: Sequence[Generations]) -> Verdict:
         seen = self.seen
@@ -162,7 +159,6 @@ class _Measured:
                 name if self._all_stay(what) else "none" for name, what in ((tensors, "alive"), (nodes, "nodes"))
             )
         freed = any(other.survives(other.alive) in ("none", "second") for other in later)
-        self.stayed = bool(later) and not freed
         if tensors == "both" and not freed and self._counts():
             return self._confirmed(full)
         if nodes == "both" and not any(other.survives(other.nodes) in ("none", "second") for other in later):
@@ -191,6 +187,8 @@ class _Measured:
         stay = len(self.site.get("late", ()))
         if len(late) > FEWEST:
             return self._now_and_then(late)
+        if self._stayed_to_an_exit():
+            return self._make("bounded", "what it keeps is freed when the loop around it has ended: it grows to there")
         if stay:
             reason = f"of {self.hits} hits {stay} left something that stays, which is too few to say that it grows"
             return Verdict(verdict="too-few-iterations", reason=reason, hits=self.hits)
@@ -200,6 +198,14 @@ class _Measured:
             )
         reason = f"nothing that {self.of.window} hits kept was alive at the window's end"
         return self._make("refuted", reason, held=sum(self.seen.alive))
+
+    def _stayed_to_an_exit(self) -> bool:
+        """Whether a loop of fewer iterations than a window kept what they left until it ended."""
+        exits = (_generations(check, self.start) for check in self.site["checks"] if check["when"] == "exit")
+        return any(
+            len(kept.alive) > FEWEST and "both" in (kept.survives(kept.alive), kept.survives(kept.nodes))
+            for kept in exits
+        )
 
     def _now_and_then(self, late: Sequence[Mapping[str, Any]]) -> Verdict:
         """Few of the hits leave something."""

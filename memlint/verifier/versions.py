@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from memlint.amounts import plural
 from memlint.engine.fixing import run_and_fix
 from memlint.engine.options import Options
 from memlint.finding import Finding
@@ -46,8 +47,7 @@ def mended(program: Program, put_in: Probes, options: Options, only: Collection[
     texts = {**program.texts, **new}
     if only is not None and not gone.intersection(only):
         return None
-    count = len(gone)
-    label = f"the fix{'es of' if count != 1 else ' of'} {count} finding{'s' * (count != 1)}"
+    label = f"the fix{'es' if len(gone) != 1 else ''} of {plural(len(gone), 'finding')}"
     version = _version(label, program.target, program, program, put_in, texts, frozenset(new))
     return msgspec.structs.replace(version, fixed=tuple(sorted(gone)))
 

@@ -70,7 +70,8 @@ def _running(mark: str) -> list[str]:
         (["p.py", "more"], "arguments of the program stand behind `--`"),
         (["p.py", "--select", "MEM999"], "MEM999"),
         (["p.py", "--python", "/nowhere/python"], "/nowhere/python cannot be run"),
-        (["p.py", "--config", "missing.toml"], "missing.toml"),
+        (["p.py", "--config", "missing.toml"], "there is no file missing.toml"),
+        (["p.py", "--config", "missing.toml", "--isolated"], "--config and --isolated exclude each other"),
         (["p.py", "-o", "nowhere/report.json"], "report.json cannot be written: No such file or directory"),
         (["p.py", "-o", "."], "cannot be written: Is a directory"),
     ],
@@ -228,3 +229,26 @@ def test_a_device_that_is_not_there_is_asked_for(put: Put) -> None:
     assert done.returncode == 2
     assert "sees no CUDA device here" in done.stderr
     assert "ran" not in done.stdout
+
+
+@pytest.mark.slow
+def test_a_thread_that_waits_for_a_stopped_program_is_ended(put: Put) -> None:
+    mark = f"feeder-{os.getpid()}"
+    cwd = put(
+        "import queue, sys, threading\n"
+        "import torch\n"
+        "batches = queue.Queue(maxsize=4)\n"
+        "def feed():\n"
+        "    while True:\n"
+        "        batches.put(torch.randn(4, 8))\n"
+        "threading.Thread(target=feed).start()\n"
+        "model = torch.nn.Linear(8, 8)\n"
+        "kept = []\n"
+        "while True:\n"
+        "    kept.append(model(batches.get()).sum())\n"
+        "    kept[-1].backward()\n"
+    )
+    done = verify("p.py", "--output-format", "json", "--", mark, cwd=cwd, timeout=120)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["run"]["end"], report["run"]["exit"]) == (1, "stopped", None)
+    assert _running(mark) == []

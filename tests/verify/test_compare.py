@@ -107,6 +107,11 @@ def test_loops_of_another_text_are_found_by_their_order() -> None:
     assert same_loops(before, "for a in", [(1, 1)]) is None
 
 
+def test_a_form_feed_ends_no_line_of_a_loop() -> None:
+    text = "def f(xs):\n    a = 1\f\n    for x in xs:\n        pass\n"
+    assert same_loops(text, "# more\n" + text, [(3, 5)]) == [(4, 5)]
+
+
 def test_losses_agree_bit_for_bit_or_not() -> None:
     equal = sides.losses([run()], [run(losses=[1.0, 2.0, 3.0])])
     assert (equal.losses, equal.largest_difference, equal.compared, equal.counts) == ("equal", None, 2, (2, 3))

@@ -68,9 +68,7 @@ def report(path: str) -> Report:
         verified=verified,
         failures=(Failure(f"{EVIL}.py", f"no {EVIL}"),),
         run=Run("3.11.7", "2.13.0", f"GPU {EVIL}", "cuda", 20, 1.0, 0, "finished"),
-        unattributed=(
-            Unattributed(2048, (Stack(2048, (Frame(path, 4, "<listcomp>"),)),), "cuda:0", f"{path}:3"),
-        ),
+        unattributed=(Unattributed(2048, (Stack(2048, (Frame(path, 4, "<listcomp>"),)),), "cuda:0", f"{path}:3"),),
         comparison=Comparison(
             label=f"fixes {EVIL}", before=side, after=side, losses="equal", largest_difference=None, compared=40
         ),

@@ -190,14 +190,14 @@ def test_a_site_follows_wrapped_and_sparse_tensors_and_leaves_old_ones_out() -> 
     result = measured(
         """
         old_tensor = torch.zeros(100)
-        old = Old(torch)
         watch = SiteWatch(1, 0, 10)
+        watch.old = Old(torch)
         kept = []
         result = []
         for value in (old_tensor[3:], torch.zeros(10), torch.eye(4).to_sparse(), nn.Linear(4, 4)):
             kept.append(value)
             watch.begin((1, len(kept)), ())
-            watch.add(value, old, torch)
+            watch.add(value, torch)
         watch.check("window", [], set())
         result.append([sum(alive.values()) for alive in watch.windows[0]["alive"]])
         kept.clear()
@@ -232,3 +232,114 @@ def test_nodes_of_two_threads_that_count_alike_are_two() -> None:
         """
     )
     assert result[2] == 3
+
+
+def test_tensors_without_memory_count_for_nothing() -> None:
+    result = measured(
+        """
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        ledger = Ledger()
+        with tracker(ledger, torch):
+            with FakeTensorMode():
+                fake = [torch.randn(1024) * 2 for _ in range(3)]
+                fake += [each.view(-1)[:8] for each in fake]
+            meta = torch.empty(1024, device="meta") + 1
+            fakes = [ledger.total, ledger.peak, len(ledger.alive)]
+            true = torch.zeros(256)
+            result = [fakes, ledger.total]
+        """
+    )
+    assert result == [[0, 0, 0], 1024]
+
+
+def test_what_a_function_calls_its_own_is_no_parameter() -> None:
+    result = measured(
+        """
+        class Own(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.variable = "its own"
+                ctx.kept = x * 2
+                return x.exp()
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+
+        x = torch.randn(16, requires_grad=True)
+        found = walk([Own.apply(x)], set(), torch)
+        result = [found.nodes, sorted(storage.nbytes() for storage in storages_of(found.storages, torch))]
+        """
+    )
+    assert result == [1, [64, 64, 64]]
+
+
+def test_a_graph_that_is_kept_twice_is_kept() -> None:
+    result = measured(
+        """
+        watch = SiteWatch(1, 0, 4)
+        kept = []
+        result = []
+
+        def hit(value, number):
+            kept.append(value)
+            watch.begin((1, number), ())
+            watch.add(value, torch)
+
+        x = torch.zeros(2, requires_grad=True)
+        for number in range(2):
+            loss = x.exp().sum()
+            hit(loss, number)
+            hit(loss, number)
+        watch.check("window", [], set())
+        result.append(watch.windows[0]["nodes"])
+        kept.clear()
+        del loss
+        gc.collect()
+        watch.check("window", [], set())
+        result.append(watch.windows[1]["nodes"])
+        """
+    )
+    assert result == [[2, 0, 2, 0], [0, 0, 0, 0]]
+
+
+def test_later_hits_of_what_was_kept_before_leave_nothing() -> None:
+    result = measured(
+        """
+        watch = SiteWatch(1, 0, 4)
+        state = torch.zeros(2, requires_grad=True).exp()
+        for number in range(40):
+            watch.begin((1, number), ())
+            watch.add(state, torch)
+            if number == 4:
+                watch.check("window", [], set())
+                watch.survives = False
+        result = watch.late.data(watch.hits)
+        """
+    )
+    assert result == []
+
+
+def test_losses_are_noted_whatever_they_are_given_as() -> None:
+    result = measured(
+        """
+        from memlint.measure.losses import Losses
+
+        class Strict(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                if func is torch.Tensor.detach:
+                    raise TypeError("nobody but me")
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        losses = Losses(torch)
+        x = torch.ones(3, requires_grad=True)
+        x.sum().backward()
+        torch.autograd.backward(each for each in [x.sum() * 2])
+        (x.sum() * 3).as_subclass(Strict).backward()
+        torch.autograd.backward([x.sum().to(torch.complex64) * 4], [torch.ones((), dtype=torch.complex64)])
+        result = [losses.data()[:3], x.grad.tolist()]
+        """
+    )
+    assert result == [[3, 6, 9], [10, 10, 10]]

@@ -55,6 +55,15 @@ def _run(**more: Any) -> dict[str, Any]:
     return {**basic, **more}
 
 
+def test_a_program_that_was_killed_had_no_time_to_look() -> None:
+    settings = Settings(3, 12, " before the program was killed")
+    for hits in (2, 15, 20):
+        site = _site(hits=hits, iterations=[[7, number + 1] for number in range(min(hits, 15))])
+        verdict = judge(CLAIM, site, {2: _loop()}, _run(end={"kind": "running"}), settings)
+        assert verdict.verdict == "too-few-iterations"
+        assert "before the program was killed" in verdict.reason
+
+
 def _judge(site: dict[str, Any], claim: Growth = CLAIM, **run: Any) -> Any:
     return judge(claim, site, {2: _loop()}, _run(**run), SETTINGS)
 
@@ -76,6 +85,11 @@ LAST = [0] * 11 + [KIB] * 4
         ([_check("window", 15, LAST)], "bounded"),
         ([_check("window", 15, NONE)], "refuted"),
         ([_check("window", 15, NONE, before=ALL)], "cycle"),
+        ([_check("window", 15, NONE), _check("exit", 15, ALL)], "bounded"),
+        ([_check("window", 15, NONE), _check("exit", 10, ALL[:10])], "bounded"),
+        ([_check("window", 15, NONE), _check("exit", 15, NONE, nodes=[5] * 15)], "bounded"),
+        ([_check("window", 15, NONE), _check("exit", 5, ALL[:5])], "refuted"),
+        ([_check("window", 15, NONE), _check("exit", 15, LAST)], "refuted"),
         ([_check("window", 15, NONE, nodes=[5] * 15)], "confirmed-host"),
         ([_check("window", 15, [4] * 15, nodes=[5] * 15)], "confirmed-host"),
         ([_check("window", 15, [4] * 15)], "confirmed"),

@@ -1,0 +1,30 @@
+"""Which rules, and which configuration: the options that every command that lints has."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from memlint.config import ConfigError
+from memlint.engine.options import Options
+from memlint.engine.selection import Overrides
+
+
+def options_of(parsed: argparse.Namespace, cwd: Path) -> Options:
+    """What a command line says of the rules and their configuration. Raises ConfigError where it contradicts itself."""
+    if parsed.config is not None and parsed.isolated:
+        raise ConfigError("--config and --isolated exclude each other")
+    if parsed.config is not None and not (cwd / parsed.config).is_file():
+        raise ConfigError(f"--config: there is no file {parsed.config}")
+    return Options(
+        cwd=cwd,
+        overrides=Overrides(
+            select=None if parsed.select is None else tuple(parsed.select),
+            extend_select=tuple(parsed.extend_select or ()),
+            ignore=tuple(parsed.ignore or ()),
+            preview=parsed.preview,
+            min_confidence=parsed.min_confidence,
+        ),
+        config=None if parsed.config is None else cwd / parsed.config,
+        isolated=parsed.isolated,
+    )
