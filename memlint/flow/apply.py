@@ -70,6 +70,9 @@ class Application(Translation):
         for item in self.callee.escaped:
             if isinstance(item, Path):
                 self.frame.escape(self.graph_of(item), scored=item not in self.callee.left)
+        for item in self.callee.left - self.callee.escaped:
+            if isinstance(item, Path):
+                self.frame.left |= self.frame.graphs.closure(self.graph_of(item))
         for drawn in self.callee.notes.drawn:
             library.draws(self.frame, self.resolve(drawn))
         if self.callee.cut_short:  # what it was given may have gone anywhere

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.flags import decided
 from memlint.flow.frame import CallRecord, Frame, Store
 from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.told import told
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -24,6 +25,19 @@ def freed_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
     ]
     return bool(recording) and all(
         any(all(_holds(record, test) for test in tests) for tests in ways) for record in recording
+    )
+
+
+def frozen_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether every model that made what is kept is frozen by all who call the function, so that nothing is recorded:
+    ``generator.freeze()``, then ``generator.sample(images)``."""
+    reached = frame.graphs.closure((store.incoming or store.value).src)
+    models = {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
+    runs = {run.node: run for run in frame.runs.values() if run.node in models}
+    return (
+        bool(models)
+        and models <= set(runs)
+        and all(told(analyser, frame, run.module, "frozen") is True for run in runs.values())
     )
 
 

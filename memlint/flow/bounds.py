@@ -177,7 +177,7 @@ def becomes_attribute(frame: Frame, store: Store) -> bool:
     if frame.exit is None or isinstance(store.place, Path):
         return False
     return any(
-        store.place in value.objs or ("elem", store.place) in deep(frame, frame.exit, value).src
+        store.place in value.objs or ("elem", store.place) in frame.graphs.closure(deep(frame, frame.exit, value).src)
         for value in frame.exit.sym.values()
     )
 
@@ -202,6 +202,30 @@ def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
         and any(mentions(arg, name) for arg in (*call.args, *(word.value for word in call.keywords)) for name in names)
         for call in _calls(frame.function.body)
     )
+
+
+#: calls that compare what is given with all of something
+_AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
+
+
+def compared_with(frame: Frame, store: Store) -> bool:
+    """Whether other tensors are multiplied with all that was collected: a bank of features, wanted on the device."""
+    if not store.local:
+        return False
+    names = _made_from(frame, store)
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Binary) and part.op == "@":
+                    given = (part.left, part.right)
+                elif isinstance(part, ir.Call) and dotted(part.func).rsplit(".", 1)[-1] in _AGAINST_ALL:
+                    own = (part.func.value,) if isinstance(part.func, ir.Attr) else ()
+                    given = (*own, *part.args)
+                else:
+                    continue
+                if len(given) > 1 and any(mentions(one, name) for one in given for name in names):
+                    return True
+    return False
 
 
 def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:

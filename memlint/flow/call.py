@@ -10,7 +10,7 @@ from memlint.flow.functions import call_function, construct
 from memlint.flow.heap import deep
 from memlint.flow.methods import call_method
 from memlint.flow.models import run_module
-from memlint.flow.ops import names_model, names_number
+from memlint.flow.ops import asks_for_count, names_model, names_number
 from memlint.flow.owner import give_away
 from memlint.flow.placement import device_of
 from memlint.flow.program import Class
@@ -20,6 +20,7 @@ from memlint.flow.values import (
     BATCH,
     CALLABLE,
     CONTAINER,
+    DATA_VALUE,
     EMPTY,
     INSTANCE,
     MODULE,
@@ -159,6 +160,8 @@ def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words
 
 def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
     """A call that cannot be resolved: its result may carry any graph or none, its arguments leave."""
+    if isinstance(expr.func, ir.Attr) and asks_for_count(expr.func.name):
+        return DATA_VALUE
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
     guess = is_loss(expr.func) and not (isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr)
     for value in (*args, *words.values()):

@@ -109,6 +109,14 @@ def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
     return bool(attributes) and analyser.facts.attributes.is_begun(attributes[-1][1:])
 
 
+def may_sum_itself(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether what is added to may be an object whose class says what ``+=`` does: a meter beside that code."""
+    if store.kind != "carry" or store.how != "add":
+        return False
+    files = {store.site.path, *(step.site.path for step in store.trace)}
+    return any(method.module.key in files for method in analyser.methods_named("__iadd__", frame.function))
+
+
 def held_already(frame: Frame, store: Store, incoming: V) -> bool:
     """Whether the value was read out of a container that lives as long: keeping it twice keeps no more."""
     heap = frame.exit.heap if frame.exit is not None else {}

@@ -222,7 +222,11 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         how="cat",
         needed=wanted_later(analyser, frame, store),
         reset=store.cleared,
-        bounded=loop.over == "rows" or store.narrow or _fed(frame, store) or of_one_update(frame, store),
+        bounded=loop.over == "rows"
+        or store.narrow
+        or _fed(frame, store)
+        or of_one_update(frame, store)
+        or _begun_by_others(analyser, store),
         gather=gather_of(frame, store.site.at) if store.site.path == frame.module.key else None,
     )
 
@@ -240,6 +244,13 @@ def _fed(frame: Frame, store: Store) -> bool:
         for expr in expressions(statement)
         for part in walk_expression(expr)
     )
+
+
+def _begun_by_others(analyser: Analyser, store: Store) -> bool:
+    """Whether a method that is called begins the attribute anew (a cache of one sequence), whenever it does."""
+    steps = store.place.steps if isinstance(store.place, Path) else ()
+    names = [step for step in steps if step.startswith(".")]
+    return bool(names) and analyser.facts.attributes.is_begun(names[-1][1:])
 
 
 def _only_moves(call: ir.Call) -> bool:

@@ -102,7 +102,7 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
     """The guards without effect, and the model calls, each told which guard was meant for it."""
     inert = frame.notes.inert if analyser.facts.grad_of(frame.function) != OFF else {}
     newest = analyser.program.project.newest_torch
-    working = newest is not None and newest < _LAST_VOLATILE
+    working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(frame))
     for at, (kind, shown) in sorted(inert.items()):
         if kind == "volatile" and (working or not _meant_for_a_model(frame, at)):
             continue
@@ -147,6 +147,35 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
         for arg in call.args
         for part in walk_expression(arg)
     )
+
+
+def _takes_numbers_apart(frame: Frame) -> bool:
+    """``loss.data.cpu().numpy()[0]``: since 0.4 a loss has no dimension, and this raises."""
+    return any(
+        isinstance(part, ir.Subscript)
+        and isinstance(part.index, ir.Const)
+        and part.index.kind == "int"
+        and isinstance(part.value, ir.Call)
+        and isinstance(part.value.func, ir.Attr)
+        and part.value.func.name == "numpy"
+        and _is_number(part.value.func.value)
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+    )
+
+
+def _is_number(expr: ir.Expr) -> bool:
+    """Whether a chain of attributes and calls begins with a loss, or reduces what it begins with to one number."""
+    while isinstance(expr, ir.Attr | ir.Call):
+        if isinstance(expr, ir.Call):
+            reduces = isinstance(expr.func, ir.Attr) and expr.func.name in ("sum", "mean") and not expr.args
+            if reduces and not expr.keywords:
+                return True
+            expr = expr.func
+        else:
+            expr = expr.value
+    return isinstance(expr, ir.Name) and expr.id.lower().endswith("loss")
 
 
 def _freezes(frame: Frame) -> bool:

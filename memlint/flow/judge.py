@@ -9,8 +9,8 @@ import msgspec
 
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, updates
-from memlint.flow.as_called import freed_as_called
-from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded, trained_on
+from memlint.flow.as_called import freed_as_called, frozen_as_called
+from memlint.flow.bounds import begun_by_inner_loop, compared_with, holds_layers, may_be_bounded, trained_on
 from memlint.flow.carry import PART
 from memlint.flow.described import of_evaluation, self_name, value_of
 from memlint.flow.doubts import (
@@ -23,6 +23,7 @@ from memlint.flow.doubts import (
     in_trial,
     is_array,
     is_moved_member,
+    may_sum_itself,
     of_one_step,
     once_a_batch,
     rebuilt_each_batch,
@@ -111,7 +112,12 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             return
         if incoming.may_be(DATA) and not incoming.objs and not store.text.startswith(("(", "[", "{")):
             return  # a number on some path
-    elif is_array(frame, store) or becomes_array(frame, store) or not adds_a_graph(frame, store, incoming):
+    elif (
+        is_array(frame, store)
+        or becomes_array(frame, store)
+        or not adds_a_graph(frame, store, incoming)
+        or frozen_as_called(analyser, frame, store)
+    ):
         return
     needed = wanted_later(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
@@ -122,13 +128,14 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or would_raise(frame, store, value)
             or begun_elsewhere(analyser, frame, store)
             or held_already(frame, store, incoming)
+            or may_sum_itself(analyser, frame, store)
             or of_one_step(frame, store)
             or (value.freed == "no" and store.loop is not None and store.loop.over_objects)
             or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no")  # a number on some path
             or (store.loop is None and in_trial(frame.function))
         ):
             certainty = "low"
-    elif trained_on(analyser, frame, store) or not goes_through_data(frame, store):
+    elif trained_on(analyser, frame, store) or compared_with(frame, store) or not goes_through_data(frame, store):
         certainty = "low"
     if certainty != "low" and may_be_bounded(analyser, frame, store, value):
         certainty = "low"

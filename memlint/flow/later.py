@@ -43,7 +43,18 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
         return True
     if marks & frame.notes.returned:
         return not _dropped_by_callers(analyser, frame)
-    return False
+    # what is returned may have come through all rounds without a mark (in the parts of a state)
+    known = _made_by_what_is_returned(frame, store) and bool(analyser.facts.calls_of(frame.function))
+    return known and not _dropped_by_callers(analyser, frame)
+
+
+def _made_by_what_is_returned(frame: Frame, store: Store) -> bool:
+    """Whether the models that made what is kept have made what is returned, too: its graph may hold theirs."""
+    if store.kind != "retain":
+        return False
+    reached = frame.graphs.closure((store.incoming or store.value).src)
+    models = {item for item in reached if item in frame.graphs.nodes and frame.graphs.nodes[item].model}
+    return bool(models) and models <= frame.notes.returned
 
 
 def _in_a_loss(analyser: Analyser, frame: Frame, marks: set[Source]) -> bool:
@@ -76,7 +87,7 @@ def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
             if obj is not None:
                 for value in (*obj.fields.values(), obj.elem):
                     sources |= value.src
-        if caller.notes.blind_backward or sources & (caller.escaped | caller.notes.returned):
+        if caller.notes.blind_backward or sources & (caller.escaped | caller.left | caller.notes.returned):
             return False
         if any(sources & reached for reached, *_ in caller.backwards):
             return False

@@ -30,6 +30,7 @@ _NUMBER = re.compile(
     r"loss|criterion|metric|error|accuracy|(^|_)(err|acc|nll|kl|kld|elbo|iou|miou|dice|psnr|ssim|lpips|fid|mse|mae|bce|rmse|reg|lr|norm)s?(_|$)"
 )
 _COUNT = re.compile(r"(.*_)?batch_?size|bsz|num_.+|n_.+|.+_count|epochs?|steps?")
+_COUNTED = re.compile(r"(get_)?(.*_)?batch_?size|(get_)?num_\w+|(get_)?\w+_count")
 _MODEL = re.compile(
     r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
 )
@@ -119,6 +120,11 @@ def names_number(shown: str) -> bool:
 def names_count(shown: str) -> bool:
     """Whether a key is that of a whole number, which has no graph: ``batch["batch_size"]``, ``info["num_items"]``."""
     return _COUNT.fullmatch(shown.lower()) is not None
+
+
+def asks_for_count(name: str) -> bool:
+    """Whether a method is named like one that counts: ``task.batch_size(batch)``, ``loader.num_batches()``."""
+    return _COUNTED.fullmatch(name.lower()) is not None
 
 
 def names_metric(shown: str) -> bool:

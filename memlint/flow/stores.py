@@ -338,9 +338,11 @@ def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | No
 
 
 def _models_freed(frame: Frame, state: State, tip: Source) -> bool:
-    """Whether all models that took part are freed: what was computed from them since saves next to nothing."""
+    """Whether all models that took part (and calls that may be one) are freed: what was computed from them since saves
+    next to nothing."""
     nodes = frame.graphs.nodes
-    models = [item for item in frame.graphs.closure((tip,)) if item in nodes and nodes[item].model]
+    reached = [item for item in frame.graphs.closure((tip,)) if item in nodes]
+    models = [item for item in reached if nodes[item].model or nodes[item].unknown]
     return bool(models) and all(item in state.freed_must for item in models)
 
 

@@ -315,7 +315,8 @@ def test_no_arguments_show_the_help(capsys: Capture) -> None:
     assert stop.value.code == 0
     out = capsys.readouterr().out
     assert "exit codes" in out
-    assert "cache" not in out, "there is none yet"
+    assert "--no-cache" in out
+    assert "clean [PATHS]" in out
 
 
 def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:

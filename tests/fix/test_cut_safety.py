@@ -99,7 +99,6 @@ LISTS = [
     ("setattr", "unsafe", {"pre": "class T: pass\nt=T()", "post": "setattr(t, 'x', losses)"}),
     ("getattr", "unsafe", {"post": "print(getattr(losses[0], 'requires_grad'))"}),
     ("autograd.grad", "unsafe", {"pre": "from torch.autograd import grad", "post": "print(grad(losses[0], [x]))"}),
-    ("np.array", "unsafe", {"pre": "import numpy as np", "post": "print(np.array(losses))"}),
     ("np.mean", "unsafe", {"pre": "import numpy as np", "post": "print(np.mean(losses))"}),
     ("torch.tensor", "safe", {"post": "print(float(torch.tensor(losses).mean()))"}),
     ("stack mean item", "safe", {"post": "print(torch.stack(losses).mean().item())"}),
