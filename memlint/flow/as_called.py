@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.flags import decided
 from memlint.flow.frame import CallRecord, Frame, Store
+from memlint.flow.modes import look_up
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.told import told
 from memlint.ir import nodes as ir
@@ -49,9 +50,13 @@ def _records(analyser: Analyser, caller: Frame, record: CallRecord) -> bool:
 
 
 def _holds(record: CallRecord, test: ir.Expr) -> bool:
-    """Whether a test on parameters holds by what the call passes for them."""
+    """Whether a test on parameters holds by what the call passes for them: flags, and models in a mode."""
 
     def passed(part: ir.Expr) -> bool | None:
+        if isinstance(part, ir.Attr) and part.name == "training" and isinstance(part.value, ir.Name):
+            module = record.args.get(part.value.id)
+            evaluates = look_up(record.modes, module, "", "") if module is not None else None
+            return None if evaluates is None else not evaluates
         value = record.args.get(part.id) if isinstance(part, ir.Name) else None
         return value.const if value is not None and isinstance(value.const, bool) else None
 

@@ -330,20 +330,20 @@ def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | No
     tips = [source for source in sources if source in frame.graphs.nodes or isinstance(source, Path)]
     if not tips:
         return None
-    if all(tip in state.freed_must or _models_freed(frame, state, tip) for tip in tips):
+    models = {tip: _models_of(frame, tip) for tip in tips}
+    # what was computed since from the models that took part saves next to nothing
+    if all(tip in state.freed_must or (models[tip] and models[tip] <= state.freed_must) for tip in tips):
         return "yes"
-    if any(tip in state.freed_may for tip in tips):
+    if any(tip in state.freed_may or not models[tip].isdisjoint(state.freed_may) for tip in tips):
         return "some"
     return "no"
 
 
-def _models_freed(frame: Frame, state: State, tip: Source) -> bool:
-    """Whether all models that took part (and calls that may be one) are freed: what was computed from them since saves
-    next to nothing."""
+def _models_of(frame: Frame, tip: Source) -> Sources:
+    """The models that took part in a graph, and the calls that may be one."""
     nodes = frame.graphs.nodes
-    reached = [item for item in frame.graphs.closure((tip,)) if item in nodes]
-    models = [item for item in reached if nodes[item].model or nodes[item].unknown]
-    return bool(models) and all(item in state.freed_must for item in models)
+    reached = (item for item in frame.graphs.closure((tip,)) if item in nodes)
+    return frozenset(item for item in reached if nodes[item].model or nodes[item].unknown)
 
 
 def reachable(state: State) -> frozenset[Source]:

@@ -52,6 +52,37 @@ def test_who_trains_records_and_who_does_not_guards(tmp_path: Path, train: str, 
     assert ("MEM101", severity) in said(tmp_path, STEP.format(train=train, guard=guard))
 
 
+MODES = """
+import torch
+
+
+def run(loader, model, criterion, optimizer):
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x.cuda()), y.cuda())
+        if model.training:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        total += len(x) * loss
+    return total / len(loader)
+
+
+def main(loader, held_out, model, criterion, optimizer):
+    for epoch in range(90):
+        model.train(True)
+        run(loader, model, criterion, optimizer)
+        {guard}
+            model.eval()
+            print(run(held_out, model, criterion, optimizer))
+"""
+
+
+@pytest.mark.parametrize(("guard", "severity"), [("with torch.no_grad():", "warning"), ("if True:", "error")])
+def test_who_trains_by_the_mode_of_the_model(tmp_path: Path, guard: str, severity: str) -> None:
+    assert ("MEM101", severity) in said(tmp_path, MODES.format(guard=guard))
+
+
 PREDICT = """
 import numpy as np
 import torch
