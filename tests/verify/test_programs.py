@@ -1,80 +1,31 @@
-"""The programs of fixtures/verify: each says in comments what `memlint verify` must say of it.
-
-``# verdict: CODE verdict, …`` stands on the line of the findings, ``# unattributed`` where memory is asked for that
-stays and that no finding explains; ``# verify: …`` are options, and ``# slow`` keeps a program out of the quick tests.
-"""
+"""The programs of fixtures/verify: each says in comments what `memlint verify` must say of it (table.py)."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
-from commands import ROOT, verify
-
-PROGRAMS = ROOT / "fixtures" / "verify"
-_VERDICTS = re.compile(r"# verdict: ([A-Z0-9a-z, -]+)")
+from commands import verify
+from table import PROGRAMS, VERDICTS, arguments, expected, expected_exit, is_slow, name_of, said, scripts
 
 
 def _programs() -> list[object]:
-    scripts = [*sorted(PROGRAMS.glob("*.py")), PROGRAMS / "several_files/train.py", PROGRAMS / "packaged/__main__.py"]
     return [
-        pytest.param(
-            script.relative_to(PROGRAMS),
-            marks=[pytest.mark.slow] if re.search(r"^# slow", script.read_text(), re.MULTILINE) else [],
-            id=script.stem if script.parent == PROGRAMS else script.parent.name,
-        )
-        for script in scripts
+        pytest.param(script, marks=[pytest.mark.slow] if is_slow(script) else [], id=name_of(script))
+        for script in scripts()
     ]
-
-
-def _expected(script: Path) -> tuple[list[str], list[str]]:
-    """The verdicts and the unattributed places, as sorted lines of text. A program in a folder of its own is all of
-    it."""
-    files = [PROGRAMS / script] if script.parent == Path() else sorted((PROGRAMS / script.parent).glob("*.py"))
-    verdicts, unattributed = [], []
-    for file in files:
-        shown = file.relative_to(PROGRAMS).as_posix()
-        for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
-            found = _VERDICTS.search(line)
-            names = found[1].split(",") if found else ()
-            verdicts += [f"{shown}:{number} {name.strip()}" for name in names]
-            if line.endswith("# unattributed"):
-                unattributed.append(f"{shown}:{number}")
-    return sorted(verdicts), sorted(unattributed)
-
-
-def _said(report: dict[str, object]) -> tuple[list[str], list[str]]:
-    findings = report["findings"]
-    left = report["unattributed"]
-    assert isinstance(findings, list)
-    assert isinstance(left, dict)
-    verdicts = [f"{one['path']}:{one['line']} {one['code']} {one['verdict']['verdict']}" for one in findings]
-    places = set()
-    for stack in left["stacks"]:
-        own = next((frame for frame in stack["frames"] if not frame["path"].startswith(("/", "<"))), None)
-        places.add("nowhere" if own is None else f"{own['path']}:{own['line']}")
-    if left["loops"] and not places:
-        places.add("nowhere")
-    return sorted(verdicts), sorted(places)
 
 
 def check(script: Path, device: str) -> None:
     """Verify a program, and compare what is said with what is so."""
-    text = (PROGRAMS / script).read_text(encoding="utf-8")
-    options = re.search(r"^# verify: (.*)$", text, re.MULTILINE)
-    words = options[1].split() if options else []
-    named = [] if "-m" in words else [script.as_posix()]
-    done = verify(*named, *words, "--device", device, "--output-format", "json", "--", "--device", device, cwd=PROGRAMS)
+    done = verify(*arguments(script, device), cwd=PROGRAMS)
     try:
         report = json.loads(done.stdout)
     except ValueError:
         raise AssertionError(done.stdout + done.stderr) from None
-    assert _said(report) == _expected(script), done.stderr
-    bad = re.compile("confirmed|cycle|peak-only")
-    verdicts, _ = _expected(script)
-    assert done.returncode == int(any(bad.search(verdict) for verdict in verdicts)), done.stderr
+    assert said(report) == expected(script), done.stderr
+    assert done.returncode == expected_exit(script), done.stderr
 
 
 @pytest.mark.parametrize("script", _programs())
@@ -92,4 +43,4 @@ def test_every_comment_is_understood() -> None:
     for file in PROGRAMS.rglob("*.py"):
         for line in file.read_text(encoding="utf-8").split("\n"):
             if "verdict:" in line:
-                assert _VERDICTS.search(line), line
+                assert VERDICTS.search(line), line
