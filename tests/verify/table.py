@@ -1,4 +1,4 @@
-"""The programs of fixtures/verify and what `memlint verify` must say of each; benchmarks/verify_programs.py reads it too.
+"""The programs of fixtures/verify and what `memlint verify` must say of each. The benchmark of that reads this, too.
 
 ``# verdict: CODE verdict, …`` stands on the line of the findings, ``# unattributed`` where memory is asked for that
 stays and that no finding explains; ``# verify: …`` are options, and ``# slow`` keeps a program out of the quick tests.
