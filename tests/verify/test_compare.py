@@ -13,7 +13,7 @@ from memlint.engine.options import Options
 from memlint.verifier import sides
 from memlint.verifier.planning import probes
 from memlint.verifier.run import Program, locate, of_program, read
-from memlint.verifier.targets import same_loops
+from memlint.verifier.targets import innermost_loops, same_loops
 from memlint.verifier.versions import another, as_it_is, mended
 
 #: the evaluation has the highest peak, most of which is its graphs
@@ -105,6 +105,24 @@ def test_loops_of_another_text_are_found_by_their_order() -> None:
     assert same_loops(before, after, [(1, 1), (3, 1)]) == [(3, 5), (5, 1)]
     assert same_loops(before, "for a in x:\n    f(a)\n", [(1, 1)]) is None
     assert same_loops(before, "for a in", [(1, 1)]) is None
+
+
+def test_the_loop_that_a_statement_repeats_in() -> None:
+    text = """\
+for a in x:
+    for b in y:
+        f(b)
+    def inner():
+        g(a)
+        while True:
+            g(a)
+    f(a)
+h()
+"""
+    inner = {3: (2, 5), 6: (6, 9), 7: (6, 9), 8: (1, 1)}  # a definition runs when it is called
+    assert innermost_loops(text, [(1, 1), (2, 5), (6, 9)], range(3, 10)) == inner
+    assert innermost_loops(text, [(1, 1)], [3, 5, 9]) == {3: (1, 1)}
+    assert innermost_loops("for a in", [(1, 1)], [1]) == {}
 
 
 def test_losses_agree_bit_for_bit_or_not() -> None:
