@@ -13,7 +13,7 @@ _ADVICE = (
     "memory is reserved in pieces that later tensors do not fit in: set "
     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or feed fewer different shapes (pad to a few lengths)"
 )
-#: two segments of the allocator for tensors of 1 to 10 MiB: less is no growth
+#: two segments of the allocator for tensors of 1 to 10 MiB; as much is left unused where all is well
 _SEGMENTS = 2 * 20 * 2**20
 
 
@@ -122,7 +122,7 @@ def fragmentation(run: Mapping[str, Any]) -> list[Fragmentation]:
             rows = [reading[device] for reading in readings if device in reading]
             first, middle, last = (_unused(rows[place]) for place in (0, len(rows) // 2, -1))
             # a segment that comes once, for an optimizer's state, is no growth
-            if first < middle < last and last - first > max(_SEGMENTS, rows[-1]["reserved"] // 20):
+            if first < middle < last and last - first > max(_SEGMENTS, rows[-1]["reserved"] // 10):
                 both = {name: (rows[0][name], rows[-1][name]) for name in ("reserved", "peak", "allocated", "split")}
                 found[device] = Fragmentation(device, advice=_ADVICE, **both)
     return list(found.values())

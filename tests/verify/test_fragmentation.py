@@ -14,17 +14,20 @@ from memlint.verifier.leftover import fragmentation
 
 MIB = 2**20
 
-#: `{rows}` of the batch of a step, of 1 MiB each where they have left the first layer
+#: each of the layers leaves a MiB for each of `{rows}`
 PROGRAM = """\
+import random
 import torch
 from torch import nn
 
+random.seed(0)
 device = torch.device("cuda")
-model = nn.Sequential(nn.Linear(256, 2**18), nn.ReLU(), nn.Linear(2**18, 1)).to(device)
+layers = [layer for _ in range(6) for layer in (nn.Conv1d(64, 64, 3, padding=1), nn.ReLU())]
+model = nn.Sequential(nn.Conv1d(8, 64, 3, padding=1), *layers, nn.Conv1d(64, 1, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
 kept = []
 for step in range(40):
-    loss = model(torch.randn({rows}, 256, device=device)).mean()
+    loss = model(torch.randn(1, 8, 4096 * ({rows}), device=device)).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -56,7 +59,8 @@ def test_advice_names_what_is_reserved_and_never_used() -> None:
         pytest.param(range(1000, 2300, 100), range(1000, 2300, 100), id="a step needs more than those before it"),
         pytest.param([1000] * 6 + [1400] * 7, [500] * 13, id="one more segment, once"),
         pytest.param(range(1000, 1013), [500] * 13, id="too little to speak of"),
-        pytest.param(range(0, 1300, 100), [1300] * 13, id="the cache was emptied before, and fills"),
+        pytest.param(range(824, 1124, 23), [*range(710, 910, 17), 911], id="measured with expandable segments"),
+        pytest.param(range(0, 1300, 100), [1300] * 13, id="the cache was emptied, and fills again"),
     ],
 )
 def test_no_advice_where_memory_is_of_use(reserved: Sequence[int], peak: Sequence[int]) -> None:
@@ -72,20 +76,32 @@ def _fragments(cwd: Path, rows: str, more: str = "pass", settings: str = "") -> 
     return found
 
 
-@pytest.mark.gpu
-def test_batches_that_grow_leave_pieces_behind(tmp_path: Path) -> None:
-    [said] = _fragments(tmp_path, "32 + 8 * step")  # shortest first: each outgrows all that was freed
-    assert said["reserved"][1] - said["peak"][1] > 2**30
+_SHAPES = pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param("32 + 8 * step", id="shortest first, so that each outgrows all that was freed"),
+        pytest.param("random.randint(32, 352)", id="shuffled"),
+    ],
+)
 
 
 @pytest.mark.gpu
-def test_expandable_segments_leave_none_behind(tmp_path: Path) -> None:
-    assert _fragments(tmp_path, "32 + 8 * step", settings="expandable_segments:True") == []
+@_SHAPES
+def test_batches_of_many_sizes_leave_pieces_behind(tmp_path: Path, rows: str) -> None:
+    [said] = _fragments(tmp_path, rows)
+    assert said["reserved"][1] > 2 * said["peak"][1]
 
 
 @pytest.mark.gpu
-def test_neither_does_a_shape_that_stays(tmp_path: Path) -> None:
-    assert _fragments(tmp_path, "64") == []
+@_SHAPES
+def test_expandable_segments_leave_none_behind(tmp_path: Path, rows: str) -> None:
+    assert _fragments(tmp_path, rows, settings="expandable_segments:True") == []
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rows", ["64", "352 - 8 * step"])
+def test_neither_does_a_shape_that_stays_or_fits(tmp_path: Path, rows: str) -> None:
+    assert _fragments(tmp_path, rows) == []
 
 
 @pytest.mark.gpu
