@@ -59,7 +59,7 @@ def test_advice_names_what_is_reserved_and_never_used() -> None:
         pytest.param(range(1000, 2300, 100), range(1000, 2300, 100), id="a step needs more than those before it"),
         pytest.param([1000] * 6 + [1400] * 7, [500] * 13, id="one more segment, once"),
         pytest.param(range(1000, 1013), [500] * 13, id="too little to speak of"),
-        pytest.param(range(824, 1124, 23), [*range(710, 910, 17), 911], id="measured with expandable segments"),
+        pytest.param(range(824, 1123, 23), [*range(710, 910, 17), 911], id="measured with expandable segments"),
         pytest.param(range(0, 1300, 100), [1300] * 13, id="the cache was emptied, and fills again"),
     ],
 )
