@@ -200,6 +200,55 @@ def test_another_script_beside_it(tmp_path: Path) -> None:
     assert done.code == 1
 
 
+#: what is added to `other` is a number where the option says so, and its fix asks it for `detach`
+NO_TENSOR = """\
+import math
+import sys
+
+import torch
+from torch import nn
+
+model = nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def step(x):
+    out = model(x)
+    loss = out.square().mean()
+    if sys.argv[1:] == ["plain"]:
+        metric = math.nan
+    else:
+        metric = out.abs().mean()
+    return loss, metric
+
+
+total, other = 0, 0
+for _ in range(40):
+    loss, metric = step(torch.randn(8, 64))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss
+    other += metric
+print(total, other)
+"""
+
+
+@pytest.mark.slow
+def test_a_fix_that_does_not_suit_the_program_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(NO_TENSOR)
+    done = verified("train.py", "--compare-fix", "--", "plain", cwd=tmp_path)
+    assert [row["verdict"]["verdict"] for row in done.report["findings"]] == ["confirmed-host", "refuted"]
+    assert "has no attribute 'detach'" in done.said
+    comparison = done.report["comparison"]
+    assert comparison["fixed"] == [done.report["findings"][0]["fingerprint"]]
+    assert comparison["reason"] == (
+        "with the fixes of 2 findings the program failed, so those of the findings that hold were made"
+    )
+    assert comparison["losses"] == "equal"
+    assert done.code == 1
+
+
 @pytest.mark.slow
 def test_a_second_run_that_fails_leaves_the_first_ones_verdicts(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(EVALUATION)
@@ -208,6 +257,7 @@ def test_a_second_run_that_fails_leaves_the_first_ones_verdicts(tmp_path: Path) 
     assert done.code == 1
     assert "this one is broken" in done.said
     assert done.report["comparison"]["reason"] == "the second run failed with exit code 1"
+    assert done.report["comparison"]["after"]["peak"] is None
     assert done.verdicts["MEM102"][0] == "confirmed-host"
     assert done.verdicts["MEM201"][0] == "unmeasurable"
     assert "the second run failed" in done.verdicts["MEM201"][1]
