@@ -137,8 +137,8 @@ def _fragmentation(row: Fragmentation) -> Text:
     return Text.assemble(
         (f"{row.device}: ", "bold"),
         ("fragmentation: ", "bold yellow"),
-        f"reserved went from {size(row.reserved[0])} to {size(row.reserved[1])}, in use from {size(row.allocated[0])} "
-        f"to {size(row.allocated[1])}; {row.advice}",
+        f"reserved went from {size(row.reserved[0])} to {size(row.reserved[1])}, the most in use from "
+        f"{size(row.peak[0])} to {size(row.peak[1])}; {row.advice}",
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from memlint.engine.options import Options
 from memlint.finding import Finding
 from memlint.verifier import sides
 from memlint.verifier.child import Ran, python_for
-from memlint.verifier.model import Comparison, LoopPair, LoopSide, Report, Saving, Side, Verdict, Verified
+from memlint.verifier.model import BAD, Comparison, LoopPair, LoopSide, Report, Saving, Side, Verdict, Verified
 from memlint.verifier.planning import Probes, probes
 from memlint.verifier.run import Live, Program, Wanted, how_it_ran, judged, of_program, run_once
 from memlint.verifier.verdicts import BLOCK, NEEDS_COMPARISON
@@ -29,6 +29,8 @@ from memlint.verifier.versions import Version, another, as_it_is, mended
 
 #: told before each run that follows the first, with what it is
 Say = Callable[[str], None]
+#: the program with the fixes of some findings (fingerprints); None where none of them holds
+Mended = Callable[[Collection[str]], Version | None]
 
 #: runs of at most so many seconds are repeated, to tell time and single fixes
 CHEAP = 120.0
@@ -47,7 +49,7 @@ def compare_fix(program: Program, options: Options, wanted: Wanted, live: Live, 
     version = mended(program, work.put_in, options)
     if version is None:
         return work.without("the fixes of its findings", "none of the findings has a fix that holds")
-    return work.with_version(version, lambda only: mended(program, work.put_in, options, (only,)))
+    return work.with_version(version, lambda only: mended(program, work.put_in, options, only))
 
 
 def compare_with(program: Program, other: Program, wanted: Wanted, live: Live, say: Say) -> Report:
@@ -79,8 +81,8 @@ class _Work:
         )  # fmt: skip
         return self._done(report, none)
 
-    def with_version(self, version: Version, alone: Callable[[str], Version | None] | None) -> Report:
-        """The verification and the comparison. ``alone``: the version with the fix of one finding (fingerprint)."""
+    def with_version(self, version: Version, mended_in: Mended | None) -> Report:
+        """The verification and the comparison. ``mended_in``: the version with the fixes of some findings."""
         report, first = self._first()
         before = sides.side(first.measured, self.warmup)
         comparison = Comparison(
@@ -89,26 +91,30 @@ class _Work:
         )  # fmt: skip
         if (reason := _no_second(first, report)) is not None:
             return self._done(report, msgspec.structs.replace(comparison, reason=reason))
-        second = self.again(version, first)
+        version, second, without = self._second(version, mended_in, report, first)
         cheap = report.run.seconds <= CHEAP and not self.interrupted
         third = self.again(self.unprobed, first) if cheap and not _failed(first) else None
         if third is not None and _failed(third):
             third = None
         told = sides.losses(first.measured, second.measured)
         own = None if third is None else sides.losses(first.measured, third.measured)
+        end = how_it_ran(second, self._wanted).end
         comparison = msgspec.structs.replace(
             comparison,
+            label=version.label,
+            fixed=version.fixed,
             before=sides.side(first.measured, self.warmup, None if third is None else third.measured),
-            after=sides.side(second.measured, self.warmup),
+            # what broke off says nothing of how much is saved
+            after=_NOTHING if _broke(second) else sides.side(second.measured, self.warmup),
             losses=told.losses,
             largest_difference=told.largest_difference,
             compared=told.compared,
             own_difference=None if own is None or own.losses == "unknown" else own.largest_difference or 0.0,
             loops=self._loops(version, first, third, second),
-            reason=_said(first, second, report, how_it_ran(second, self._wanted).end),
+            reason="; ".join(filter(None, (without, _said(first, second, report, end)))),
         )
         if not _failed(second) and not _failed(first):
-            decide = _Decide(self, version, first, second, third, alone if cheap else None, alone is not None)
+            decide = _Decide(self, version, first, second, third, mended_in if cheap else None, mended_in is not None)
             report = msgspec.structs.replace(report, verified=tuple(decide.verified(one) for one in report.verified))
             comparison = msgspec.structs.replace(comparison, savings=tuple(decide.savings))
         return self._done(report, comparison)
@@ -116,6 +122,27 @@ class _Work:
     def _first(self) -> tuple[Report, Ran]:
         ran = run_once(self._program.target, self.put_in, self._wanted, self._python, self._live)
         return judged(self._program, self.put_in, ran, self._wanted), ran
+
+    def _second(
+        self, version: Version, mended_in: Mended | None, report: Report, first: Ran
+    ) -> tuple[Version, Ran, str]:
+        """The run of the other version. A fix may not suit what the program does here: where it fails, those fixes are
+        left out that can save nothing. With what is to be said of that."""
+        second = self.again(version, first)
+        if mended_in is None or not _broke(second) or _failed(first) or self.interrupted:
+            return version, second, ""
+        wanted = [
+            one.finding.fingerprint
+            for one in report.verified
+            if one.finding.fingerprint in version.fixed
+            and (one.verdict.verdict in BAD or one.verdict.reason == NEEDS_COMPARISON)
+        ]
+        fewer = mended_in(wanted) if wanted else None
+        if fewer is None or set(fewer.fixed) == set(version.fixed):
+            return version, second, ""
+        end = how_it_ran(second, self._wanted).end
+        said = f"with {version.label} the program {_ENDS.get(end, end)}, so those of the findings that hold were made"
+        return fewer, self.again(fewer, first), said
 
     def again(self, version: Version, first: Ran) -> Ran:
         """Run a version as far as the first run came, what it prints going to standard error."""
@@ -171,7 +198,7 @@ class _Decide:
         first: Ran,
         second: Ran,
         third: Ran | None,
-        alone: Callable[[str], Version | None] | None,
+        alone: Mended | None,
         fixes: bool,
     ) -> None:
         self._work = work
@@ -236,7 +263,7 @@ class _Decide:
             return self._second, self._version, True
         if self._alone is None or self._count >= MOST_ALONE or self._work.interrupted:
             return self._second, self._version, False
-        version = self._alone(finding.fingerprint)
+        version = self._alone((finding.fingerprint,))
         if version is None:
             return self._second, self._version, False
         if set(version.fixed) == set(self._version.fixed):  # one fix mends them all
@@ -349,6 +376,11 @@ def _stop(first: Ran, version: Version) -> tuple[tuple[int, int] | None, int | N
 def _failed(ran: Ran) -> bool:
     ends = {one["end"]["kind"] for one in ran.measured}
     return not ends or not ends <= {"finished", "stopped"} or ran.timed_out or ran.interrupted
+
+
+def _broke(ran: Ran) -> bool:
+    """Whether the program failed by itself, and not for want of memory."""
+    return _failed(ran) and not (ran.timed_out or ran.interrupted or _out_of_memory(ran))
 
 
 def _out_of_memory(ran: Ran) -> bool:

@@ -61,11 +61,12 @@ class Unattributed(msgspec.Struct, frozen=True):
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
-    """What the allocator has reserved and not given out, at the first and the last top of a loop's window.
-    ``advice``: what to do where that grew, else empty."""
+    """What the allocator has reserved and not given out, at the first and the last top of a loop's window. ``peak``:
+    the most that was given out until then. ``advice``: what to do."""
 
     device: str
     reserved: tuple[int, int]
+    peak: tuple[int, int]
     allocated: tuple[int, int]
     split: tuple[int, int]
     advice: str

@@ -91,7 +91,7 @@ def _refusal(claim: Growth, site: Mapping[str, Any], run: Mapping[str, Any], of:
     if not hits and run.get("compiled"):
         return cannot("this statement was never run as Python; torch.compile has compiled parts of this program")
     if not hits:
-        where = " in the program's main process, and it has others" if run.get("processes") else ""
+        where = " in the program's main process (it has others)" if run.get("processes") else ""
         return Verdict(verdict="not-reached", reason=f"this statement was never run{where}{of.ended}", hits=0)
     if claim.kind in ("peak", "time") or claim.memory == "none":
         return cannot(NEEDS_COMPARISON)

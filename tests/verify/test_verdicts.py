@@ -128,7 +128,7 @@ def test_few_hits_confirm_and_never_refute(checks: list[Any], hits: int, verdict
         ({"unmeasurable": "no counters"}, {}, "unmeasurable", "no counters"),
         ({}, {"hits": 0}, "not-reached", "never run"),
         ({"compiled": True}, {"hits": 0}, "unmeasurable", "torch.compile"),
-        ({"processes": True}, {"hits": 0}, "not-reached", "main process, and it has others"),
+        ({"processes": True}, {"hits": 0}, "not-reached", "main process (it has others)"),
         ({}, {"cut": True}, "unmeasurable", "too large"),
     ],
 )
