@@ -262,9 +262,10 @@ class Session:
             site.collected_at = site.hits
         site.check("exit", before, self._known_to_earlier(site))
 
-    def _known_to_earlier(self, site: SiteWatch) -> set[int]:
-        """The storages that sites before this one follow as well: they count once."""
-        return {key for other in self._sites.values() if other.number < site.number for key in other.followed()}
+    def _known_to_earlier(self, site: SiteWatch) -> dict[int, int]:
+        """The storages that sites before this one follow as well, with the first of these: they count once."""
+        earlier = [other for other in reversed(self._sites.values()) if other.number < site.number]
+        return {key: other.number for other in earlier for key in other.followed()}
 
     # the end
 

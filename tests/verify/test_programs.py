@@ -74,6 +74,28 @@ def test_places_that_are_reached_once_or_late_take_nothing_from_others(tmp_path:
     assert findings[line, "MEM102"]["bytes_per_iteration"]["exact"] == 4 * 8 * 4
 
 
+SHARED = """\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64))
+square, outputs, scale = 0, [], 0
+for _ in range(40):
+    out = model(torch.randn(8, 64))
+    square += out.square().mean()
+    outputs.append(out)
+    scale += model(torch.randn(8, 64)).abs().mean()
+"""
+
+
+def test_places_that_keep_the_same_name_each_other(tmp_path: Path) -> None:
+    (tmp_path / "shared.py").write_text(SHARED)
+    done = verify("shared.py", "--isolated", "--device", "cpu", "--output-format", "json", cwd=tmp_path)
+    reasons = {one["line"]: one["verdict"]["reason"] for one in json.loads(done.stdout)["findings"]}
+    assert "8,192 B of which count for MEM101 at shared.py:8 as well" in reasons[9]
+    assert not any("as well" in reasons[line] for line in (8, 10))
+
+
 RARE = """\
 import gc
 import torch

@@ -151,6 +151,15 @@ def test_bytes_are_those_of_an_iteration() -> None:
     assert (spread.min, spread.max, spread.exact) == (KIB, 3 * KIB, None)
 
 
+def test_what_counts_for_another_finding_as_well_is_said() -> None:
+    check = {**_check("window", 15, [3 * KIB] * 15), "own": ALL, "shared_with": [5]}
+    settings = Settings(3, 12, places={1: "MEM101 at a.py:7", 5: "MEM102 at a.py:3"})
+    found = judge(CLAIM, _site(check), {2: _loop()}, _run(), settings)
+    assert found.bytes_per_iteration is not None
+    assert found.bytes_per_iteration.exact == 3 * KIB
+    assert "3,072 B of tensors on cpu, 2,048 B of which count for MEM102 at a.py:3 as well" in found.reason
+
+
 def test_several_hits_in_an_iteration_are_added() -> None:
     site = _site(_check("window", 15, ALL))
     site["iterations"] = [[7, 1 + number // 3] for number in range(15)]
