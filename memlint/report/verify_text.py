@@ -181,7 +181,7 @@ def milliseconds(seconds: float | None) -> str:
 def saves(one: Verified, comparison: Comparison) -> str:
     """What the fix saves of that which the verdict is about, in one cell."""
     if one.finding.fingerprint not in comparison.fixed:
-        return "no fix"
+        return "left out" if one.finding.fingerprint in comparison.left_out else "no fix"
     for saving in comparison.savings:
         if saving.fingerprint == one.finding.fingerprint:
             together = "" if saving.alone else " (all)"

@@ -91,6 +91,7 @@ class _Work:
         )  # fmt: skip
         if (reason := no_second(first, report)) is not None:
             return self._done(report, msgspec.structs.replace(comparison, reason=reason))
+        whole = version.fixed
         version, second, without = self._second(version, mended_in, report, first)
         cheap = report.run.seconds <= CHEAP and not self.interrupted
         third = self.again(self.unprobed, first) if cheap and not failed(first) else None
@@ -103,6 +104,7 @@ class _Work:
             comparison,
             label=version.label,
             fixed=version.fixed,
+            left_out=tuple(each for each in whole if each not in version.fixed),
             before=sides.side(first.measured, self.warmup, None if third is None else third.measured),
             # what broke off says nothing of how much is saved
             after=_NOTHING if broke(second) else sides.side(second.measured, self.warmup),
