@@ -201,9 +201,11 @@ class SiteWatch:
         nodes = [generation.nodes_alive() for generation in self.generations]
         own = [sum(generation.alive(elsewhere).values()) for generation in self.generations]
         # a name for each site that has some of it as well
-        shared = (key for generation in self.generations for key in generation.addresses() if key in elsewhere)
         check = {"when": when, "hits": self.hits, "before": before, "alive": alive, "nodes": nodes, "own": own}
-        check["shared_with"] = sorted({elsewhere[key] for key in shared})
+        check["shared_with"] = [
+            sorted({elsewhere[key] for key in generation.addresses() if key in elsewhere})
+            for generation in self.generations
+        ]
         if when == "window":
             if not self.windows:
                 self.survives = any(alive[self.warmup : -2]) or any(nodes[self.warmup : -2])

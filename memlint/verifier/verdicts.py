@@ -258,7 +258,8 @@ class _Measured:
 
     def _shared(self) -> str:
         """Whose as well some of it is: sums over the findings would count that twice."""
-        places = [self.of.places[site] for site in self.check.get("shared_with", ()) if site in self.of.places]
+        judged = self.check.get("shared_with", ())[self.start : -1]
+        places = [self.of.places[site] for site in sorted({site for each in judged for site in each})]
         every = [sum(alive.values()) - own for alive, own in zip(self.check["alive"], self.check["own"], strict=True)]
         both = round(statistics.fmean(_each_iteration(self.site, every, self.start) or (0,)))
         return f", {both:,} B of which count for {' and '.join(places)} as well" if places and both > 0 else ""

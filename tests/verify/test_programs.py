@@ -79,10 +79,15 @@ import torch
 from torch import nn
 
 model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64))
-square, outputs, scale = 0, [], 0
+total, square, outputs, scale = 0, 0, [], 0
 for _ in range(40):
-    out = model(torch.randn(8, 64))
-    square += out.square().mean()
+    x = torch.randn(8, 64)
+    target = torch.randn(8, 64)
+    loss = (model(x) * target).mean()
+    loss.backward()
+    total += loss
+    out = model(x)
+    square += (out * target).square().mean()
     outputs.append(out)
     scale += model(torch.randn(8, 64)).abs().mean()
 """
@@ -92,8 +97,8 @@ def test_places_that_keep_the_same_name_each_other(tmp_path: Path) -> None:
     (tmp_path / "shared.py").write_text(SHARED)
     done = verify("shared.py", "--isolated", "--device", "cpu", "--output-format", "json", cwd=tmp_path)
     reasons = {one["line"]: one["verdict"]["reason"] for one in json.loads(done.stdout)["findings"]}
-    assert "8,192 B of which count for MEM101 at shared.py:8 as well" in reasons[9]
-    assert not any("as well" in reasons[line] for line in (8, 10))
+    assert "B of which count for MEM101 at shared.py:13 as well" in reasons[14]
+    assert not any("as well" in reasons[line] for line in (11, 13, 15))
 
 
 RARE = """\

@@ -152,8 +152,8 @@ def test_bytes_are_those_of_an_iteration() -> None:
 
 
 def test_what_counts_for_another_finding_as_well_is_said() -> None:
-    check = {**_check("window", 15, [3 * KIB] * 15), "own": ALL, "shared_with": [5]}
-    settings = Settings(3, 12, places={1: "MEM101 at a.py:7", 5: "MEM102 at a.py:3"})
+    check = {**_check("window", 15, [3 * KIB] * 15), "own": ALL, "shared_with": [[]] * 3 + [[5]] * 11 + [[4, 5]]}
+    settings = Settings(3, 12, places={4: "MEM101 at a.py:2", 5: "MEM102 at a.py:3", 1: "MEM101 at a.py:7"})
     found = judge(CLAIM, _site(check), {2: _loop()}, _run(), settings)
     assert found.bytes_per_iteration is not None
     assert found.bytes_per_iteration.exact == 3 * KIB
