@@ -29,6 +29,8 @@ class LoopWatch:
         self.number = number
         self.tops = 0
         self.runs = 0
+        #: runs that ended by themselves, or by break
+        self.whole_runs = 0
         self.longest = 0
         self.outer: set[int] = set()
         self.holds_loops = False

@@ -16,7 +16,8 @@ Bytes = dict[str, int]
 
 class Meter:
     """Tensor memory. `read` gives the bytes that live tensors asked for, `peak` the most that there were, `free` what
-    a device can still give; ``fragments`` what the allocator holds beside them. Empty where nothing is to be read."""
+    a device can still give; ``fragments`` what the allocator holds beside them, and the most that was given out. Empty
+    where nothing is to be read."""
 
     name = "none"
 
@@ -77,8 +78,9 @@ class CudaMeter(Meter):
 
     def fragments(self) -> dict[str, dict[str, int]]:
         names = {"reserved": "reserved_bytes", "allocated": "allocated_bytes", "split": "inactive_split_bytes"}
+        peaks = self.peak()
         return {
-            device: {name: _current(stats, key) for name, key in names.items()}
+            device: {"peak": peaks[device], **{name: _current(stats, key) for name, key in names.items()}}
             for device, stats in self._stats().items()
         }
 

@@ -12,13 +12,15 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class SitePlan:
-    """A flagged place. Lines and columns count from 1, columns in characters, the end is exclusive."""
+    """A flagged place. Lines and columns count from 1, columns in characters, the end is exclusive. ``loop``: the
+    innermost watched loop of its function around it."""
 
     id: int
     line: int
     column: int
     end_line: int
     end_column: int
+    loop: int | None = None
 
 
 @dataclass(frozen=True)

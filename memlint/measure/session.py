@@ -27,6 +27,8 @@ from .windows import Windows
 
 #: results are written at most as often, where nothing has been decided
 _SECONDS = 1.0
+#: iterations in which a place that an option turns on would have come by
+_ENOUGH = 100
 #: a program that catches everything is asked to stop so often, and then ended
 _PATIENCE = 5
 #: modules that are imported when a process is started
@@ -52,7 +54,9 @@ class Session:
         self.missing: list[int] = []
         self._losses: Losses | None = None
         limit = plan.warmup + plan.window
-        self._sites = {site.id: SiteWatch(site.id, plan.warmup, limit) for file in plan.files for site in file.sites}
+        sites = [site for file in plan.files for site in file.sites]
+        self._sites = {site.id: SiteWatch(site.id, plan.warmup, limit) for site in sites}
+        self._in_loops = {site.id: site.loop for site in sites if site.loop is not None}
         self._loops = {
             loop.id: LoopWatch(loop.id, plan.warmup, plan.window) for file in plan.files for loop in file.loops
         }
@@ -168,6 +172,9 @@ class Session:
         for site in self._sites.values():
             if site.generations and number in site.loops and not self._measured(site):
                 self._check_exit(site)
+        self._loops[number].whole_runs += 1
+        if not self._ready and number in self._in_loops.values():
+            self._ready = self._all_measured()
         self._timeline.end(run.number, self._steps)
         self._note()
         if threading.get_ident() == self._thread:
@@ -255,9 +262,10 @@ class Session:
             site.collected_at = site.hits
         site.check("exit", before, self._known_to_earlier(site))
 
-    def _known_to_earlier(self, site: SiteWatch) -> set[int]:
-        """The storages that sites before this one follow as well: they count once."""
-        return {key for other in self._sites.values() if other.number < site.number for key in other.followed()}
+    def _known_to_earlier(self, site: SiteWatch) -> dict[int, int]:
+        """The storages that sites before this one follow as well, with the first of these: they count once."""
+        earlier = [other for other in reversed(self._sites.values()) if other.number < site.number]
+        return {key: other.number for other in earlier for key in other.followed()}
 
     # the end
 
@@ -267,10 +275,16 @@ class Session:
             return all(loop.done for loop in self._loops.values())
         loops = [loop for loop in self._loops.values() if loop.tops and not loop.holds_loops]
         # what this rank has not reached may be measured by another: they agree on that before they stop
-        awaited = [site for site in self._sites.values() if site.hits or self._agreement is None]
+        alone = self._agreement is None
+        awaited = [site for site in self._sites.values() if site.hits or (alone and not self._is_passed(site))]
         return all(self._measured(site) for site in awaited) and all(
             loop.done or (loop.longest <= self.plan.warmup + self.plan.window and not loop.suspect) for loop in loops
         )
+
+    def _is_passed(self, site: SiteWatch) -> bool:
+        """Whether the loop around a place has run whole again and again and never came by: an option is off."""
+        loop = self._loops.get(self._in_loops.get(site.number, 0))
+        return loop is not None and loop.whole_runs > 1 and loop.tops >= _ENOUGH
 
     def _measured(self, site: SiteWatch) -> bool:
         """Whether more hits would say no more: nothing survives, or it survived a second window as well."""

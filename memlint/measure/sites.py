@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from .graph import MOST_NODES, walk
@@ -54,6 +54,11 @@ class Generation:
                 if nbytes:
                     found[device] = found.get(device, 0) + nbytes
         return found
+
+    def addresses(self) -> Iterator[int]:
+        """Of its storages that are still there."""
+        storages = (reference() for reference, _ in self.blocks)
+        return (storage._cdata for storage in storages if storage is not None)
 
     def nodes_alive(self) -> int:
         """The graph nodes of this generation that are still there; a node keeps all that it was computed from."""
@@ -189,13 +194,18 @@ class SiteWatch:
         generation.tokens.append(weakref.ref(token))
         return True
 
-    def check(self, when: str, before: list[Bytes], elsewhere: set[int]) -> None:
+    def check(self, when: str, before: list[Bytes], elsewhere: Mapping[int, int]) -> None:
         """Note what is alive now. ``before``: what was, before garbage was collected; ``elsewhere``: the storages
-        that count for another site."""
+        that count for another site, with its number."""
         alive = [generation.alive() for generation in self.generations]
         nodes = [generation.nodes_alive() for generation in self.generations]
         own = [sum(generation.alive(elsewhere).values()) for generation in self.generations]
+        # a name for each site that has some of it as well
         check = {"when": when, "hits": self.hits, "before": before, "alive": alive, "nodes": nodes, "own": own}
+        check["shared_with"] = [
+            sorted({elsewhere[key] for key in generation.addresses() if key in elsewhere})
+            for generation in self.generations
+        ]
         if when == "window":
             if not self.windows:
                 self.survives = any(alive[self.warmup : -2]) or any(nodes[self.warmup : -2])

@@ -239,8 +239,8 @@ def _losses(comparison: Comparison) -> str:
 
 def _rest(report: Report) -> list[str]:
     said = [
-        f"{row.device}: reserved memory went from {size(row.reserved[0])} to {size(row.reserved[1])}, what is in use "
-        f"from {size(row.allocated[0])} to {size(row.allocated[1])}; {row.advice}"
+        f"{row.device}: reserved memory went from {size(row.reserved[0])} to {size(row.reserved[1])}, the most in use "
+        f"from {size(row.peak[0])} to {size(row.peak[1])}; {row.advice}"
         for row in report.fragmentation
     ]
     said += [f"{failure.path}: failed: {failure.reason}" for failure in report.failures]

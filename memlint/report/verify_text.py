@@ -137,8 +137,8 @@ def _fragmentation(row: Fragmentation) -> Text:
     return Text.assemble(
         (f"{row.device}: ", "bold"),
         ("fragmentation: ", "bold yellow"),
-        f"reserved went from {size(row.reserved[0])} to {size(row.reserved[1])}, in use from {size(row.allocated[0])} "
-        f"to {size(row.allocated[1])}; {row.advice}",
+        f"reserved went from {size(row.reserved[0])} to {size(row.reserved[1])}, the most in use from "
+        f"{size(row.peak[0])} to {size(row.peak[1])}; {row.advice}",
     )
 
 
@@ -181,7 +181,7 @@ def milliseconds(seconds: float | None) -> str:
 def saves(one: Verified, comparison: Comparison) -> str:
     """What the fix saves of that which the verdict is about, in one cell."""
     if one.finding.fingerprint not in comparison.fixed:
-        return "no fix"
+        return "left out" if one.finding.fingerprint in comparison.left_out else "no fix"
     for saving in comparison.savings:
         if saving.fingerprint == one.finding.fingerprint:
             together = "" if saving.alone else " (all)"

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -21,7 +20,8 @@ from memlint.engine.options import Options
 from memlint.finding import Finding
 from memlint.verifier import sides
 from memlint.verifier.child import Ran, python_for
-from memlint.verifier.model import Comparison, LoopPair, LoopSide, Report, Saving, Side, Verdict, Verified
+from memlint.verifier.endings import broke, failed, in_words, no_second, said_of, where_to_stop
+from memlint.verifier.model import BAD, Comparison, LoopPair, LoopSide, Report, Saving, Side, Verdict, Verified
 from memlint.verifier.planning import Probes, probes
 from memlint.verifier.run import Live, Program, Wanted, how_it_ran, judged, of_program, run_once
 from memlint.verifier.verdicts import BLOCK, NEEDS_COMPARISON
@@ -29,6 +29,8 @@ from memlint.verifier.versions import Version, another, as_it_is, mended
 
 #: told before each run that follows the first, with what it is
 Say = Callable[[str], None]
+#: the program with the fixes of some findings (fingerprints); None where none of them holds
+Mended = Callable[[Collection[str]], Version | None]
 
 #: runs of at most so many seconds are repeated, to tell time and single fixes
 CHEAP = 120.0
@@ -47,7 +49,7 @@ def compare_fix(program: Program, options: Options, wanted: Wanted, live: Live, 
     version = mended(program, work.put_in, options)
     if version is None:
         return work.without("the fixes of its findings", "none of the findings has a fix that holds")
-    return work.with_version(version, lambda only: mended(program, work.put_in, options, (only,)))
+    return work.with_version(version, lambda only: mended(program, work.put_in, options, only))
 
 
 def compare_with(program: Program, other: Program, wanted: Wanted, live: Live, say: Say) -> Report:
@@ -79,36 +81,42 @@ class _Work:
         )  # fmt: skip
         return self._done(report, none)
 
-    def with_version(self, version: Version, alone: Callable[[str], Version | None] | None) -> Report:
-        """The verification and the comparison. ``alone``: the version with the fix of one finding (fingerprint)."""
+    def with_version(self, version: Version, mended_in: Mended | None) -> Report:
+        """The verification and the comparison. ``mended_in``: the version with the fixes of some findings."""
         report, first = self._first()
         before = sides.side(first.measured, self.warmup)
         comparison = Comparison(
             label=version.label, before=before, after=_NOTHING, losses="unknown", largest_difference=None, compared=0,
             fixed=version.fixed,
         )  # fmt: skip
-        if (reason := _no_second(first, report)) is not None:
+        if (reason := no_second(first, report)) is not None:
             return self._done(report, msgspec.structs.replace(comparison, reason=reason))
-        second = self.again(version, first)
+        whole = version.fixed
+        version, second, without = self._second(version, mended_in, report, first)
         cheap = report.run.seconds <= CHEAP and not self.interrupted
-        third = self.again(self.unprobed, first) if cheap and not _failed(first) else None
-        if third is not None and _failed(third):
+        third = self.again(self.unprobed, first) if cheap and not failed(first) else None
+        if third is not None and failed(third):
             third = None
         told = sides.losses(first.measured, second.measured)
         own = None if third is None else sides.losses(first.measured, third.measured)
+        end = how_it_ran(second, self._wanted).end
         comparison = msgspec.structs.replace(
             comparison,
+            label=version.label,
+            fixed=version.fixed,
+            left_out=tuple(each for each in whole if each not in version.fixed),
             before=sides.side(first.measured, self.warmup, None if third is None else third.measured),
-            after=sides.side(second.measured, self.warmup),
+            # what broke off says nothing of how much is saved
+            after=_NOTHING if broke(second) else sides.side(second.measured, self.warmup),
             losses=told.losses,
             largest_difference=told.largest_difference,
             compared=told.compared,
             own_difference=None if own is None or own.losses == "unknown" else own.largest_difference or 0.0,
             loops=self._loops(version, first, third, second),
-            reason=_said(first, second, report, how_it_ran(second, self._wanted).end),
+            reason="; ".join(filter(None, (without, said_of(first, second, report, end)))),
         )
-        if not _failed(second) and not _failed(first):
-            decide = _Decide(self, version, first, second, third, alone if cheap else None, alone is not None)
+        if not failed(second) and not failed(first):
+            decide = _Decide(self, version, first, second, third, mended_in if cheap else None, mended_in is not None)
             report = msgspec.structs.replace(report, verified=tuple(decide.verified(one) for one in report.verified))
             comparison = msgspec.structs.replace(comparison, savings=tuple(decide.savings))
         return self._done(report, comparison)
@@ -117,11 +125,32 @@ class _Work:
         ran = run_once(self._program.target, self.put_in, self._wanted, self._python, self._live)
         return judged(self._program, self.put_in, ran, self._wanted), ran
 
+    def _second(
+        self, version: Version, mended_in: Mended | None, report: Report, first: Ran
+    ) -> tuple[Version, Ran, str]:
+        """The run of the other version. A fix may not suit what the program does here: where it fails, those fixes are
+        left out that can save nothing. With what is to be said of that."""
+        second = self.again(version, first)
+        if mended_in is None or not broke(second) or failed(first) or self.interrupted:
+            return version, second, ""
+        wanted = [
+            one.finding.fingerprint
+            for one in report.verified
+            if one.finding.fingerprint in version.fixed
+            and (one.verdict.verdict in BAD or one.verdict.reason == NEEDS_COMPARISON)
+        ]
+        fewer = mended_in(wanted) if wanted else None
+        if fewer is None or set(fewer.fixed) == set(version.fixed):
+            return version, second, ""
+        end = how_it_ran(second, self._wanted).end
+        said = f"with {version.label} the program {in_words(end)}, so those of the findings that hold were made"
+        return fewer, self.again(fewer, first), said
+
     def again(self, version: Version, first: Ran) -> Ran:
         """Run a version as far as the first run came, what it prints going to standard error."""
         self._say(version.label)
         wanted = msgspec.structs.replace(self._wanted, program_to_stderr=True)
-        stop_at, most, full = _stop(first, version)
+        stop_at, most, full = where_to_stop(first, version)
         wanted = msgspec.structs.replace(wanted, max_steps=most, full=full)
         ran = run_once(version.target, version.put_in, wanted, self._python, self._live, stop_at=stop_at)
         self.interrupted |= ran.interrupted
@@ -171,7 +200,7 @@ class _Decide:
         first: Ran,
         second: Ran,
         third: Ran | None,
-        alone: Callable[[str], Version | None] | None,
+        alone: Mended | None,
         fixes: bool,
     ) -> None:
         self._work = work
@@ -236,7 +265,7 @@ class _Decide:
             return self._second, self._version, True
         if self._alone is None or self._count >= MOST_ALONE or self._work.interrupted:
             return self._second, self._version, False
-        version = self._alone(finding.fingerprint)
+        version = self._alone((finding.fingerprint,))
         if version is None:
             return self._second, self._version, False
         if set(version.fixed) == set(self._version.fixed):  # one fix mends them all
@@ -244,7 +273,7 @@ class _Decide:
         self._count += 1
         label = f"the fix of {finding.code} at {finding.path}:{finding.line} alone"
         ran = self._work.again(msgspec.structs.replace(version, label=label), self._first)
-        return (None if _failed(ran) else ran), version, True
+        return (None if failed(ran) else ran), version, True
 
     def _peak(self, finding: Finding, verdict: Verdict, ran: Ran, version: Version, alone: bool) -> Verdict:
         saved = self._save(finding, ran, version, alone)[0].peak
@@ -327,55 +356,3 @@ def _seconds(ran: Ran, loop: int | None) -> Sequence[float]:
             seconds: Sequence[float] = one["seconds"]
             return seconds
     return ()
-
-
-def _stop(first: Ran, version: Version) -> tuple[tuple[int, int] | None, int | None, bool]:
-    """Where a version is to stop, as the first run did: the top of a loop, else a number of iterations; and whether it
-    runs to its end."""
-    one = first.measured[0]
-    loops: Sequence[Mapping[str, Any]] = one["loops"]
-    if one["end"]["kind"] == "stopped" and "at" in one["end"]:
-        loop, top = one["end"]["at"]
-    elif _failed(first):  # out of memory: one iteration further shows that the fix helps
-        busiest = max(loops, key=lambda each: (each["inner"], each["tops"]))
-        loop, top = busiest["id"], busiest["tops"] + 1
-    else:
-        return None, None, True
-    if loop in version.pairs:
-        return (version.pairs[loop], top), None, False
-    return None, max(1, top - 1), False
-
-
-def _failed(ran: Ran) -> bool:
-    ends = {one["end"]["kind"] for one in ran.measured}
-    return not ends or not ends <= {"finished", "stopped"} or ran.timed_out or ran.interrupted
-
-
-def _out_of_memory(ran: Ran) -> bool:
-    return any(one["end"].get("memory") for one in ran.measured)
-
-
-def _no_second(first: Ran, report: Report) -> str | None:
-    """Why there is no second run, where the first one says enough."""
-    if not first.measured:
-        return "the program left no measurements, so it was not run again"
-    if first.interrupted or first.timed_out or (_failed(first) and not _out_of_memory(first)):
-        return f"the program as it is {_ENDS.get(report.run.end, report.run.end)}, so it was not run again"
-    if not any(loop["tops"] for loop in first.measured[0]["loops"]) and _failed(first):
-        return "the program as it is ran out of memory before its first iteration, so it was not run again"
-    return None
-
-
-_ENDS = {"failed": "failed", "timeout": "timed out", "killed": "was killed", "interrupted": "was interrupted"}
-
-
-def _said(first: Ran, second: Ran, report: Report, end: str) -> str:
-    """What has to be said of the two runs."""
-    if _failed(second):
-        said = f"the second run {_ENDS.get(end, end)}"
-        if _out_of_memory(second):
-            said += " out of memory"
-        return said + (f" with exit code {second.exit}" if second.exit else "")
-    if _failed(first):
-        return f"as it is, the program ran out of memory after {report.run.steps:,} steps; the second run went further"
-    return ""

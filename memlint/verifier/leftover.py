@@ -11,9 +11,11 @@ from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattribute
 from memlint.verifier.verdicts import BLOCK, by_iteration
 
 _ADVICE = (
-    "reserved memory grows while what is in use does not: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or "
-    "feed fewer different shapes (pad to a few lengths)"
+    "memory is reserved in pieces that later tensors do not fit in: set "
+    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or feed fewer different shapes (pad to a few lengths)"
 )
+#: two segments of the allocator for tensors of 1 to 10 MiB; as much is left unused where all is well
+_SEGMENTS = 2 * 20 * 2**20
 
 
 def unattributed(
@@ -110,16 +112,20 @@ def _stack(row: Mapping[str, Any], shown: Mapping[str, str]) -> Stack:
 
 
 def fragmentation(run: Mapping[str, Any]) -> list[Fragmentation]:
-    """Devices on which reserved memory grew over a window while memory in use did not."""
+    """Devices on which more and more is reserved that nothing has ever used: what a step frees before its end counts as
+    used, so a program that needs more memory at its peak is no such."""
     found: dict[str, Fragmentation] = {}
     for loop in run["loops"]:
         readings = [reading["fragments"] for reading in loop["readings"]]
         for device in readings[-1] if readings else ():
-            first, last = readings[0].get(device, readings[-1][device]), readings[-1][device]
-            grown = last["reserved"] - first["reserved"]
-            idle = last["reserved"] - last["allocated"] - (first["reserved"] - first["allocated"])
-            used = last["allocated"] - first["allocated"]
-            if grown > 0 and idle > max(used, 0) and idle > first["reserved"] // 20:
-                reserved, allocated, split = ((first[name], last[name]) for name in ("reserved", "allocated", "split"))
-                found[device] = Fragmentation(device, reserved, allocated, split, _ADVICE)
+            rows = [reading[device] for reading in readings if device in reading]
+            first, middle, last = (_unused(rows[place]) for place in (0, len(rows) // 2, -1))
+            # a segment that comes once, for an optimizer's state, is no growth
+            if first < middle < last and last - first > max(_SEGMENTS, rows[-1]["reserved"] // 10):
+                both = {name: (rows[0][name], rows[-1][name]) for name in ("reserved", "peak", "allocated", "split")}
+                found[device] = Fragmentation(device, advice=_ADVICE, **both)
     return list(found.values())
+
+
+def _unused(row: Mapping[str, int]) -> int:
+    return max(row["reserved"] - row["peak"], 0)

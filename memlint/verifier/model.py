@@ -61,11 +61,12 @@ class Unattributed(msgspec.Struct, frozen=True):
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
-    """What the allocator has reserved and not given out, at the first and the last top of a loop's window.
-    ``advice``: what to do where that grew, else empty."""
+    """What the allocator has reserved and not given out, at the first and the last top of a loop's window. ``peak``:
+    the most that was given out until then. ``advice``: what to do."""
 
     device: str
     reserved: tuple[int, int]
+    peak: tuple[int, int]
     allocated: tuple[int, int]
     split: tuple[int, int]
     advice: str
@@ -117,7 +118,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     largest difference, or "unknown" where no backward() was seen; ``compared`` of them were there on both sides.
     ``own_difference``: by how much two runs of the program as it is differ from each other, where it ran twice; above
     0, the program is not deterministic and a difference may be its own. ``fixed``: fingerprints of the findings that
-    the other side is without; ``savings``: of single ones, as far as asked. ``reason``: what went wrong, a sentence."""
+    the other side is without, ``left_out`` of those whose fixes hold but were not made, since the program fails with
+    them; ``savings``: of single ones, as far as asked. ``reason``: what went wrong, a sentence."""
 
     label: str
     before: Side
@@ -127,6 +129,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     compared: int
     own_difference: float | None = None
     fixed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     savings: tuple[Saving, ...] = ()
     loops: tuple[LoopPair, ...] = ()
     reason: str = ""

@@ -9,7 +9,7 @@ import msgspec
 
 from memlint.finding import Finding
 from memlint.measure.plan import FilePlan, LoopPlan, SitePlan
-from memlint.verifier.targets import loops_to_watch
+from memlint.verifier.targets import innermost_loops, loops_to_watch
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -52,16 +52,19 @@ def probes(
     loops: dict[int, tuple[str, int]] = {}
     number = 0
     for path, text in texts.items():
-        there: list[SitePlan] = []
-        for finding in by_path.get(path, ()):
-            number += 1
-            sites[number] = finding
-            there.append(SitePlan(number, finding.line, finding.column, finding.end_line, finding.end_column))
         tops: list[LoopPlan] = []
         for line, column in watched.get(path, ()):
             number += 1
             loops[number] = (path, line)
             tops.append(LoopPlan(number, line, column))
+        there: list[SitePlan] = []
+        ids = {(top.line, top.column): top.id for top in tops}
+        around = innermost_loops(text, list(ids), flagged.get(path, ()))
+        for finding in by_path.get(path, ()):
+            number += 1
+            sites[number] = finding
+            place = finding.line, finding.column, finding.end_line, finding.end_column
+            there.append(SitePlan(number, *place, loop=ids[around[finding.line]] if finding.line in around else None))
         if there or tops or path in changed:
             files.append(FilePlan(str(paths[path]), tuple(there), tuple(tops), text if path in changed else None))
     return Probes(tuple(files), sites, loops)

@@ -197,7 +197,8 @@ def _place(verified: Verified) -> tuple[str, int, int]:
 
 def _verdicts(measured: Mapping[str, Any], put_in: Probes, wanted: Wanted, run: Run) -> dict[int, Verdict]:
     loops = {loop["id"]: loop for loop in measured["loops"]}
-    settings = Settings(wanted.warmup, wanted.window, _ended(run, wanted))
+    places = {number: f"{one.code} at {one.path}:{one.line}" for number, one in put_in.findings.items()}
+    settings = Settings(wanted.warmup, wanted.window, _ended(run, wanted), places)
     return {
         site["id"]: judge(put_in.findings[site["id"]].growth, site, loops, measured, settings)
         for site in measured["sites"]

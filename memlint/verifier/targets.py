@@ -42,6 +42,30 @@ def loops_to_watch(texts: Mapping[str, str], flagged: Mapping[str, Sequence[int]
     return found
 
 
+def innermost_loops(text: str, places: Sequence[Place], lines: Iterable[int]) -> dict[int, Place]:
+    """For each of the lines, the innermost of the loops at ``places`` that the statement there repeats in: loops around
+    the function that it stands in are none."""
+    tree = _parsed(text) if places else None
+    if tree is None:
+        return {}
+    shown = _lines(text)
+    wanted, loops = set(lines), set(places)
+    found: dict[int, Place | None] = {}
+
+    def walk(node: ast.AST, around: Place | None) -> None:
+        for child in ast.iter_child_nodes(node):
+            inside = None if isinstance(child, _FUNCTIONS) else around
+            if isinstance(child, _LOOPS) and (place := (child.lineno, _column(shown, child))) in loops:
+                inside = place
+            if isinstance(child, ast.stmt):
+                last = child.end_lineno or child.lineno
+                found.update((line, inside) for line in wanted if child.lineno <= line <= last)
+            walk(child, inside)
+
+    walk(tree, None)
+    return {line: place for line, place in found.items() if place is not None}
+
+
 def same_loops(before: str, after: str, places: Sequence[Place]) -> list[Place] | None:
     """Where the loops at ``places`` of one text are in another version of it; None where the two have not as many
     loops, so that which is which cannot be told."""

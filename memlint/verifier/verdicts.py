@@ -25,11 +25,13 @@ FEWEST = 4
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """``warmup`` and ``window``: hits and iterations. ``ended``: why the program ended, a clause."""
+    """``warmup`` and ``window``: hits and iterations. ``ended``: why the program ended, a clause. ``places``: of the
+    findings, by the number of their site."""
 
     warmup: int
     window: int
     ended: str = ""
+    places: Mapping[int, str] = {}
 
 
 class Generations(msgspec.Struct, frozen=True):
@@ -91,7 +93,7 @@ def _refusal(claim: Growth, site: Mapping[str, Any], run: Mapping[str, Any], of:
     if not hits and run.get("compiled"):
         return cannot("this statement was never run as Python; torch.compile has compiled parts of this program")
     if not hits:
-        where = " in the program's main process, and it has others" if run.get("processes") else ""
+        where = " in the program's main process (it has others)" if run.get("processes") else ""
         return Verdict(verdict="not-reached", reason=f"this statement was never run{where}{of.ended}", hits=0)
     if claim.kind in ("peak", "time") or claim.memory == "none":
         return cannot(NEEDS_COMPARISON)
@@ -249,9 +251,18 @@ class _Measured:
         grown = per.mean
         said = f"{per.exact:,} B" if per.exact is not None else f"{per.min:,} to {per.max:,} B"
         average = "" if per.exact is not None else f", {per.mean:,} B on average"
-        reason = f"each iteration leaves {said} of tensors on {self._device()}{average}{self._after(full)}"
+        average += self._shared() + self._after(full)
+        reason = f"each iteration leaves {said} of tensors on {self._device()}{average}"
         left = self.run["free"].get(self._device())
         return self._make("confirmed", reason, until=None if left is None or not grown else left // grown)
+
+    def _shared(self) -> str:
+        """Whose as well some of it is: sums over the findings would count that twice."""
+        judged = self.check.get("shared_with", ())[self.start : -1]
+        places = [self.of.places[site] for site in sorted({site for each in judged for site in each})]
+        every = [sum(alive.values()) - own for alive, own in zip(self.check["alive"], self.check["own"], strict=True)]
+        both = round(statistics.fmean(_each_iteration(self.site, every, self.start) or (0,)))
+        return f", {both:,} B of which count for {' and '.join(places)} as well" if places and both > 0 else ""
 
     def _host(self, full: bool) -> Verdict:
         nodes = self._nodes()
@@ -323,6 +334,11 @@ def by_iteration(site: Mapping[str, Any], check: Mapping[str, Any], start: int, 
     """What stays of each iteration of the innermost loop around a site, by the hits from ``start`` on: on ``device``,
     or, without one, what no other site keeps as well."""
     kept = check["own"] if device is None else [alive.get(device, 0) for alive in check["alive"]]
+    return _each_iteration(site, kept, start)
+
+
+def _each_iteration(site: Mapping[str, Any], kept: Sequence[int], start: int) -> list[int]:
+    """What is ``kept`` of the hits from ``start`` on, for each iteration."""
     by: dict[tuple[int, int], int] = {}
     for (run, number), left in zip(site["iterations"][start:-1], kept[start:-1], strict=False):
         by[run, number] = by.get((run, number), 0) + left

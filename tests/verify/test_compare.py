@@ -13,7 +13,7 @@ from memlint.engine.options import Options
 from memlint.verifier import sides
 from memlint.verifier.planning import probes
 from memlint.verifier.run import Program, locate, of_program, read
-from memlint.verifier.targets import same_loops
+from memlint.verifier.targets import innermost_loops, same_loops
 from memlint.verifier.versions import another, as_it_is, mended
 
 #: the evaluation has the highest peak, most of which is its graphs
@@ -112,6 +112,24 @@ def test_a_form_feed_ends_no_line_of_a_loop() -> None:
     assert same_loops(text, "# more\n" + text, [(3, 5)]) == [(4, 5)]
 
 
+def test_the_loop_that_a_statement_repeats_in() -> None:
+    text = """\
+for a in x:
+    for b in y:
+        f(b)
+    def inner():
+        g(a)
+        while True:
+            g(a)
+    f(a)
+h()
+"""
+    inner = {3: (2, 5), 6: (6, 9), 7: (6, 9), 8: (1, 1)}  # a definition runs when it is called
+    assert innermost_loops(text, [(1, 1), (2, 5), (6, 9)], range(3, 10)) == inner
+    assert innermost_loops(text, [(1, 1)], [3, 5, 9]) == {3: (1, 1)}
+    assert innermost_loops("for a in", [(1, 1)], [1]) == {}
+
+
 def test_losses_agree_bit_for_bit_or_not() -> None:
     equal = sides.losses([run()], [run(losses=[1.0, 2.0, 3.0])])
     assert (equal.losses, equal.largest_difference, equal.compared, equal.counts) == ("equal", None, 2, (2, 3))
@@ -187,6 +205,56 @@ def test_another_script_beside_it(tmp_path: Path) -> None:
     assert done.code == 1
 
 
+#: what is added to `other` is a number where the option says so, and its fix asks it for `detach`
+NO_TENSOR = """\
+import math
+import sys
+
+import torch
+from torch import nn
+
+model = nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def step(x):
+    out = model(x)
+    loss = out.square().mean()
+    if sys.argv[1:] == ["plain"]:
+        metric = math.nan
+    else:
+        metric = out.abs().mean()
+    return loss, metric
+
+
+total, other = 0, 0
+for _ in range(40):
+    loss, metric = step(torch.randn(8, 64))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss
+    other += metric
+print(total, other)
+"""
+
+
+@pytest.mark.slow
+def test_a_fix_that_does_not_suit_the_program_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(NO_TENSOR)
+    done = verified("train.py", "--compare-fix", "--", "plain", cwd=tmp_path)
+    assert [row["verdict"]["verdict"] for row in done.report["findings"]] == ["confirmed-host", "refuted"]
+    assert "has no attribute 'detach'" in done.said
+    comparison = done.report["comparison"]
+    made, left = (row["fingerprint"] for row in done.report["findings"])
+    assert (comparison["fixed"], comparison["left_out"]) == ([made], [left])
+    assert comparison["reason"] == (
+        "with the fixes of 2 findings the program failed, so those of the findings that hold were made"
+    )
+    assert comparison["losses"] == "equal"
+    assert done.code == 1
+
+
 @pytest.mark.slow
 def test_a_second_run_that_fails_leaves_the_first_ones_verdicts(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(EVALUATION)
@@ -195,6 +263,7 @@ def test_a_second_run_that_fails_leaves_the_first_ones_verdicts(tmp_path: Path) 
     assert done.code == 1
     assert "this one is broken" in done.said
     assert done.report["comparison"]["reason"] == "the second run failed with exit code 1"
+    assert done.report["comparison"]["after"]["peak"] is None
     assert done.verdicts["MEM102"][0] == "confirmed-host"
     assert done.verdicts["MEM201"][0] == "unmeasurable"
     assert "the second run failed" in done.verdicts["MEM201"][1]

@@ -198,12 +198,12 @@ def test_a_site_follows_wrapped_and_sparse_tensors_and_leaves_old_ones_out() -> 
             kept.append(value)
             watch.begin((1, len(kept)), ())
             watch.add(value, torch)
-        watch.check("window", [], set())
+        watch.check("window", [], {})
         result.append([sum(alive.values()) for alive in watch.windows[0]["alive"]])
         kept.clear()
         del value
         gc.collect()
-        watch.check("window", [], set())
+        watch.check("window", [], {})
         result.append([sum(alive.values()) for alive in watch.windows[1]["alive"]])
         """
     )
@@ -292,12 +292,12 @@ def test_a_graph_that_is_kept_twice_is_kept() -> None:
             loss = x.exp().sum()
             hit(loss, number)
             hit(loss, number)
-        watch.check("window", [], set())
+        watch.check("window", [], {})
         result.append(watch.windows[0]["nodes"])
         kept.clear()
         del loss
         gc.collect()
-        watch.check("window", [], set())
+        watch.check("window", [], {})
         result.append(watch.windows[1]["nodes"])
         """
     )
@@ -313,7 +313,7 @@ def test_later_hits_of_what_was_kept_before_leave_nothing() -> None:
             watch.begin((1, number), ())
             watch.add(state, torch)
             if number == 4:
-                watch.check("window", [], set())
+                watch.check("window", [], {})
                 watch.survives = False
         result = watch.late.data(watch.hits)
         """

@@ -1,101 +1,39 @@
-"""The programs of fixtures/verify: each says in comments what `memlint verify` must say of it.
-
-``# verdict: CODE verdict, …`` stands on the line of the findings, ``# unattributed`` where memory is asked for that
-stays and that no finding explains; ``# verify: …`` are options, ``# run: …`` the arguments of one of several runs, and
-``# slow`` keeps a program out of the quick tests, ``# slow run: …`` one of its runs.
-"""
+"""The programs of fixtures/verify: each says in comments what `memlint verify` must say of it (table.py)."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
-from commands import ROOT, verify
-
-PROGRAMS = ROOT / "fixtures" / "verify"
-_RUNS = re.compile(r"^# (slow )?run: (.*)$", re.MULTILINE)
-_VERDICTS = re.compile(r"# verdict: ([A-Z0-9a-z, -]+)")
+from commands import verify
+from table import PROGRAMS, VERDICTS, Run, arguments, expected, expected_exit, runs, said
 
 
-def _programs() -> list[object]:
-    scripts = [*sorted(PROGRAMS.glob("*.py")), PROGRAMS / "several_files/train.py", PROGRAMS / "packaged/__main__.py"]
-    found: list[object] = []
-    for script in scripts:
-        text = script.read_text(encoding="utf-8")
-        slow = re.search(r"^# slow$", text, re.MULTILINE) is not None
-        name = script.stem if script.parent == PROGRAMS else script.parent.name
-        for mark, arguments in _RUNS.findall(text) or [("", "")]:
-            found.append(
-                pytest.param(
-                    script.relative_to(PROGRAMS),
-                    arguments.split(),
-                    marks=[pytest.mark.slow] if slow or mark else [],
-                    id=" ".join([name, arguments]).strip(),
-                )
-            )
-    return found
+def _runs() -> list[object]:
+    return [pytest.param(run, marks=[pytest.mark.slow] if run.slow else [], id=run.name) for run in runs()]
 
 
-def _expected(script: Path) -> tuple[list[str], list[str]]:
-    """The verdicts and the unattributed places, as sorted lines of text. A program in a folder of its own is all of
-    it."""
-    files = [PROGRAMS / script] if script.parent == Path() else sorted((PROGRAMS / script.parent).glob("*.py"))
-    verdicts, unattributed = [], []
-    for file in files:
-        shown = file.relative_to(PROGRAMS).as_posix()
-        for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
-            found = _VERDICTS.search(line)
-            names = found[1].split(",") if found else ()
-            verdicts += [f"{shown}:{number} {name.strip()}" for name in names]
-            if line.endswith("# unattributed"):
-                unattributed.append(f"{shown}:{number}")
-    return sorted(verdicts), sorted(unattributed)
-
-
-def _said(report: dict[str, object]) -> tuple[list[str], list[str]]:
-    findings = report["findings"]
-    left = report["unattributed"]
-    assert isinstance(findings, list)
-    assert isinstance(left, dict)
-    verdicts = [f"{one['path']}:{one['line']} {one['code']} {one['verdict']['verdict']}" for one in findings]
-    places = set()
-    for stack in left["stacks"]:
-        own = next((frame for frame in stack["frames"] if not frame["path"].startswith(("/", "<"))), None)
-        places.add("nowhere" if own is None else f"{own['path']}:{own['line']}")
-    if left["loops"] and not places:
-        places.add("nowhere")
-    return sorted(verdicts), sorted(places)
-
-
-def check(script: Path, arguments: list[str], device: str) -> None:
+def check(run: Run, device: str) -> None:
     """Verify a run of a program, and compare what is said with what is so."""
-    text = (PROGRAMS / script).read_text(encoding="utf-8")
-    options = re.search(r"^# verify: (.*)$", text, re.MULTILINE)
-    words = options[1].split() if options else []
-    named = [] if "-m" in words else [script.as_posix()]
-    own = ["--", "--device", device, *arguments]
-    done = verify(*named, *words, "--device", device, "--output-format", "json", *own, cwd=PROGRAMS)
+    done = verify(*arguments(run, device), cwd=PROGRAMS)
     try:
         report = json.loads(done.stdout)
     except ValueError:
         raise AssertionError(done.stdout + done.stderr) from None
-    assert _said(report) == _expected(script), done.stderr
-    bad = re.compile("confirmed|cycle|peak-only")
-    verdicts, _ = _expected(script)
-    assert done.returncode == int(any(bad.search(verdict) for verdict in verdicts)), done.stderr
+    assert said(report) == expected(run.script), done.stderr
+    assert done.returncode == expected_exit(run.script), done.stderr
 
 
-@pytest.mark.parametrize(("script", "arguments"), _programs())
-def test_verdicts_on_cpu(script: Path, arguments: list[str]) -> None:
-    check(script, arguments, "cpu")
+@pytest.mark.parametrize("run", _runs())
+def test_verdicts_on_cpu(run: Run) -> None:
+    check(run, "cpu")
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("script", "arguments"), _programs())
-def test_verdicts_on_cuda(script: Path, arguments: list[str]) -> None:
-    check(script, arguments, "cuda")
+@pytest.mark.parametrize("run", _runs())
+def test_verdicts_on_cuda(run: Run) -> None:
+    check(run, "cuda")
 
 
 LATE = """\
@@ -136,6 +74,33 @@ def test_places_that_are_reached_once_or_late_take_nothing_from_others(tmp_path:
     assert findings[line, "MEM102"]["bytes_per_iteration"]["exact"] == 4 * 8 * 4
 
 
+SHARED = """\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64))
+total, square, outputs, scale = 0, 0, [], 0
+for _ in range(40):
+    x = torch.randn(8, 64)
+    target = torch.randn(8, 64)
+    loss = (model(x) * target).mean()
+    loss.backward()
+    total += loss
+    out = model(x)
+    square += (out * target).square().mean()
+    outputs.append(out)
+    scale += model(torch.randn(8, 64)).abs().mean()
+"""
+
+
+def test_places_that_keep_the_same_name_each_other(tmp_path: Path) -> None:
+    (tmp_path / "shared.py").write_text(SHARED)
+    done = verify("shared.py", "--isolated", "--device", "cpu", "--output-format", "json", cwd=tmp_path)
+    reasons = {one["line"]: one["verdict"]["reason"] for one in json.loads(done.stdout)["findings"]}
+    assert "B of which count for MEM101 at shared.py:13 as well" in reasons[14]
+    assert not any("as well" in reasons[line] for line in (11, 13, 15))
+
+
 RARE = """\
 import gc
 import torch
@@ -173,4 +138,4 @@ def test_every_comment_is_understood() -> None:
     for file in PROGRAMS.rglob("*.py"):
         for line in file.read_text(encoding="utf-8").split("\n"):
             if "verdict:" in line:
-                assert _VERDICTS.search(line), line
+                assert VERDICTS.search(line), line

@@ -128,7 +128,7 @@ def test_few_hits_confirm_and_never_refute(checks: list[Any], hits: int, verdict
         ({"unmeasurable": "no counters"}, {}, "unmeasurable", "no counters"),
         ({}, {"hits": 0}, "not-reached", "never run"),
         ({"compiled": True}, {"hits": 0}, "unmeasurable", "torch.compile"),
-        ({"processes": True}, {"hits": 0}, "not-reached", "main process, and it has others"),
+        ({"processes": True}, {"hits": 0}, "not-reached", "main process (it has others)"),
         ({}, {"cut": True}, "unmeasurable", "too large"),
     ],
 )
@@ -149,6 +149,15 @@ def test_bytes_are_those_of_an_iteration() -> None:
     assert (exact.min, exact.max, exact.exact, exact.mean) == (KIB, KIB, KIB, KIB)
     spread = _judge(_site(_check("window", 15, [KIB, 2 * KIB, 3 * KIB] * 5))).bytes_per_iteration
     assert (spread.min, spread.max, spread.exact) == (KIB, 3 * KIB, None)
+
+
+def test_what_counts_for_another_finding_as_well_is_said() -> None:
+    check = {**_check("window", 15, [3 * KIB] * 15), "own": ALL, "shared_with": [[]] * 3 + [[5]] * 11 + [[4, 5]]}
+    settings = Settings(3, 12, places={4: "MEM101 at a.py:2", 5: "MEM102 at a.py:3", 1: "MEM101 at a.py:7"})
+    found = judge(CLAIM, _site(check), {2: _loop()}, _run(), settings)
+    assert found.bytes_per_iteration is not None
+    assert found.bytes_per_iteration.exact == 3 * KIB
+    assert "3,072 B of tensors on cpu, 2,048 B of which count for MEM102 at a.py:3 as well" in found.reason
 
 
 def test_several_hits_in_an_iteration_are_added() -> None:
