@@ -74,9 +74,9 @@ class Analyser:
         being analysed, or too deep."""
         if bound is None:
             return self.summaries.get(function)
-        return self.summaries.get(function, chosen(self._flags_of(function), bound, trains))
+        return self.summaries.get(function, chosen(self.flags(function), bound, trains))
 
-    def _flags_of(self, function: Function) -> frozenset[str]:
+    def flags(self, function: Function) -> frozenset[str]:
         """The flags of a function; a method of a module that calls one, or a part, that asks for the mode asks too."""
         if function.key not in self._flags:
             found = self._flags[function.key] = flags_of(function)
@@ -84,7 +84,7 @@ class Analyser:
             if function.cls is not None and own and own not in found and self.program.is_module(function.cls):
                 cls = function.cls
                 called = (method for name in own_calls(function) for method in self._methods_behind(cls, name))
-                if any(mode_flag(method) in self._flags_of(method) for method in called):
+                if any(mode_flag(method) in self.flags(method) for method in called):
                     self._flags[function.key] = found | {own}
         return self._flags[function.key]
 

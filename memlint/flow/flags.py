@@ -7,13 +7,14 @@ literal; the summary for any argument, of which the function's own findings are 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.definitions import Function
 from memlint.flow.modes import mode_of
 from memlint.flow.state import State
-from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import DATA, MODULE, NONE, V
 from memlint.ir import nodes as ir
 
@@ -180,6 +181,55 @@ def _tested(test: ir.Expr) -> Iterator[str]:
             yield from _tested(test.right)
         case ir.Compare(left=ir.Name() as left) if all(isinstance(right, ir.Const) for right in test.rights):
             yield left.id
+
+
+@functools.lru_cache(maxsize=4096)
+def worlds(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, tuple[bool | str, ...]] | None:
+    """The flag that a function with a backward asks for again and again, and what it may be: ``mode``, a string of
+    those that it is compared with or another one, or True and False. What is true in one branch is so in the next,
+    which the join of all branches does not know."""
+    if "backward" not in _names(*(expr for statement in walk_statements(body) for expr in expressions(statement))):
+        return None
+    asked: dict[str, list[tuple[str, ...]]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.If):
+            for name, compared in _asked(statement.test):
+                if name in flags:
+                    asked.setdefault(name, []).append(compared)
+    assigned = assigned_names(body)[0]
+    often = [name for name, tests in asked.items() if len(tests) > 1 and name not in assigned]
+    if not often:
+        return None
+    name = max(often, key=lambda one: len(asked[one]))
+    texts = list(dict.fromkeys(text for test in asked[name] for text in test))
+    if len(texts) > _MAX_WORLDS:
+        return None
+    return name, (*texts, _ANOTHER) if texts else (True, False)
+
+
+#: a string that no flag is compared with
+_ANOTHER = "*"
+#: strings that a flag is told apart by
+_MAX_WORLDS = 4
+
+
+def _asked(test: ir.Expr) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The flags of a test, each with the strings that it is compared with."""
+    match test:
+        case ir.Name():
+            yield test.id, ()
+        case ir.Unary(op="not"):
+            yield from _asked(test.operand)
+        case ir.BoolOp():
+            yield from _asked(test.left)
+            yield from _asked(test.right)
+        case ir.Compare(left=ir.Name() as left, ops=("==" | "!=" | "in" | "not in",), rights=(right,)):
+            parts = right.elements if isinstance(right, ir.Display) else (right,)
+            texts = tuple(part.value for part in parts if isinstance(part, ir.Const) and isinstance(part.value, str))
+            if len(texts) == len(parts):
+                yield left.id, texts
+        case _:
+            return
 
 
 def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> Flags:

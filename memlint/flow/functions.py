@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.flow import call as calls
 from memlint.flow.branches import join_branches
-from memlint.flow.flags import training
+from memlint.flow.flags import training, worlds
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.heap import make
 from memlint.flow.owner import give_away, note_optimizer
@@ -20,6 +20,7 @@ from memlint.flow.values import (
     NONE_VALUE,
     NOTHING,
     OPTIMIZER,
+    SCALAR,
     UNKNOWN_VALUE,
     Args,
     Ref,
@@ -35,8 +36,6 @@ def call_function(
     frame: Frame, state: State, function: Function, args: Args, words: Words, at: int, expr: ir.Call | None
 ) -> V:
     """Call a project function through its summary."""
-    from memlint.flow.apply import apply
-
     if function.cls is not None and is_abstract(function):
         overriding = frame.analyser.program.overrides(function.cls, function.name)
         if overriding:
@@ -45,7 +44,6 @@ def call_function(
     bound = bind(frame, state, function, args, words, starred=starred)
     own = bound[function.params[0].name] if function.takes_self and function.params else NOTHING
     trains = training(frame, state, own, expr.func if expr is not None else None) if own.kinds & MODULE else None
-    summary = frame.analyser.summary(function, bound, trains)
     record = CallRecord(
         function.key,
         at,
@@ -59,17 +57,67 @@ def call_function(
     )
     record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
     frame.calls[at, function.key] = record
-    if summary is None and frame.analyser.summaries.calls_itself(function):
+    result = _in_each_world(frame, state, function, bound, trains, at, expr)
+    if result is None:
+        result = _applied(frame, state, function, bound, trains, at, expr)
+    if result is not None:
+        record.result = result
+        return result
+    if frame.analyser.summaries.calls_itself(function) and frame.analyser.summary(function, bound, trains) is None:
         return NONE_VALUE
-    if summary is None or summary.exit is None:
-        if expr is None:
-            return UNKNOWN_VALUE
-        if summary is not None and summary.exit is None:
-            return NOTHING if not summary.cut_short else UNKNOWN_VALUE
-        return calls.unknown_call(frame, state, expr, NOTHING, args, words)
-    result = apply(frame, state, summary, bound, at, expr)
-    record.result = result
-    return result
+    return UNKNOWN_VALUE if expr is None else calls.unknown_call(frame, state, expr, NOTHING, args, words)
+
+
+def _applied(
+    frame: Frame,
+    state: State,
+    function: Function,
+    bound: dict[str, V],
+    trains: bool | None,
+    at: int,
+    expr: ir.Call | None,
+) -> V | None:
+    """What a function gives, and its effects on the state; None where nothing is known of it."""
+    from memlint.flow.apply import apply
+
+    summary = frame.analyser.summary(function, bound, trains)
+    if summary is None:
+        return None
+    if summary.exit is None:
+        return NOTHING if not summary.cut_short and expr is not None else UNKNOWN_VALUE
+    return apply(frame, state, summary, bound, at, expr)
+
+
+def _in_each_world(
+    frame: Frame,
+    state: State,
+    function: Function,
+    bound: dict[str, V],
+    trains: bool | None,
+    at: int,
+    expr: ir.Call | None,
+) -> V | None:
+    """A call that leaves open the flag that a function asks for again and again: its effect for each literal by itself.
+    None where no flag is open so, or one of the literals cannot be followed."""
+    found = worlds(function.body, frame.analyser.flags(function))
+    value = bound.get(found[0]) if found is not None else None
+    if found is None or value is None or value.const is not None or value.is_only(NONE) or frame.flags:
+        return None
+    joined = NOTHING
+    ends: list[tuple[State | None, int, int]] = []
+    for literal in found[1]:
+        inner, begin = state.copy(), frame.graphs.clock
+        given = {**bound, found[0]: V(DATA, size=SCALAR, const=literal)}
+        result = _applied(frame, inner, function, given, trains, at, expr)
+        if result is None:
+            return None
+        if result.kinds:  # (else it raises)
+            joined = join(joined, result)
+            ends.append((inner, begin, frame.graphs.clock))
+    after = join_branches(frame, ends)
+    if after is not None:
+        state.take(after)
+    return joined
 
 
 def is_abstract(function: Function) -> bool:

@@ -340,10 +340,11 @@ def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | No
 
 
 def _models_of(frame: Frame, tip: Source) -> Sources:
-    """The models that took part in a graph, and the calls that may be one."""
+    """The models that took part in a graph; where none is known, the calls that may be one."""
     nodes = frame.graphs.nodes
-    reached = (item for item in frame.graphs.closure((tip,)) if item in nodes)
-    return frozenset(item for item in reached if nodes[item].model or nodes[item].unknown)
+    reached = [item for item in frame.graphs.closure((tip,)) if item in nodes]
+    models = frozenset(item for item in reached if nodes[item].model)
+    return models or frozenset(item for item in reached if nodes[item].unknown)
 
 
 def reachable(state: State) -> frozenset[Source]:

@@ -19,7 +19,7 @@ from memlint.flow.sameness import same_summary
 MAX_NESTING = 24
 
 #: summaries of one function that are made for literals; other calls get the one for any argument
-MAX_VARIANTS = 4
+MAX_VARIANTS = 7
 
 #: summaries whose graphs keep what was worked out about them, the last ones that were asked for
 MAX_WARM = 500

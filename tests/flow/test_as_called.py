@@ -83,6 +83,52 @@ def test_who_trains_by_the_mode_of_the_model(tmp_path: Path, guard: str, severit
     assert ("MEM101", severity) in said(tmp_path, MODES.format(guard=guard))
 
 
+WORLDS = """
+import torch
+
+
+class Trainer:
+    def __init__(self, model, optimizer, criterion):
+        self.model, self.optimizer, self.criterion = model.cuda(), optimizer, criterion
+
+    def inner(self, loader, mode="train"):
+        loss = 0
+        for x, y in loader:
+            if mode != "train":
+                torch.set_grad_enabled(False)
+            made = self.criterion(self.model(x.cuda()), y.cuda())
+            if mode == "train":
+                loss += made
+            else:
+                loss += made.item()
+        if mode == "train":
+            loss.backward()
+            self.optimizer.step()
+            {number}
+        elif mode == "test" or mode == "valid":
+            print(mode)
+        torch.set_grad_enabled(True)
+        return {{"loss": loss}}
+
+    def outer(self, tasks, mode):
+        total = 0
+        for loader in tasks:
+            results = self.inner(loader, mode=mode)
+            total += results["loss"]
+        print(total)
+
+    def run(self, tasks, held_out):
+        for epoch in range(90):
+            self.outer(tasks, "train")
+            self.outer(held_out, "test")
+"""
+
+
+@pytest.mark.parametrize(("number", "found"), [("loss = loss.item()", False), ("pass", True)])
+def test_a_mode_that_is_handed_on_is_the_same_in_all_branches(tmp_path: Path, number: str, found: bool) -> None:
+    assert ("MEM101" in {code for code, _ in said(tmp_path, WORLDS.format(number=number))}) is found
+
+
 PREDICT = """
 import numpy as np
 import torch
