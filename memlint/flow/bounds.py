@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.collected import drawn
 from memlint.flow.described import self_name
 from memlint.flow.events import Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.later import wanted_later
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, mentions, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, expressions, mentions, walk_expression, walk_statements
 from memlint.flow.values import Path, Source
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-#: calls that show what they are given as pictures: nobody looks at those of a whole data set
-_PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "imshow", "imsave"})
 #: modules that take layers, or lists of them
 _HOLDERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
 
@@ -32,7 +30,7 @@ def may_be_bounded(analyser: Analyser, frame: Frame, store: Store, value: Value)
         or _shares_a_needed_graph(analyser, frame, store)
         or (value.freed == "some" and _told_of_backward(frame, store))
         or _no_step_returns_it(analyser, frame, store)
-        or _drawn(frame, store)
+        or drawn(frame, store)
     )
 
 
@@ -42,16 +40,8 @@ def holds_layers(frame: Frame, store: Store) -> bool:
         call.args
         and dotted(call.func).rsplit(".", 1)[-1] in _HOLDERS
         and any(mentions(arg, store.place_text) for arg in call.args)
-        for call in _calls(frame.function.body)
+        for call in calls(frame.function.body)
     )
-
-
-def _calls(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Call]:
-    for statement in walk_statements(body, into_definitions=False):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call):
-                    yield part
 
 
 # -------------------------------------------------------------------------------------- emptied elsewhere
@@ -76,7 +66,7 @@ def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
         )
     if own:
         return False  # what its own methods do is followed
-    called = {dotted(call.func).rsplit(".", 1)[-1] for call in _calls(store.loop.body)}
+    called = {dotted(call.func).rsplit(".", 1)[-1] for call in calls(store.loop.body)}
     return any(
         (summary := analyser.summary(method)) is not None and any(name in path.steps for path in summary.notes.cleared)
         for item in sorted(called)
@@ -182,67 +172,6 @@ def becomes_attribute(frame: Frame, store: Store) -> bool:
     )
 
 
-def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
-    """Whether what is collected, or what is put together from it, is used in a later training loop, here or in a
-    function that gets it: it is data to train by, wanted on the device."""
-    if not store.local:
-        return False
-    names = _made_from(frame, store)
-    given = {record.at for record in frame.calls.values() if _trains(analyser, record.callee)}
-    trained = {loop for backward in frame.backwards for loop in backward.loops if loop not in store.loops}
-    if trained and any(
-        ("loop", statement.at) in trained and any(mentions(expr, name) for expr in expressions(inner) for name in names)
-        for statement in walk_statements(frame.function.body, into_definitions=False)
-        if isinstance(statement, ir.For | ir.While)
-        for inner in walk_statements(statement.body, into_definitions=False)
-    ):
-        return True
-    return bool(given) and any(
-        call.at in given
-        and any(mentions(arg, name) for arg in (*call.args, *(word.value for word in call.keywords)) for name in names)
-        for call in _calls(frame.function.body)
-    )
-
-
-#: calls that compare what is given with all of something
-_AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
-
-
-def compared_with(frame: Frame, store: Store) -> bool:
-    """Whether other tensors are multiplied with all that was collected: a bank of features, wanted on the device."""
-    if not store.local:
-        return False
-    names = _made_from(frame, store)
-    for statement in walk_statements(frame.function.body, into_definitions=False):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Binary) and part.op == "@":
-                    given = (part.left, part.right)
-                elif isinstance(part, ir.Call) and dotted(part.func).rsplit(".", 1)[-1] in _AGAINST_ALL:
-                    own = (part.func.value,) if isinstance(part.func, ir.Attr) else ()
-                    given = (*own, *part.args)
-                else:
-                    continue
-                if len(given) > 1 and any(mentions(one, name) for one in given for name in names):
-                    return True
-    return False
-
-
-def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
-    function = analyser.function_at(callee)
-    summary = analyser.summary(function) if function is not None else None
-    return summary is not None and (bool(summary.backwards) or summary.notes.blind_backward)
-
-
-def _made_from(frame: Frame, store: Store) -> set[str]:
-    """The names of the container and of what is put together from its members."""
-    names = {store.place_text.partition("[")[0]}
-    for statement in walk_statements(frame.function.body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and any(mentions(statement.value, name) for name in names):
-            names.update(target.id for target in statement.targets if isinstance(target, ir.Name))
-    return names
-
-
 # -------------------------------------------------------------------------------------- begun anew, a handful
 
 
@@ -287,20 +216,5 @@ def of_one_update(frame: Frame, store: Store) -> bool:
     if store.loop is None or store.loop.loop.over != "unknown":
         return False
     return any(store.loop.id in backward.loops for backward in frame.backwards) and not any(
-        isinstance(call.func, ir.Attr) and call.func.name in ("step", "zero_grad") for call in _calls(store.loop.body)
+        isinstance(call.func, ir.Attr) and call.func.name in ("step", "zero_grad") for call in calls(store.loop.body)
     )
-
-
-def _drawn(frame: Frame, store: Store) -> bool:
-    """Whether what a loop over no data collects ends in a picture."""
-    if not store.local or store.loop is None or store.loop.loop.over == "loader":
-        return False
-    names = _made_from(frame, store)
-    return any(
-        dotted(call.func).rsplit(".", 1)[-1] in _PICTURES
-        and any(mentions(arg, name) for arg in call.args for name in names)
-        for call in _calls(frame.function.body)
-    )
-
-
-__all__ = ["becomes_attribute", "begun_by_inner_loop", "holds_layers", "may_be_bounded", "of_one_update"]

@@ -15,7 +15,7 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of
 from memlint.flow.program import Function
 from memlint.flow.spent import is_trial
-from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import Path, Source, V
 from memlint.ir import nodes as ir
 
@@ -201,24 +201,6 @@ def is_array(frame: Frame, store: Store) -> bool:
     return bool(begins) and all(
         isinstance(value, ir.Call) and dotted(value.func).split(".")[0] in ("np", "numpy") for value in begins
     )
-
-
-def becomes_array(frame: Frame, store: Store) -> bool:
-    """Whether numpy makes an array of what is kept, or of all that is: of a tensor with a graph it would raise."""
-    if store.kind != "retain" or not store.local:
-        return False
-    for statement in walk_statements(frame.function.body, into_definitions=False):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call) and part.args and dotted(part.func) in _ARRAYS:
-                    given = part.args[0]
-                    parts = given.elements if isinstance(given, ir.Display) else ()
-                    if text(given) == store.place_text or any(text(one) == store.text for one in parts):
-                        return True
-    return False
-
-
-_ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
 
 
 def is_moved_member(store: Store) -> bool:

@@ -11,7 +11,7 @@ import re
 
 from memlint.flow.frame import Frame
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, calls, dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import LOADER, UNKNOWN, V
 from memlint.ir import nodes as ir
 
@@ -124,15 +124,12 @@ def cuts_rows(counters: frozenset[str], body: tuple[ir.Stmt, ...]) -> bool:
     """Whether a loop over numbers cuts its rows out of an array and makes tensors of them:
     ``torch.from_numpy(rows[i : i + size])``."""
     return any(
-        isinstance(part, ir.Call)
-        and dotted(part.func).rsplit(".", 1)[-1] in _OF_ARRAY
+        dotted(call.func).rsplit(".", 1)[-1] in _OF_ARRAY
         and any(
             isinstance(given, ir.Subscript) and _mentions(given.index, set(counters))
-            for given in (*part.args, *((part.func.value,) if isinstance(part.func, ir.Attr) else ()))
+            for given in (*call.args, *((call.func.value,) if isinstance(call.func, ir.Attr) else ()))
         )
-        for statement in walk_statements(body, into_definitions=False)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
+        for call in calls(body)
     )
 
 

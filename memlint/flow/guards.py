@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from memlint import knowledge
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, walk_statements
 from memlint.flow.values import CALLABLE, Ref, V, ordered
 from memlint.ir import nodes as ir
 
@@ -205,18 +203,13 @@ def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:
             around = statement.decorators
         guarded = any(_is_guard(frame, decorator, one) for one in around)
         wrapped = statement.body if guarded and isinstance(statement, ir.With | ir.FunctionDef) else ()
-        calls = (part for part in _calls((statement,)) if _is_guard(frame, decorator, part.func))
-        if any(isinstance(part.func, ir.Name) and part.func.id in names for part in _calls(wrapped)) or any(
-            isinstance(arg, ir.Name) and arg.id in names for part in calls for arg in part.args
-        ):
+        called = calls((statement,), into_definitions=True)
+        given = (part for part in called if _is_guard(frame, decorator, part.func))
+        if any(
+            isinstance(part.func, ir.Name) and part.func.id in names for part in calls(wrapped, into_definitions=True)
+        ) or any(isinstance(arg, ir.Name) and arg.id in names for part in given for arg in part.args):
             return OFF
     return None
-
-
-def _calls(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Call]:
-    for statement in walk_statements(body):
-        for expr in expressions(statement):
-            yield from (part for part in walk_expression(expr) if isinstance(part, ir.Call))
 
 
 def _is_guard(frame: Frame, function: Function, expr: ir.Expr) -> bool:

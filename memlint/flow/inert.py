@@ -11,7 +11,7 @@ from memlint import knowledge
 from memlint.flow.events import Guard, ModelCall
 from memlint.flow.frame import Frame
 from memlint.flow.state import OFF, State
-from memlint.flow.syntax import bodies, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import bodies, expressions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import V, ordered
 from memlint.ir import nodes as ir
 
@@ -159,9 +159,7 @@ def _takes_numbers_apart(frame: Frame) -> bool:
         and isinstance(part.value.func, ir.Attr)
         and part.value.func.name == "numpy"
         and _is_number(part.value.func.value)
-        for statement in walk_statements(frame.function.body, into_definitions=False)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
+        for part in parts(frame.function.body)
     )
 
 

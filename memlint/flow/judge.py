@@ -10,12 +10,12 @@ import msgspec
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, updates
 from memlint.flow.as_called import freed_as_called, frozen_as_called
-from memlint.flow.bounds import begun_by_inner_loop, compared_with, holds_layers, may_be_bounded, trained_on
+from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded
 from memlint.flow.carry import PART
+from memlint.flow.collected import becomes_array, compared_with, trained_on
 from memlint.flow.described import of_evaluation, self_name, value_of
 from memlint.flow.doubts import (
     adds_a_graph,
-    becomes_array,
     begun_elsewhere,
     from_last_call,
     goes_through_data,

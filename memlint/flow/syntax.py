@@ -217,6 +217,18 @@ def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
             todo.extend(parts(part))
 
 
+def parts(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Expr]:
+    """All expressions of a body, and everything in them."""
+    for statement in walk_statements(body, into_definitions):
+        for expr in expressions(statement):
+            yield from walk_expression(expr)
+
+
+def calls(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Call]:
+    """All calls of a body."""
+    return (part for part in parts(body, into_definitions) if isinstance(part, ir.Call))
+
+
 #: how tightly operators bind; what binds less than its place asks for stands in parentheses
 _BINDS = {
     **dict.fromkeys(("or",), 1),

@@ -1,0 +1,103 @@
+"""What tensors that a loop collects are for, by what the function does with them afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.frame import Frame, Store
+from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+#: calls that show what they are given as pictures: nobody looks at those of a whole data set
+_PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "imshow", "imsave"})
+#: calls that compare what is given with all of something
+_AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
+#: calls of numpy that make an array of what they are given
+_ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
+
+
+def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether what is collected, or what is put together from it, is used in a later training loop, here or in a
+    function that gets it: it is data to train by, wanted on the device."""
+    if not store.local:
+        return False
+    names = _made_from(frame, store)
+    loops = {loop for backward in frame.backwards for loop in backward.loops}
+    later = (
+        statement
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+        if isinstance(statement, ir.For | ir.While) and statement.at > store.site.at and ("loop", statement.at) in loops
+    )
+    if any(isinstance(part, ir.Name) and part.id in names for loop in later for part in parts(loop.body)):
+        return True
+    given = {record.at for record in frame.calls.values() if _trains(analyser, record.callee)}
+    return bool(given) and any(
+        call.at in given and any(_mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
+        for call in calls(frame.function.body)
+    )
+
+
+def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
+    function = analyser.function_at(callee)
+    summary = analyser.summary(function) if function is not None else None
+    return summary is not None and (bool(summary.backwards) or summary.notes.blind_backward)
+
+
+def compared_with(frame: Frame, store: Store) -> bool:
+    """Whether other tensors are multiplied with all that was collected: a bank of features, wanted on the device."""
+    if not store.local:
+        return False
+    names = _made_from(frame, store)
+    return any(
+        len(given) > 1 and any(_mention(one, names) for one in given)
+        for part in parts(frame.function.body)
+        for given in (_multiplied(part),)
+    )
+
+
+def _multiplied(part: ir.Expr) -> tuple[ir.Expr, ...]:
+    """The operands of ``a @ b``, ``torch.mm(a, b)`` and ``a.mm(b)``."""
+    if isinstance(part, ir.Binary) and part.op == "@":
+        return (part.left, part.right)
+    if not isinstance(part, ir.Call) or dotted(part.func).rsplit(".", 1)[-1] not in _AGAINST_ALL:
+        return ()
+    return (part.func.value, *part.args) if isinstance(part.func, ir.Attr) else part.args
+
+
+def drawn(frame: Frame, store: Store) -> bool:
+    """Whether what a loop over no data collects ends in a picture."""
+    if not store.local or store.loop is None or store.loop.loop.over == "loader":
+        return False
+    names = _made_from(frame, store)
+    return any(
+        dotted(call.func).rsplit(".", 1)[-1] in _PICTURES and any(_mention(arg, names) for arg in call.args)
+        for call in calls(frame.function.body)
+    )
+
+
+def becomes_array(frame: Frame, store: Store) -> bool:
+    """Whether numpy makes an array of what is kept, or of all that is: of a tensor with a graph it would raise."""
+    if store.kind != "retain" or not store.local:
+        return False
+    made = (call.args[0] for call in calls(frame.function.body) if call.args and dotted(call.func) in _ARRAYS)
+    return any(
+        text(given) == store.place_text
+        or (isinstance(given, ir.Display) and any(text(one) == store.text for one in given.elements))
+        for given in made
+    )
+
+
+def _made_from(frame: Frame, store: Store) -> set[str]:
+    """The names of the container and of what is put together from its members."""
+    names = {store.place_text.partition("[")[0]}
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and _mention(statement.value, names):
+            names.update(target.id for target in statement.targets if isinstance(target, ir.Name))
+    return names
+
+
+def _mention(expr: ir.Expr, names: set[str]) -> bool:
+    return any(mentions(expr, name) for name in names)
