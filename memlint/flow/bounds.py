@@ -190,6 +190,19 @@ def begun_by_inner_loop(store: Store) -> bool:
     return False
 
 
+def once_in_a_loop(store: Store) -> bool:
+    """Whether a test lets the store run in one round alone: ``if i == 1:``."""
+    counters = store.loop.counters if store.loop is not None else frozenset()
+    return any(
+        isinstance(test, ir.Compare)
+        and test.ops == ("==",)
+        and isinstance(test.left, ir.Name)
+        and test.left.id in counters
+        and isinstance(test.rights[0], ir.Const)
+        for test in store.tests
+    )
+
+
 def _is_first(test: ir.Expr, counters: set[str]) -> bool:
     """``i == 0``"""
     return (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, Store
 from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_statements
+from memlint.flow.values import Sources
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -87,6 +88,16 @@ def becomes_array(frame: Frame, store: Store) -> bool:
         text(given) == store.place_text
         or (isinstance(given, ir.Display) and any(text(one) == store.text for one in given.elements))
         for given in made
+    )
+
+
+def proved_free(frame: Frame, sources: Sources, tests: tuple[ir.Expr, ...]) -> bool:
+    """Whether a call of ``numpy()``, which raises for a tensor with a graph, is made of these graphs (or of what is
+    computed from them) wherever the tests around hold."""
+    nodes = {source for source in sources if source in frame.graphs.nodes}
+    return bool(nodes) and any(
+        all(test in tests for test in around) and nodes <= frame.graphs.closure(given)
+        for given, around in frame.notes.arrays
     )
 
 

@@ -70,6 +70,8 @@ def names_data(loop: Loop) -> bool:
 def goes_through_data(frame: Frame, store: Store) -> bool:
     """Whether a loop that collects tensors goes through batches of data, as far as its names and types tell: else its
     rounds may be a handful of styles, languages or chunks, or the parts of what one backward is for."""
+    if frame.function.name in _GIVE_A_BATCH:
+        return False
     if store.loop is None or names_data(store.loop.loop):
         return True
     if of_one_step(frame, store):
@@ -82,6 +84,8 @@ def goes_through_data(frame: Frame, store: Store) -> bool:
     return named or not store.loop.by_feeding
 
 
+#: functions that put one batch together
+_GIVE_A_BATCH = frozenset({"__next__", "next", "__getitem__", "__getitems__", "collate", "collate_fn"})
 #: names of what holds a data set
 _DATA = re.compile(r"loader|data(set)?s?\b|batches|iterator")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from memlint.finding import Confidence
+from memlint.flow.collected import proved_free
 from memlint.flow.events import Loop, ModelCall
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
@@ -166,7 +167,7 @@ def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None
 
 
 def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
-    if not _records(analyser, frame, run):
+    if not _records(analyser, frame, run) or proved_free(frame, frozenset((run.node,)), ()):
         return None
     mode = run.mode
     if mode is None and run.mode_key is None and not of_module(analyser, frame.function):

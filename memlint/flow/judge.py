@@ -10,9 +10,9 @@ import msgspec
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, updates
 from memlint.flow.as_called import freed_as_called, frozen_as_called
-from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded
+from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded, once_in_a_loop
 from memlint.flow.carry import PART
-from memlint.flow.collected import becomes_array, compared_with, trained_on
+from memlint.flow.collected import becomes_array, compared_with, proved_free, trained_on
 from memlint.flow.described import of_evaluation, self_name, value_of
 from memlint.flow.doubts import (
     adds_a_graph,
@@ -101,6 +101,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         value = msgspec.structs.replace(value, freed="yes")
     if value.attached == "unknown" or holds_layers(frame, store) or begun_by_inner_loop(store):
         return
+    if once_in_a_loop(store):
+        return
     if value.attached != "no" and store.evaluates and frame.hook is not None and frame.hook.grad == "ambient":
         return  # a forward in eval mode: whether it records is told where the model is called
     if store.kind == "carry" and store.how == "call" and store.lifted and value.freed == "yes":
@@ -114,6 +116,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             return  # a number on some path
     elif (
         is_array(frame, store)
+        or proved_free(frame, incoming.src, store.tests)
         or becomes_array(frame, store)
         or not adds_a_graph(frame, store, incoming)
         or frozen_as_called(analyser, frame, store)

@@ -22,6 +22,8 @@ class Notes:
         self.blind_backward = False
         #: autograd.grad, or another call that differentiates
         self.gradients = False
+        #: what numpy takes as it is, which has no graph (else it raises), each with the tests around the call
+        self.arrays: list[tuple[Sources, tuple[ir.Expr, ...]]] = []
         #: what the function hands back, with all that its graphs are made of
         self.returned: set[Source] = set()
         #: places that are begun anew where a parameter says so

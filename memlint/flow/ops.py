@@ -35,9 +35,9 @@ _MODEL = re.compile(
     r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
 )
 _LABELS = re.compile(
-    r"(.*_)?(y|ys|yb|y_true|labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
+    r"(.*_)?(y|ys|yb|y_true|\w*labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
     r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
-    r"rewards?|dones?|actions?|scores?|domains?|valid|num|counts?|sizes?|meta|info)"
+    r"rewards?|rews?|dones?|actions?|scores?|domains?|valid|num|counts?|sizes?|meta|info)"
 )
 
 

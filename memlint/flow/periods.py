@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.loops import MAX_PERIOD
 from memlint.flow.state import State
-from memlint.flow.syntax import kept, walk_expression
+from memlint.flow.syntax import dotted, kept, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: a reset after a literal number of iterations that is no growth worth a word
@@ -24,7 +24,7 @@ def first_rounds(frame: Frame) -> bool:
 
 
 def ends_early(loop: LoopFrame) -> bool:
-    """Whether the loop's body counts its rounds and ends at a limit: ``if i >= limit: break``."""
+    """Whether the loop's body counts its rounds, or what it collects, and ends at a limit: ``if i >= limit: break``."""
     return any(
         isinstance(statement, ir.If)
         and any(isinstance(inner, ir.Jump) and inner.kind == "break" for inner in statement.body)
@@ -40,8 +40,16 @@ def _at_limit(loop: LoopFrame, test: ir.Expr) -> bool:
         return False
     counted = test.left.left if isinstance(test.left, ir.Binary) and test.left.op == "+" else test.left
     if isinstance(counted, ir.Call):
-        return isinstance(counted.func, ir.Name) and counted.func.id == "len"
-    return isinstance(counted, ir.Name) and counted.id in loop.counters
+        return dotted(counted.func).rsplit(".", 1)[-1] in ("len", "sum", "size", "numel")
+    return isinstance(counted, ir.Name) and (
+        counted.id in loop.counters
+        or any(
+            isinstance(statement, ir.AugAssign)
+            and isinstance(statement.target, ir.Name)
+            and statement.target.id == counted.id
+            for statement in walk_statements(loop.body)
+        )
+    )
 
 
 def switched(frame: Frame, state: State, loop: LoopFrame) -> bool:

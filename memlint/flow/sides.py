@@ -120,10 +120,22 @@ def only_recorded(frame: Frame, statement: ir.If, yes: State | None, no: State |
         test, side = test.operand, no if side is yes else yes
     if side is None:
         return
+    name = _asked_for_itself(test)
+    if name in side.env:  # (``if loss != 0: loss.backward()``: else it is a number)
+        joined.freed_must |= frame.graphs.closure(side.env[name].src) & side.freed_must
     for at, (flag, begin, finish) in frame.recorded_if.items():
         if _shown(test) == _shown(flag) and not _bound_between(frame.function, test, at):
             until = frame.graphs.clock if finish is None else finish
             joined.freed_must |= frame.graphs.made_between(side.freed_must, begin, until)
+
+
+def _asked_for_itself(test: ir.Expr) -> str:
+    """The variable in ``if x:``, ``if x != 0:``, ``if x > 0:`` and ``if x is not None:``; "" for another test."""
+    if isinstance(test, ir.Compare) and test.ops in (("!=",), (">",), ("is not",)):
+        right = test.rights[0]
+        if isinstance(right, ir.Const) and (right.kind == "None" or right.value == 0):
+            test = test.left
+    return test.id if isinstance(test, ir.Name) else ""
 
 
 def _held(state: State, where: str, name: Any) -> V:

@@ -327,7 +327,10 @@ def _still_there(frame: Frame, state: State, place: Source) -> bool:
 
 def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | None:
     """Whether a backward has freed these graphs: yes, no, some; None where there is none."""
-    tips = [source for source in sources if source in frame.graphs.nodes or isinstance(source, Path)]
+    nodes = [source for source in sources if source in frame.graphs.nodes]
+    # beside a graph that was seen to be made, a symbol (``loss / self.count``) is more likely a number than another one
+    made = any(frame.graphs.nodes[source].definite or _models_of(frame, source) for source in nodes)
+    tips = nodes if made else [*nodes, *(source for source in sources if isinstance(source, Path))]
     if not tips:
         return None
     models = {tip: _models_of(frame, tip) for tip in tips}

@@ -46,6 +46,8 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     table = knowledge.methods()
     if name in table.data:
         frame.used |= receiver.src
+        if name == "numpy" and receiver.src:
+            frame.notes.arrays.append((receiver.src, tuple(frame.tests)))
         return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":
         cut_everywhere(state, receiver)

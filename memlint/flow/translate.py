@@ -284,8 +284,7 @@ class Translation:
         if definite is None and unknown is None and not parents:
             self._nodes[source] = EMPTY
             return EMPTY
-        tips = frozenset((source,))
-        fate = "freed" if tips <= self.exit.freed_must else "some" if tips & self.exit.freed_may else "live"
+        fate = self._fate(source)
         tag = "d" if definite else "u" if unknown else "o"
         # of one kind, but from different arguments: graphs of their own
         key = (*self.key, tag, fate, source if tag == "u" else roots)
@@ -320,6 +319,16 @@ class Translation:
             self.state.freed_may |= one
         self._nodes[source] = one
         return one
+
+    def _fate(self, source: Source) -> str:
+        """What the callee's backwards did to a graph, or to all models that took part: freed, some of it, or live."""
+        graphs, must, may = self.callee.graphs, self.exit.freed_must, self.exit.freed_may
+        if source in must:
+            return "freed"
+        models = {item for item in graphs.ancestry(source) if item in graphs.nodes and graphs.nodes[item].model}
+        if models and models <= must:
+            return "freed"
+        return "some" if source in may or not models.isdisjoint(may) else "live"
 
     def _unfollowed(self, source: Source) -> frozenset[Source]:
         """A graph that is too large to follow: one node for all of them, of which nothing is known."""

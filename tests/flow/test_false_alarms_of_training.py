@@ -335,3 +335,166 @@ def measure(model, rows, criterion):
 )
 def test_code_that_runs_only_where_volatile_works(tmp_path: Path, number: str, codes: set[str]) -> None:
     assert {code for code, _ in said(tmp_path, measure=OLD.format(number=number))} == codes
+
+
+MEANS = """
+import torch
+import torch.nn.functional as F
+
+
+def mean_of(value, ranks):
+    total = value.clone()
+    torch.distributed.all_reduce(total)
+    total /= ranks
+    return total
+
+
+class Engine:
+    def __init__(self, model, optimizer, ranks):
+        self.model, self.optimizer, self.ranks = model.cuda(), optimizer, ranks
+
+    def step(self, x, y):
+        loss = F.cross_entropy(self.model(x), y)
+        shown = mean_of(loss, self.ranks)
+        self.optimizer.zero_grad()
+        {backward}
+        self.optimizer.step()
+        return shown
+
+    def epoch(self, loader):
+        total = 0
+        for x, y in loader:
+            total += self.step(x.cuda(), y.cuda())
+        print(float(total))
+"""
+
+
+@pytest.mark.parametrize(("backward", "severity"), [("loss.backward()", "warning"), ("shown.backward()", "warning")])
+def test_what_a_helper_makes_of_a_loss_is_freed_with_it(tmp_path: Path, backward: str, severity: str) -> None:
+    assert said(tmp_path, engine=MEANS.format(backward=backward)) == {("MEM101", severity)}
+
+
+ENOUGH = """
+import torch
+
+
+def pairs(model, loader, wanted):
+    model.cuda().eval()
+    kept, seen = [], 0
+    with torch.no_grad():
+        for x, _ in loader:
+            kept.append(model(x.cuda()))
+            seen += len(x)
+            if {test}:
+                {then}
+    return torch.cat(kept).cpu()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "then", "codes"),
+    [
+        ("sum(one.size(0) for one in kept) >= wanted", "break", set()),
+        ("seen >= wanted", "break", set()),
+        ("seen >= wanted", "print(seen)", {"MEM104"}),
+        ("x.isnan().any()", "break", {"MEM104"}),
+    ],
+)
+def test_a_loop_that_ends_when_enough_is_collected(tmp_path: Path, test: str, then: str, codes: set[str]) -> None:
+    assert {code for code, _ in said(tmp_path, pairs=ENOUGH.format(test=test, then=then))} == codes
+
+
+PIPES = """
+import torch
+
+
+class Pipes:
+    def __init__(self, readers):
+        self.readers = readers
+
+    def {name}(self):
+        images = []
+        for data in self.readers:
+            images.append(data["images"].to("cuda"))
+        return torch.cat(images)
+"""
+
+
+@pytest.mark.parametrize("name", ["__next__", "collate_fn"])
+def test_the_parts_of_one_batch(tmp_path: Path, name: str) -> None:
+    assert said(tmp_path, pipes=PIPES.format(name=name)) == set()
+
+
+WHERE = """
+import torch
+
+
+def step(model, x, y, optimizer, use):
+    if use:
+        loss = (model(x.cuda()) - y.cuda()).square().mean()
+    else:
+        loss = 0
+    optimizer.zero_grad()
+    if {test}:
+        loss.backward()
+    optimizer.step()
+    return loss
+
+
+def train(model, loader, optimizer, use):
+    total = 0
+    for x, y in loader:
+        total += step(model, x, y, optimizer, use)
+    print(float(total))
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "severity"),
+    [("loss != 0", "warning"), ("loss", "warning"), ("loss > 0", "warning"), ("use > 2", "error")],
+)
+def test_a_backward_wherever_there_is_a_loss(tmp_path: Path, test: str, severity: str) -> None:
+    assert ("MEM101", severity) in said(tmp_path, train=WHERE.format(test=test))
+
+
+ONCE = """
+import torch
+
+
+def decode(model, loader):
+    model.cuda().eval()
+    kept = []
+    for i, x in enumerate(loader):
+        if {test}:
+            kept.append(model(x.cuda()))
+    print(len(kept))
+"""
+
+
+@pytest.mark.parametrize(("test", "kept"), [("i == 1", False), ("i > 1", True)])
+def test_what_one_round_alone_keeps(tmp_path: Path, test: str, kept: bool) -> None:
+    assert ("MEM102" in {code for code, _ in said(tmp_path, decode=ONCE.format(test=test))}) is kept
+
+
+ARRAYS = """
+import torch
+
+
+def collect(model, loader):
+    model.cuda().eval()
+    kept = []
+    for x, _ in loader:
+        kept.append(model(x.cuda()).cpu())
+    return {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "codes"),
+    [
+        ("torch.nn.functional.normalize(torch.cat(kept)).numpy()", set()),
+        ("torch.cat(kept).detach().numpy()", {"MEM102", "MEM201"}),
+    ],
+)
+def test_numpy_takes_only_what_has_no_graph(tmp_path: Path, use: str, codes: set[str]) -> None:
+    assert {code for code, _ in said(tmp_path, collect=ARRAYS.format(use=use))} == codes
