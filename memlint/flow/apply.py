@@ -185,7 +185,11 @@ class Application(Translation):
             elif obj.kind == "instance" and not parent.kinds & CONTAINER:
                 continue
             elif step == "[]":
-                self.state.heap[key] = obj.with_elem(join(obj.elem, value))
+                # what it held is among what it holds, unless every member was replaced
+                added = path in self.exit.sym[path].src
+                self.state.heap[key] = (
+                    obj.with_elem(join(obj.elem, value)) if added else obj.emptied().with_elem(value)
+                )
             else:
                 self.state.heap[key] = obj.with_field(step[1:-1], value)
         for sym in ordered(parent.syms):

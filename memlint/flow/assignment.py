@@ -180,6 +180,7 @@ def write_item(
     """``base[index] = value``"""
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     inner = deep(frame, state, value)
+    all_of_them = name is None and not frame.tests and _over_itself(frame, target)
     for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
@@ -188,6 +189,8 @@ def write_item(
             state.heap[key] = obj.with_elem(join(obj.elem, elements_of(frame, state, value)))
         elif name is not None:
             state.heap[key] = obj.with_field(name, value)
+        elif all_of_them:
+            state.heap[key] = obj.emptied().with_elem(value)
         else:
             state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not by_carry and grows(frame, target.index) and not obj.bounded:
@@ -197,7 +200,7 @@ def write_item(
         place = path.then(step)
         state.sym[place] = (
             value
-            if step != "[]"
+            if step != "[]" or all_of_them
             else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
         )
         if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):

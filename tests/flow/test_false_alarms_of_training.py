@@ -498,3 +498,42 @@ def collect(model, loader):
 )
 def test_numpy_takes_only_what_has_no_graph(tmp_path: Path, use: str, codes: set[str]) -> None:
     assert {code for code, _ in said(tmp_path, collect=ARRAYS.format(use=use))} == codes
+
+
+REPLACED = """
+import torch
+
+
+class Meter:
+    def __init__(self):
+        self.sum = 0
+
+    def update(self, value):
+        self.sum += value
+
+
+def reduced(values):
+    for i in range(len(values)):
+        torch.distributed.all_reduce(values[i])
+        {number}
+    return values
+
+
+def train(model, loader, optimizer):
+    meter = Meter()
+    for x, y in loader:
+        loss = (model(x.cuda()) - y.cuda()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        [loss] = reduced([loss])
+        meter.update(loss)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "codes"),
+    [("values[i] = values[i].item()", set()), ("if i > 0: values[i] = values[i].item()", {"MEM101"})],
+)
+def test_a_list_whose_members_are_all_replaced(tmp_path: Path, number: str, codes: set[str]) -> None:
+    assert {code for code, _ in said(tmp_path, train=REPLACED.format(number=number))} == codes
