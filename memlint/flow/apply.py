@@ -187,9 +187,7 @@ class Application(Translation):
             elif step == "[]":
                 # what it held is among what it holds, unless every member was replaced
                 added = path in self.exit.sym[path].src
-                self.state.heap[key] = (
-                    obj.with_elem(join(obj.elem, value)) if added else obj.emptied().with_elem(value)
-                )
+                self.state.heap[key] = obj.with_elem(join(obj.elem, value)) if added else obj.emptied().with_elem(value)
             else:
                 self.state.heap[key] = obj.with_field(step[1:-1], value)
         for sym in ordered(parent.syms):

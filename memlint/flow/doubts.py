@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
@@ -59,12 +58,7 @@ def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Co
 
 def _may_be_few(loop: Loop) -> bool:
     """Whether nothing tells that the loop has many rounds, not even a name: it may run over a handful of tasks."""
-    return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not names_data(loop)
-
-
-def names_data(loop: Loop) -> bool:
-    """Whether what a loop runs over is named like a data set."""
-    return _DATA.search(loop.text.partition(" in ")[2].lower()) is not None
+    return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not loop.names_data
 
 
 def goes_through_data(frame: Frame, store: Store) -> bool:
@@ -72,7 +66,7 @@ def goes_through_data(frame: Frame, store: Store) -> bool:
     rounds may be a handful of styles, languages or chunks, or the parts of what one backward is for."""
     if frame.function.name in _GIVE_A_BATCH:
         return False
-    if store.loop is None or names_data(store.loop.loop):
+    if store.loop is None or store.loop.loop.names_data:
         return True
     if of_one_step(frame, store):
         return False
@@ -86,8 +80,6 @@ def goes_through_data(frame: Frame, store: Store) -> bool:
 
 #: functions that put one batch together
 _GIVE_A_BATCH = frozenset({"__next__", "next", "__getitem__", "__getitems__", "collate", "collate_fn"})
-#: names of what holds a data set
-_DATA = re.compile(r"loader|data(set)?s?\b|batches|iterator")
 
 
 def _on_some_paths(frame: Frame, store: Store, value: Value) -> bool:

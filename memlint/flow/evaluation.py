@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence
 from memlint.flow.collected import proved_free
@@ -58,6 +58,13 @@ class Verdict:
     wanted: str
 
 
+class Keeper(NamedTuple):
+    """A place that keeps a graph beyond the iteration, and the loop whose rounds it does so in."""
+
+    place: str
+    rounds: Loop
+
+
 def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
     """The recorded runs of the function in source order; remembers which graphs a missing guard made."""
     if not frame.runs or _is_layer_code(analyser, frame):
@@ -74,7 +81,7 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
 
 
 def model_calls(
-    analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept: dict[Source, str]
+    analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept: dict[Source, Keeper]
 ) -> Iterator[ModelCall]:
     """One event for each evaluation loop (or function) that records: its first model call.
 
@@ -85,6 +92,7 @@ def model_calls(
         run = verdict.run
         owner = owner_of(analyser, frame, run)
         if owner == "no" and not frame.notes.gradients:
+            keeper = _keeper(frame, [run], kept)
             yield ModelCall(
                 site=run.site,
                 function=frame.function.qual,
@@ -94,7 +102,8 @@ def model_calls(
                 loop=_loop(analyser, frame, run),
                 evaluation=verdict.evaluation,
                 wanted="",
-                retained=_keeper(frame, [run], kept),
+                retained=keeper.place if keeper is not None else "",
+                rounds=keeper.rounds if keeper is not None else None,
                 owner=owner,
                 guard="",
                 consumed="loss"
@@ -109,7 +118,7 @@ def model_calls(
             continue
         first = min(group, key=lambda item: _SUREST.index(item.evaluation))
         retained = _keeper(frame, [first.run], kept)
-        for other in group if not retained else ():
+        for other in group if retained is None else ():
             # the call whose graph is kept speaks for the loop: of another one, nothing stays
             if other.evaluation == first.evaluation and (keeper := _keeper(frame, [other.run], kept)):
                 first, retained = other, keeper
@@ -132,17 +141,18 @@ def model_calls(
             loop=loop,
             evaluation=first.evaluation,
             wanted="",
-            retained=retained,
+            retained=retained.place if retained is not None else "",
+            rounds=retained.rounds if retained is not None else None,
             owner="unknown",
             guard="",
             consumed=_consumed(frame, run),
         )
 
 
-def _keeper(frame: Frame, runs: list[ModelRun], kept: dict[Source, str]) -> str:
-    """The place that keeps what the runs recorded; "" for none."""
+def _keeper(frame: Frame, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
+    """The place that keeps what the runs recorded."""
     nodes = (node for run in runs for node in sorted(_own_nodes(frame, run), key=repr))
-    return next((kept[node] for node in nodes if node in kept), "")
+    return next((kept[node] for node in nodes if node in kept), None)
 
 
 def _own_nodes(frame: Frame, run: ModelRun) -> Sources:

@@ -6,6 +6,7 @@ Every event is about one place in linted code. Three-valued facts are the string
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
@@ -49,6 +50,28 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     trips: int | None
     text: str
     site: Site
+
+    @property
+    def over_data(self) -> bool:
+        """Whether its rounds are as many as there are batches, epochs or calls: what grows with them has no bound, as
+        the steps of a sequence, or a handful of parts, have."""
+        if self.kind == "calls" or self.every == "epoch" or self.over in ("loader", "epochs"):
+            return True
+        many = self.trips is not None and self.trips >= _MANY
+        return many or self.names_data or _ROUNDS.search(self.text.partition(" in ")[0]) is not None
+
+    @property
+    def names_data(self) -> bool:
+        """Whether what it runs over is named like a data set."""
+        return _DATA.search(self.text.partition(" in ")[2].lower()) is not None
+
+
+#: rounds that a literal tells to be no steps of one sequence
+_MANY = 100
+#: names of what counts batches
+_ROUNDS = re.compile(r"batch|\bepoch|\bit(er(ation)?s?|r)?\b")
+#: names of what holds a data set
+_DATA = re.compile(r"loader|data(set)?s?\b|batches|iterator")
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -168,7 +191,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     ``evaluation``: why this is an evaluation: "eval" (the model was put into eval mode), "spent" (every use of the
     output cuts its graph), "name" (only the function's name says so), "" (it is not one).
     ``wanted``: why gradients are wanted ("" if nothing says so).
-    ``retained``: the place that keeps the graph beyond the iteration, which is reported ("" for none).
+    ``retained``: the place that keeps the graph beyond the iteration, which is reported ("" for none), and ``rounds``
+    the loop whose rounds it does so in.
     ``owner``: whether an optimizer owns the module's parameters. ``guard_end``: a guard that ends before the call, or
     has no effect, in words. ``consumed``: what becomes of the output: "detached" (every use cuts the graph), "escapes",
     "loss".
@@ -183,6 +207,7 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     guard: str
     consumed: Literal["detached", "escapes", "loss", "dropped"]
     place: GuardPlace | None = None
+    rounds: Loop | None = None
 
 
 class Guard(Event, frozen=True, gc=False, kw_only=True):

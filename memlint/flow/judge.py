@@ -30,7 +30,7 @@ from memlint.flow.doubts import (
     unwanted,
     would_raise,
 )
-from memlint.flow.evaluation import evaluations, model_calls, of_layers
+from memlint.flow.evaluation import Keeper, evaluations, model_calls, of_layers
 from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, SummedLosses
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of, wanted_later
@@ -58,7 +58,7 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     yield from allocation.events(analyser, frame)
     yield from updates.events(analyser, frame)
     verdicts = evaluations(analyser, frame)
-    kept: dict[Source, str] = {}
+    kept: dict[Source, Keeper] = {}
     events: list[Event] = []
     for store in frame.stores.values():
         judged = growing.judged(analyser, frame, store) if store.kind == "cat" else _judge_store(analyser, frame, store)
@@ -66,7 +66,9 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
             events.append(event)
             if isinstance(event, Retain | Carry) and _keeps(event):
                 for source in frame.graphs.closure((store.incoming or store.value).src):
-                    kept.setdefault(source, event.place.text)
+                    known = kept.get(source)
+                    if known is None or (event.loop.over_data and not known.rounds.over_data):
+                        kept[source] = Keeper(event.place.text, event.loop)
     calls = list(model_calls(analyser, frame, verdicts, kept))
     yield from with_places(analyser, frame, inert.guards(analyser, frame, calls))
     yield from events

@@ -46,7 +46,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     table = knowledge.methods()
     if name in table.data:
         frame.used |= receiver.src
-        if name == "numpy" and receiver.src:
+        if name == "numpy" and receiver.src and not frame.handlers:  # (else what it raises may be caught)
             frame.notes.arrays.append((receiver.src, tuple(frame.tests)))
         return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":

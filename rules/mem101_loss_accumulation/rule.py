@@ -40,8 +40,9 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     value = event.value
     where = "host" if value.device == "cpu" else "device"
     memory: Memory = "host" if value.device == "cpu" else "device-graph"
-    # (the host has more memory than the device, and swaps)
-    severity: Severity = "warning" if event.reset or value.device == "cpu" else "error"
+    # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end)
+    bounded = bool(event.reset) or value.device == "cpu" or not event.loop.over_data
+    severity: Severity = "warning" if bounded else "error"
     if value.freed == "no":
         return severity, memory, f"{where} memory grows by the saved activations of a whole forward pass"
     if value.freed == "some":

@@ -39,8 +39,9 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
     """What the store costs, by what backward() has freed of the graph at the end of an iteration."""
     value = event.value
     where = "host" if value.device == "cpu" else "device"
-    # (the host has more memory than the device, and swaps)
-    severity: Severity = "warning" if event.reset or value.device == "cpu" else "error"
+    # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end)
+    bounded = bool(event.reset) or value.device == "cpu" or not event.loop.over_data
+    severity: Severity = "warning" if bounded else "error"
     if value.freed in ("no", "some"):
         memory: Memory = "host" if value.device == "cpu" else "device-graph"
         what = "a whole forward pass" if value.freed == "no" else "each iteration that no backward() frees"

@@ -39,7 +39,7 @@ def check(facts: Facts) -> Iterator[Report]:
             f"backward() that never comes: {_cost(event)}",
             advice="run the evaluation under `with torch.no_grad():` or `torch.inference_mode()`; "
             "eval() does not turn autograd off",
-            severity="error" if event.retained else "warning",
+            severity="error" if event.rounds is not None and event.rounds.over_data else "warning",
             confidence=_confidence(event),
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
             trace=event.trace,
@@ -49,8 +49,9 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _cost(event: ModelCall) -> str:
-    if event.retained:
-        return f"device memory grows by the graph of every batch, because `{event.retained}` keeps it"
+    if event.rounds is not None:
+        each = "batch" if event.rounds.over_data else f"round of `{event.rounds.text}`"
+        return f"device memory grows by the graph of every {each}, because `{event.retained}` keeps it"
     return "nothing keeps the graph, but the peak rises with the depth of the model"
 
 

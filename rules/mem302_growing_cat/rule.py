@@ -55,7 +55,7 @@ def _growth(event: Carry, graph: bool) -> Growth:
 
 def _severity(event: Carry, graph: bool) -> Severity:
     if graph:
-        return "error"
+        return "error" if event.loop.over_data else "warning"
     small = event.value.size not in LARGE
     few = event.loop.trips is not None or event.loop.over == "range" or event.bounded
     return "note" if small or few else "warning"

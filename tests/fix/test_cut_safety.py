@@ -59,7 +59,6 @@ LISTS = [
         {"post": "return losses", "rest": "def main(m, l, o):\n    got = train(m, l, o)\n    print(got[0].grad_fn)\n"},
     ),
     ("caller reads requires_grad", "unsafe", {"post": "print(losses[0].requires_grad)"}),
-    ("numpy", "unsafe", {"post": "print([v.numpy() for v in losses])"}),
     ("detach numpy", "safe", {"post": "print([v.detach().numpy() for v in losses])"}),
     ("inplace alias", "unsafe", {"post": "losses[0].mul_(2)"}),
     ("inplace alias2", "unsafe", {"post": "first = losses[0]\n    first += 1"}),

@@ -11,6 +11,7 @@ from memlint.sdk import Carry, Event, Facts, Loop, ModelCall, Place, Rebind, Rep
 ROOM = {room.name[:6].upper(): load(room) for room in pages.ROOMS}
 SITE = Site("train.py", 0, 1)
 LOOP = Loop("for", "loader", "iteration", None, "for x, y in loader", SITE)
+STEPS = Loop("for", "range", "iteration", None, "for step in range(length)", SITE)
 CALLS = Loop("calls", "unknown", "iteration", None, "each call of training_step", SITE)
 EPOCHS = Loop("for", "epochs", "epoch", None, "for epoch in range(epochs)", SITE)
 LOSS = Value("yes", "no", "accelerator", "scalar", "loss", "high", ())
@@ -94,7 +95,12 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM104", retain(attached="no", size="batch"), ("error", "device-tensor", "per-iteration")),
         ("MEM104", retain(attached="no", size="batch", reset="x"), ("warning", "device-tensor", "per-iteration")),
         ("MEM201", call(), ("warning", "none", "peak")),
-        ("MEM201", call(retained=True), ("error", "device-graph", "per-iteration")),
+        ("MEM201", call(retained="kept", rounds=LOOP), ("error", "device-graph", "per-iteration")),
+        ("MEM201", call(retained="state", rounds=STEPS), ("warning", "device-graph", "per-iteration")),
+        ("MEM101", carry(loop=STEPS), ("warning", "device-graph", "per-iteration")),
+        ("MEM102", retain(loop=STEPS), ("warning", "device-graph", "per-iteration")),
+        ("MEM103", carry("call", loop=STEPS), ("warning", "device-graph", "per-iteration")),
+        ("MEM102", retain(loop=CALLS), ("error", "device-graph", "per-iteration")),
         ("MEM202", call(owner="no", evaluation="", consumed="loss"), ("warning", "none", "peak")),
         ("MEM202", call(owner="no", evaluation="", consumed="detached"), ("note", "none", "peak")),
         ("MEM302", carry("cat", attached="no", size="batch"), ("warning", "device-tensor", "peak")),
