@@ -41,12 +41,23 @@ _INTEGERS = frozenset(
 _MEMBERS = frozenset({"get", "items", "keys", "pop", "setdefault", "to_tuple", "values", "copy", "__getitem__"})
 
 
+def _of_known_methods(expr: ir.Call) -> bool:
+    """Whether the chain of methods before the last one holds only methods of tensors."""
+    part = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr):
+        if not knowledge.methods().knows(part.func.name) and not dotted(part.func).startswith(("torch.", "F.")):
+            return False
+        part = part.func.value
+    return True
+
+
 def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
     """``tensor.name(…)``"""
     table = knowledge.methods()
     if name in table.data:
         frame.used |= receiver.src
-        if name == "numpy" and receiver.src and not frame.handlers:  # (else what it raises may be caught)
+        # (what it raises may be caught, and what an unknown method gives may have no graph of its own)
+        if name == "numpy" and receiver.src and not frame.handlers and _of_known_methods(expr):
             frame.notes.arrays.append((receiver.src, tuple(frame.tests)))
         return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":
@@ -80,6 +91,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name in table.op:
         certain = receiver.may_be(TENSORS)
         return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
+    if receiver.kinds & TREE and name == "sample":
+        frame.used |= receiver.src
+        return cut(receiver)  # of a distribution: what is drawn has no graph (what rsample() gives has)
     if receiver.kinds & TREE:
         # a batch or a model's output: a method gives more of the same, and one of its own where it likes
         device = receiver.device if name in _MEMBERS else ANYWHERE

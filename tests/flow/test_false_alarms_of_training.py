@@ -494,6 +494,7 @@ def collect(model, loader):
     [
         ("torch.nn.functional.normalize(torch.cat(kept)).numpy()", set()),
         ("torch.cat(kept).detach().numpy()", {"MEM102", "MEM201"}),
+        ("torch.cat(kept).log_probs_of(1).numpy()", {"MEM102", "MEM201"}),
     ],
 )
 def test_numpy_takes_only_what_has_no_graph(tmp_path: Path, use: str, codes: set[str]) -> None:
@@ -537,3 +538,19 @@ def train(model, loader, optimizer):
 )
 def test_a_list_whose_members_are_all_replaced(tmp_path: Path, number: str, codes: set[str]) -> None:
     assert {code for code, _ in said(tmp_path, train=REPLACED.format(number=number))} == codes
+
+
+DRAWN = """
+import torch
+
+
+def act(policy, states_loader):
+    policy.cuda().eval()
+    for states in states_loader:
+        spread = policy(states.cuda())
+        print(spread.sample().cpu().numpy())
+"""
+
+
+def test_what_is_drawn_from_a_distribution_tells_nothing_of_its_graph(tmp_path: Path) -> None:
+    assert {code for code, _ in said(tmp_path, act=DRAWN)} == {"MEM201"}
