@@ -75,7 +75,7 @@ def goes_through_data(frame: Frame, store: Store) -> bool:
         named = cuts_rows(store.loop.counters, store.loop.body)
     else:
         named = "batch" in header or names_source(source)
-    return named or not store.loop.by_feeding
+    return named or not store.loop.loop.assumed
 
 
 #: functions that put one batch together

@@ -50,20 +50,25 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     trips: int | None
     text: str
     site: Site
+    #: only that each round brings something to the device tells that it goes through data
+    assumed: bool = False
 
     @property
     def over_data(self) -> bool:
         """Whether its rounds are as many as there are batches, epochs or calls: what grows with them has no bound, as
         the steps of a sequence, or a handful of parts, have."""
-        if self.kind == "calls" or self.every == "epoch" or self.over in ("loader", "epochs"):
+        if self.kind == "calls" or self.every == "epoch" or self.over == "epochs":
+            return True
+        if self.over == "loader" and not self.assumed:
             return True
         many = self.trips is not None and self.trips >= _MANY
-        return many or self.names_data or _ROUNDS.search(self.text.partition(" in ")[0]) is not None
+        return many or self.names_data or _ROUNDS.search(self.text.partition(" in ")[0].lower()) is not None
 
     @property
     def names_data(self) -> bool:
         """Whether what it runs over is named like a data set."""
-        return _DATA.search(self.text.partition(" in ")[2].lower()) is not None
+        source = self.text if self.kind == "while" else self.text.partition(" in ")[2]
+        return _DATA.search(source.lower()) is not None
 
 
 #: rounds that a literal tells to be no steps of one sequence

@@ -47,8 +47,6 @@ class LoopFrame:
     body: tuple[ir.Stmt, ...] = ()
     #: the symbols of what a round is given: another object in each
     items: Sources = EMPTY
-    #: only that its body moves what a round gives to a device tells that it goes through data
-    by_feeding: bool = False
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
     if feeds and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
         assumed = True
-    loop.by_feeding = assumed
+    loop.loop = msgspec.structs.replace(loop.loop, assumed=assumed)
 
     def enter(inner: State) -> State | None:
         value = element(frame, inner, source, statement.at)
@@ -72,7 +72,7 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
     loop = LoopFrame(
         ("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True
     )
-    loop.by_feeding = over == "loader"
+    loop.loop = msgspec.structs.replace(loop.loop, assumed=over == "loader")
     _prepare(loop, statement.body)
 
     def enter(inner: State) -> State | None:
