@@ -161,10 +161,19 @@ def _members(expr: ir.Display | ir.DictDisplay, store: Store) -> Iterator[tuple[
             for key, element in zip(expr.keys, expr.values, strict=True)
             if isinstance(key, ir.Const) and isinstance(key.value, str)
         ]
-    for name, element in named:
-        value = store.parts.get(name)
-        if value is not None and (value.src or (not (store.incoming or store.value).src and value.kinds & TENSOR)):
-            yield element, value
+    valued = [(element, store.parts[name]) for name, element in named if name in store.parts]
+    found = [
+        (element, value)
+        for element, value in valued
+        if value.src or (not (store.incoming or store.value).src and value.kinds & TENSOR)
+    ]
+    # beside one that is known to have it, another that was only handed in is most often a label or a name
+    yield from [(element, value) for element, value in found if not _is_handed_in(value)] or found
+
+
+def _is_handed_in(value: V) -> bool:
+    """Whether nothing is known of a value but where the caller has it."""
+    return not value.kinds & (TENSOR | TREE) and all(isinstance(source, Path) for source in value.src)
 
 
 def _no_tensor(function: Function, expr: ir.Expr, value: V) -> str | None:
