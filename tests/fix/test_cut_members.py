@@ -11,7 +11,15 @@ PAIRS = """
 import torch
 from torch import nn
 
-def augmented(samples, network: nn.Module):
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x))
+
+def augmented(samples, network: Net):
     network.eval()
     pairs = []
     for sample in samples:
@@ -23,16 +31,15 @@ def tasks(shots):
         yield shot, number
 
 def main(shots):
-    network = nn.Linear(4, 4)
+    network = Net()
     for image, label in augmented(list(tasks(shots)), network):
         print(image.shape, label + 1)
 """
 
 
-@pytest.mark.parametrize(
-    "stored", ["(network(sample[0]).squeeze(), sample[1])", '{"x": network(sample[0]), "y": sample[1]}']
-)
-def test_what_comes_in_beside_a_graph_may_be_a_number(stored: str, tmp_path: Path) -> None:
-    text = PAIRS.format(stored=stored)
+@pytest.mark.parametrize("pair", ["({image}, {label})", '{{"image": {image}, "label": {label}}}'])
+def test_what_comes_in_beside_a_graph_may_be_a_number(pair: str, tmp_path: Path) -> None:
+    image = "network(sample[0]).squeeze()"
+    text = PAIRS.format(stored=pair.format(image=image, label="sample[1]"))
     (found,) = findings(tmp_path, text, "MEM102")
-    assert found.fix is not None and found.fix.title == "detach `network(sample[0]).squeeze()`"
+    assert found.fix is not None and found.fix.title == f"detach `{image}`"
