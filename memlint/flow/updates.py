@@ -9,6 +9,7 @@ from memlint.flow.events import SIZES, Fact, Loop, Rebind, Size
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.hotloops import Candidate, is_place
 from memlint.flow.mends.inplace import doubt
+from memlint.flow.mends.saved import is_saved
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF
@@ -289,7 +290,7 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
     if not one.alone:
         return "unknown"
     if isinstance(one.target, ir.Name):
-        if any(value.store & one.old.store for value, _ in frame.yields):
+        if any(value.store & one.old.store for value, _ in frame.yields) or is_saved(frame, one, _is_number):
             return "unknown"
         return "unknown" if _repeats_itself(frame.function, one.target.id) else "yes"
     place = text(one.target, 200)

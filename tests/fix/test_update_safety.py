@@ -213,3 +213,42 @@ def test_the_quotes_of_the_file_stay(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, text, "MEM303")
     assert found.fix is not None
     assert [edit.content for edit in found.fix.edits if edit.content] == [", device='cuda'"]
+
+
+SAVED = """
+import torch
+from torch import nn
+
+def train(loader):
+    model = nn.Linear(512, 512)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    weights = torch.ones(512, 512)
+    for x in loader:
+        loss = {loss}
+        {before}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {after}
+"""
+DECAY = "weights = weights * 0.9 + 1.0"
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        ("(model(x) * weights).sum()", "safe"),
+        ("weights[:8].unsqueeze(0).mul(model(x)).sum()", "unsafe"),
+        ("nn.functional.mse_loss(model(x), weights)", "unsafe"),
+        ("model(weights).sum()", "unsafe"),
+    ],
+)
+def test_what_a_graph_has_saved_is_not_updated_in_place(loss: str, expected: str, tmp_path: Path) -> None:
+    """The backward would raise, where it comes after the update."""
+    assert not findings(tmp_path, SAVED.format(loss=loss, before=DECAY, after="pass"), "MEM301")
+    assert safety(tmp_path, SAVED.format(loss=loss, before="pass", after=DECAY), "MEM301") == expected
+
+
+def test_what_is_only_added_is_not_saved(tmp_path: Path) -> None:
+    text = SAVED.format(loss="(model(x) + weights).pow(2).sum()", before=DECAY, after="pass")
+    assert safety(tmp_path, text, "MEM301") == "safe"
