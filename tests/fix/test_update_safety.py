@@ -45,6 +45,39 @@ def test_no_update_in_place_is_proposed(made: str, tmp_path: Path) -> None:
     assert not findings(tmp_path, UPDATE.format(made=made, update="field = field * 0.5"), "MEM301")
 
 
+SHARED = """
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torchvision.utils import make_grid
+
+@torch.no_grad()
+def pictures(videos, array, steps):
+    for frames in rearrange(videos, "b c t h w -> t b c h w"):
+        grid = {made}
+        for _ in range(steps):
+            grid = grid * 0.5
+        yield grid.sum().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "proposed"),
+    [
+        ("torch.stack([frames, frames])", True),
+        ("make_grid(frames, nrow=6)", False),
+        ("make_grid(frames).transpose(0, 1).squeeze(-1)", False),
+        ("rearrange(frames, 'b c h w -> c (b h) w')", False),
+        ("F.dropout(frames, 0.5, training=False)", False),
+        ("torch.from_numpy(array)", False),
+        ("torch.as_tensor(array).float()", False),
+    ],
+)
+def test_no_update_in_place_of_what_may_be_the_callers(made: str, proposed: bool, tmp_path: Path) -> None:
+    """The caller's own video would change with the grid, which of one picture is a view."""
+    assert bool(findings(tmp_path, SHARED.format(made=made), "MEM301")) == proposed
+
+
 KEPT = """
 import torch
 
