@@ -36,14 +36,19 @@ def holds_others(frame: Frame | None, function: Function, statement: ir.Stmt, ex
 def _is_passed_as_container(frame: Frame, statement: ir.Stmt, expr: ir.Expr) -> bool:
     """Whether a function of the project gets a container in a call that the expression is an argument of."""
     calls = {
-        part.at
+        part.at: part
         for own in expressions(statement)
         for part in walk_expression(own)
         if isinstance(part, ir.Call)
-        for arg in (*part.args, *(word.value for word in part.keywords))
-        if arg is expr
+        and (any(arg is expr for arg in part.args) or any(word.value is expr for word in part.keywords))
     }
-    return any(
-        record.at in calls and any(name != "self" and value.kinds & CONTAINER for name, value in record.args.items())
-        for record in frame.calls.values()
-    )
+    for record in frame.calls.values():
+        call, callee = calls.get(record.at), frame.analyser.function_at(record.callee)
+        if call is None or callee is None:
+            continue
+        names = [word.name for word in call.keywords if word.value is expr]
+        params = callee.params[callee.takes_self :]
+        names += [param.name for param, arg in zip(params, call.args, strict=False) if arg is expr]
+        if any(name in record.args and record.args[name].kinds & CONTAINER for name in names):
+            return True
+    return False
