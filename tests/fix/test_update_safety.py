@@ -285,3 +285,32 @@ def test_what_a_graph_has_saved_is_not_updated_in_place(loss: str, expected: str
 def test_what_is_only_added_is_not_saved(tmp_path: Path) -> None:
     text = SAVED.format(loss="(model(x) + weights).pow(2).sum()", before=DECAY, after="pass")
     assert safety(tmp_path, text, "MEM301") == "safe"
+
+
+METRIC = """
+import torch
+
+class Metric:
+    def __init__(self):
+        self.{name}, self.count = 0, 0
+
+    def add(self, error):
+        self.{name} += error
+        self.count += 1
+
+    def show(self):
+        self.{name} = self.{name} / self.count
+        print(self.{name})
+
+@torch.no_grad()
+def evaluate(model, loader):
+    for x, y in loader:
+        metric = Metric()
+        metric.add(float((model(x) - y).abs().sum()))
+        metric.show()
+"""
+
+
+@pytest.mark.parametrize("name", ["grad", "data", "error"])
+def test_an_attribute_of_its_own_is_no_tensor_for_its_name(name: str, tmp_path: Path) -> None:
+    assert not findings(tmp_path, METRIC.format(name=name), "MEM301")
