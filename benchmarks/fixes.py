@@ -257,7 +257,14 @@ def _way(folder: Path, way: str, paths: Sequence[str]) -> dict[str, Any]:
     (prepared,) = prepare(paths, options, no_progress)
     project = prepared.found.project
     linted = _lint(prepared, project, options)
-    done = mend(project, linted, lambda one: _lint(prepared, one, options), unsafe=unsafe, blocked=lambda _: False)
+    done = mend(
+        project,
+        linted,
+        lambda one: _lint(prepared, one, options),
+        rank=lambda code: prepared.rooms[code].meta.fix_rank,
+        unsafe=unsafe,
+        blocked=lambda _: False,
+    )
     copy = folder / way
     shutil.copytree(folder / "tree", copy, symlinks=True)
     texts: dict[str, tuple[str, str]] = {}

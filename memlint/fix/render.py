@@ -144,10 +144,20 @@ def _argument(change: Argument, places: Places, text: Text) -> Written:
     if not isinstance(node, ast.Call) or not call.endswith(")") or "#" in call:
         raise NoFixError
     inside = call[:-1].rstrip()
-    given = node.args or node.keywords
-    separator = "" if not given else " " if inside.endswith(",") else ", "
+    lines = inside.splitlines()
     at = Span(span.end_line, span.end_column - 1, span.end_line, span.end_column - 1)
-    return [(at, f"{separator}{_quoted(change.text, text)}")]
+    added = _quoted(change.text, text)
+    if not node.args and not node.keywords:
+        return [(at, added)]
+    if len(lines) == len(call.splitlines()) or inside.endswith("\\"):
+        return [(at, f" {added}" if inside.endswith(",") else f", {added}")]
+    # the bracket stands on a line of its own
+    line = span.line + len(lines) - 1
+    column = len(lines[-1]) + 1 + (span.column - 1 if len(lines) == 1 else 0)
+    at = Span(line, column, line, column)
+    if inside.endswith(",") and len(lines) > 1:
+        return [(at, f"{text.newline(line)}{text.indent(line)}{added},")]
+    return [(at, f" {added}" if inside.endswith(",") else f", {added}")]
 
 
 def _quoted(code: str, text: Text) -> str:

@@ -28,6 +28,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     place = text(func.value)
     if name in _ADDERS and len(args) > _ADDERS[name]:
         position = _ADDERS[name]
+        frame.notes.note_kinds(expr.args[position], args[position])
         if name.startswith("put"):
             # a queue hands over: somebody else takes what is put
             frame.escape(deep(frame, state, args[position]).src)
@@ -35,9 +36,11 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         store_value(frame, state, receiver, name, args[position], expr.at, text(expr.args[position]), place)
         return NONE_VALUE
     if name == "add" and len(args) == 1 and not receiver.may_be(TENSORS):
+        frame.notes.note_kinds(expr.args[0], args[0])
         store_value(frame, state, receiver, "add", args[0], expr.at, text(expr.args[0]), place)
         return NONE_VALUE
     if name in _SPREADERS and args:
+        frame.notes.note_kinds(expr.args[0], args[0])
         store_value(
             frame, state, receiver, name, elements_of(frame, state, args[0]), expr.at, text(expr.args[0]), place
         )

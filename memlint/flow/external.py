@@ -18,6 +18,7 @@ from memlint.flow.values import (
     CPU,
     DATA,
     DATA_VALUE,
+    ELSEWHERE,
     EMPTY,
     LOADER,
     MODEL,
@@ -148,7 +149,8 @@ def _by_row(
         device = args[0].device if follows else _device_word(words)
         if name.startswith("torch.cuda."):
             device = ACCELERATOR
-        return V(TENSOR if row.returns == "tensor" else TREE, size=size, device=device, store=frozenset((expr.at,)))
+        store = frozenset((expr.at, ELSEWHERE)) if row.shares else frozenset((expr.at,))
+        return V(TENSOR if row.returns == "tensor" else TREE, size=size, device=device, store=store)
     return _operation(frame, state, row, inner, args, words, expr)
 
 
@@ -182,6 +184,8 @@ def _operation(
     elif row.size == "sample":
         size = SAMPLE
     result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=size, certain=True)
+    if row.shares:
+        result = result.but(store=result.store | {ELSEWHERE})
     if row.returns == "tree":
         return result.but(kinds=TREE)
     return result

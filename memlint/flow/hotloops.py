@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
 from memlint.flow.syntax import mentions, text
-from memlint.flow.values import ELSEWHERE, V, join
+from memlint.flow.values import ELSEWHERE, Sources, V, join
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ _ELEMENTWISE = frozenset(
 
 @dataclass
 class Candidate:
-    """An update that was seen; ``alone`` and ``carried`` are what every pass over the loop agreed on."""
+    """An update that was seen; ``alone`` is what every pass over the loop agreed on, ``freed`` the graphs that a
+    backward has freed by then on every path."""
 
     statement: ir.Assign
     target: ir.Name | ir.Attr
@@ -67,6 +68,7 @@ class Candidate:
     loop: LoopFrame | None
     spine: str
     alone: bool
+    freed: Sources
 
 
 def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
@@ -100,7 +102,7 @@ def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr
         alone = alone and before.alone
         old, value = join(before.old, old), join(before.value, value)
     grad = state.grad | (before.grad if before else 0)
-    return Candidate(statement, target, old, value, grad, frame.innermost(()), form, alone)
+    return Candidate(statement, target, old, value, grad, frame.innermost(()), form, alone, frozenset(state.freed_must))
 
 
 # -------------------------------------------------------------------------------------- the form in place

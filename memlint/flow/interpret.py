@@ -96,6 +96,7 @@ def block(frame: Frame, state: State | None, body: tuple[ir.Stmt, ...]) -> State
 
 def _assign(frame: Frame, state: State, statement: ir.Assign) -> State:
     value = evaluate(frame, state, statement.value)
+    frame.notes.note_kinds(statement.value, value)
     for target in statement.targets:
         assign(frame, state, target, value, statement)
     return state
@@ -118,6 +119,7 @@ def _augassign(frame: Frame, state: State, statement: ir.AugAssign) -> State:
 
     old = evaluate(frame, state, statement.target)
     new = evaluate(frame, state, statement.value)
+    frame.notes.note_kinds(statement.value, new)
     if old.may_be(CONTAINER) and statement.op == "+" and not old.may_be(TENSORS):
         store_value(
             frame,

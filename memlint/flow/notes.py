@@ -53,6 +53,12 @@ class Notes:
         #: names that statements of a loop update, and the updates by statement
         self.updated: set[str] = set()
         self.rebound: dict[int, Candidate] = {}
+        #: the kinds of what is stored, by the position of its expression: a list, where the store tells of its members
+        self.kinds: dict[int, int] = {}
         #: storages that unknown code may hold, and who holds an earlier round's tensor
         self.lent: Sources = frozenset()
         self.stale: dict[int, dict[int, V]] = {}
+
+    def note_kinds(self, expr: ir.Expr, value: V) -> None:
+        """An expression's value is stored."""
+        self.kinds[expr.at] = self.kinds.get(expr.at, 0) | value.kinds

@@ -9,6 +9,7 @@ from memlint.flow.events import SIZES, Fact, Loop, Rebind, Size
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.hotloops import Candidate, is_place
 from memlint.flow.mends.inplace import doubt
+from memlint.flow.mends.saved import is_saved
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF
@@ -193,7 +194,7 @@ def _reads(expr: ir.Expr, name: str) -> bool:
 
 def _is_tensor(frame: Frame, one: Candidate) -> bool:
     """Tensors of a floating type only: another type would change with the operation."""
-    if isinstance(one.target, ir.Attr) and one.target.name in ("data", "grad"):
+    if _is_of_tensor(frame, one.target):
         return True
     if one.old.kinds & ~(TENSORS | UNKNOWN) or one.old.kinds & TREE:
         return False
@@ -203,6 +204,13 @@ def _is_tensor(frame: Frame, one: Candidate) -> bool:
     if one.old.is_only(TENSOR) or (isinstance(one.target, ir.Attr) and one.old.may_be(TENSOR)):
         return True
     return isinstance(one.target, ir.Name) and _used_as_tensor(frame.analyser, frame.function, one.target.id)
+
+
+def _is_of_tensor(frame: Frame, target: ir.Expr) -> bool:
+    """``p.data`` and ``p.grad``, which an object of the project may have, too, and mean something else by."""
+    if not isinstance(target, ir.Attr) or target.name not in ("data", "grad"):
+        return False
+    return not isinstance(target.value, ir.Name) or not _own(frame.function, target.value.id)
 
 
 def _used_as_tensor(analyser: Analyser, function: Function, name: str) -> bool:
@@ -264,7 +272,7 @@ def _recorded(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
         return "no"
     if layer_code(analyser, frame.function):
         return "unknown"
-    if isinstance(one.target, ir.Attr) and one.target.name in ("data", "grad"):
+    if _is_of_tensor(frame, one.target):
         return "no" if _plain_operands(one) else "unknown"
     sources: Sources = one.value.src | one.old.src
     verdict, _ = frame.graphs.attached(sources, _is_number)
@@ -289,11 +297,11 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
     if not one.alone:
         return "unknown"
     if isinstance(one.target, ir.Name):
-        if any(value.store & one.old.store for value, _ in frame.yields):
+        if any(value.store & one.old.store for value, _ in frame.yields) or is_saved(frame, one, _is_number):
             return "unknown"
         return "unknown" if _repeats_itself(frame.function, one.target.id) else "yes"
     place = text(one.target, 200)
-    if one.target.name in ("data", "grad"):
+    if _is_of_tensor(frame, one.target):
         return "unknown" if _taken(frame.function.body, place) else "yes"
     if (
         not isinstance(one.target.value, ir.Name)

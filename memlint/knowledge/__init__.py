@@ -23,6 +23,7 @@ class Row(NamedTuple):
     size: str
     context: str
     allocates: bool
+    shares: bool
 
 
 class Hook(NamedTuple):
@@ -63,6 +64,7 @@ def _row(raw: dict[str, Any]) -> Row:
         raw.get("size", "unknown"),
         raw.get("context", ""),
         raw.get("allocates", False),
+        raw.get("shares", False),
     )
 
 

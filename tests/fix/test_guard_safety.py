@@ -356,3 +356,45 @@ def main(loader):
 def test_a_model_that_is_trained_by_its_parts_is_not_guarded(tmp_path: Path) -> None:
     """Two optimizers own a half each: the whole looks frozen, but the backward reaches nothing else."""
     assert all(one.fix is None for code in ("MEM201", "MEM202") for one in findings(tmp_path, PARTS, code))
+
+
+OTHERS = """
+import torch
+from torch import nn
+from torch.nn import functional
+
+class Trainer:
+    def __init__(self, images):
+        self.teacher = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)).cuda()
+        self.student = nn.Linear(8, 8).cuda()
+        self.optimizer = torch.optim.SGD(self.student.parameters(), 0.1)
+        self.loader = torch.utils.data.DataLoader(images, 16)
+
+    def one(self, x, guess):
+        target = self.teacher(x).detach()
+        own = functional.mse_loss(guess, x)
+        again = self.teacher(guess).detach()
+        return own + functional.mse_loss(target, again)
+
+    def each(self):
+        total = 0
+        for x in self.loader:
+            target = self.teacher(x).detach()
+            total = total + functional.mse_loss(self.student(x), target)
+        return total
+
+    def train(self):
+        for x in self.loader:
+            self.optimizer.zero_grad()
+            {loss}.backward()
+            self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("loss", ["self.one(x, self.student(x))", "self.each()"], ids=["statements", "a loop"])
+def test_what_leaves_beside_the_guarded_call_is_not_cut(loss: str, tmp_path: Path) -> None:
+    """The function returns the loss of another network, which its caller trains: a guard around that would cut it."""
+    found = findings(tmp_path, OTHERS.format(loss=loss), "MEM201")
+    starts = [edit.span.line for one in found if one.fix is not None for edit in one.fix.edits]
+    lines = OTHERS.splitlines()
+    assert starts and all("detach()" in lines[line - 1] for line in starts)

@@ -45,6 +45,39 @@ def test_no_update_in_place_is_proposed(made: str, tmp_path: Path) -> None:
     assert not findings(tmp_path, UPDATE.format(made=made, update="field = field * 0.5"), "MEM301")
 
 
+SHARED = """
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torchvision.utils import make_grid
+
+@torch.no_grad()
+def pictures(videos, array, steps):
+    for frames in rearrange(videos, "b c t h w -> t b c h w"):
+        grid = {made}
+        for _ in range(steps):
+            grid = grid * 0.5
+        yield grid.sum().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "proposed"),
+    [
+        ("torch.stack([frames, frames])", True),
+        ("make_grid(frames, nrow=6)", False),
+        ("make_grid(frames).transpose(0, 1).squeeze(-1)", False),
+        ("rearrange(frames, 'b c h w -> c (b h) w')", False),
+        ("F.dropout(frames, 0.5, training=False)", False),
+        ("torch.from_numpy(array)", False),
+        ("torch.as_tensor(array).float()", False),
+    ],
+)
+def test_no_update_in_place_of_what_may_be_the_callers(made: str, proposed: bool, tmp_path: Path) -> None:
+    """The caller's own video would change with the grid, which of one picture is a view."""
+    assert bool(findings(tmp_path, SHARED.format(made=made), "MEM301")) == proposed
+
+
 KEPT = """
 import torch
 
@@ -213,3 +246,71 @@ def test_the_quotes_of_the_file_stay(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, text, "MEM303")
     assert found.fix is not None
     assert [edit.content for edit in found.fix.edits if edit.content] == [", device='cuda'"]
+
+
+SAVED = """
+import torch
+from torch import nn
+
+def train(loader):
+    model = nn.Linear(512, 512)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    weights = torch.ones(512, 512)
+    for x in loader:
+        loss = {loss}
+        {before}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {after}
+"""
+DECAY = "weights = weights * 0.9 + 1.0"
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        ("(model(x) * weights).sum()", "safe"),
+        ("weights[:8].unsqueeze(0).mul(model(x)).sum()", "unsafe"),
+        ("nn.functional.mse_loss(model(x), weights)", "unsafe"),
+        ("model(weights).sum()", "unsafe"),
+    ],
+)
+def test_what_a_graph_has_saved_is_not_updated_in_place(loss: str, expected: str, tmp_path: Path) -> None:
+    """The backward would raise, where it comes after the update."""
+    assert not findings(tmp_path, SAVED.format(loss=loss, before=DECAY, after="pass"), "MEM301")
+    assert safety(tmp_path, SAVED.format(loss=loss, before="pass", after=DECAY), "MEM301") == expected
+
+
+def test_what_is_only_added_is_not_saved(tmp_path: Path) -> None:
+    text = SAVED.format(loss="(model(x) + weights).pow(2).sum()", before=DECAY, after="pass")
+    assert safety(tmp_path, text, "MEM301") == "safe"
+
+
+METRIC = """
+import torch
+
+class Metric:
+    def __init__(self):
+        self.{name}, self.count = 0, 0
+
+    def add(self, error):
+        self.{name} += error
+        self.count += 1
+
+    def show(self):
+        self.{name} = self.{name} / self.count
+        print(self.{name})
+
+@torch.no_grad()
+def evaluate(model, loader):
+    for x, y in loader:
+        metric = Metric()
+        metric.add(float((model(x) - y).abs().sum()))
+        metric.show()
+"""
+
+
+@pytest.mark.parametrize("name", ["grad", "data", "error"])
+def test_an_attribute_of_its_own_is_no_tensor_for_its_name(name: str, tmp_path: Path) -> None:
+    assert not findings(tmp_path, METRIC.format(name=name), "MEM301")

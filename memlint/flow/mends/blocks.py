@@ -42,6 +42,12 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
         doubt = _doubt(analyser, frame, function.body, event)
         return GuardPlace(function=frame.site(function.node.at), first=None, last=None, doubt=doubt)
     block, first = chain[-1]
+    alone = _leaving(frame, block[first : first + 1])
+
+    def takes_others(body: Block) -> bool:
+        """Whether it would cut what goes elsewhere, and may be wanted there, and is not what the guard is for."""
+        return not alone and bool(_leaving(frame, body))
+
     for outer, position in chain:
         statement = outer[position]
         if (
@@ -49,17 +55,24 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
             and not _trains((statement,))
             and not _is_wanted(frame, (statement,))
             and not _is_left((statement,))
+            and not takes_others((statement,))
         ):
             block, first = outer, position
             break
     last = first
     if event.loop is None or event.loop.kind == "calls":
         last = max(first, _last_run(frame, block))
-    guarded = block[first : last + 1]
-    if _trains(guarded) or _is_wanted(frame, guarded, frozen=event.owner == "no") or _is_left(guarded):
-        guarded = block[first : first + 1]
-        if _trains(guarded) or _is_wanted(frame, guarded, frozen=event.owner == "no") or _is_left(guarded):
-            return None
+    for end in (last, *(i for i in reversed(_runs(frame, block)) if first < i < last), first):
+        guarded = block[first : end + 1]
+        if not (
+            _trains(guarded)
+            or _is_wanted(frame, guarded, frozen=event.owner == "no")
+            or _is_left(guarded)
+            or takes_others(guarded)
+        ):
+            break
+    else:
+        return None
     return GuardPlace(
         function=None,
         first=frame.site(guarded[0].at),
@@ -86,10 +99,15 @@ def _own_runs(frame: Frame) -> list[int]:
     return [run.site.at for run in frame.runs.values() if (run.site.path, run.site.unit) == own]
 
 
+def _runs(frame: Frame, block: Block) -> list[int]:
+    """The positions of the statements of a block that run a model."""
+    runs = _own_runs(frame)
+    return [i for i, statement in enumerate(block) if any(_holds(statement, at) for at in runs)]
+
+
 def _last_run(frame: Frame, block: Block) -> int:
     """The position of the last statement of a block that runs a model, -1 where none does."""
-    runs = _own_runs(frame)
-    return max([i for i, statement in enumerate(block) if any(_holds(statement, at) for at in runs)], default=-1)
+    return max(_runs(frame, block), default=-1)
 
 
 def _rest_of_block(frame: Frame, at: int, *, itself: bool) -> tuple[Site, Site] | None:
@@ -144,6 +162,12 @@ def _recorded_in(frame: Frame, body: Block) -> frozenset[Source]:
     return frozenset(key for key, node in frame.graphs.nodes.items() if first <= node.at <= last and not node.leaf)
 
 
+def _leaving(frame: Frame, body: Block) -> frozenset[Source]:
+    """The graphs that statements record and that leave the function, or are in what does."""
+    kept = {source for value in (frame.exit.sym.values() if frame.exit is not None else ()) for source in value.src}
+    return _recorded_in(frame, body) & (frame.graphs.closure(frame.notes.returned | kept) | frame.left)
+
+
 def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
     """Whether a backward reaches what the statements record, whoever records it: under a guard it would be cut.
 
@@ -192,9 +216,7 @@ def _is_left(body: Block) -> bool:
 
 def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
     """Two proofs must agree: that of the values, which sees every graph, and that of the text, which trusts nothing."""
-    recorded = _recorded_in(frame, guarded)
-    kept = {source for value in (frame.exit.sym.values() if frame.exit is not None else ()) for source in value.src}
-    if recorded & (frame.graphs.closure(frame.notes.returned | kept) | frame.left):
+    if _leaving(frame, guarded):
         return f"what is computed there leaves `{frame.function.name}` with its graph"
     frozen = event.owner == "no" and event.consumed in ("detached", "dropped")
     for run in frame.runs.values() if not frozen else ():

@@ -9,6 +9,7 @@ from memlint.flow.events import Cut, Site
 from memlint.flow.frame import Frame, Store
 from memlint.flow.mends.bindings import is_sum
 from memlint.flow.mends.hosts import met_on_device
+from memlint.flow.mends.membership import holds_others
 from memlint.flow.mends.reflection import is_used, reached
 from memlint.flow.mends.states import detached_state
 from memlint.flow.mends.vocabulary import PLAIN_BASES
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 
+_HOLDS = ir.Display | ir.DictDisplay | ir.Comprehension
+
+
 def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
     """The expressions of the store's statement whose graph it keeps; None where they cannot be told."""
     function, place = frame.function, store.place_text
@@ -34,7 +38,8 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
         if method is None:
             return None
         function, statement, place, own = method
-    found = list(_kept(statement, store, place))
+    known = frame if function is frame.function else analyser.summary(function)
+    found = list(_kept(known, function, statement, store, place))
     if not found:
         return _whole(analyser, frame, store, statement) if function is frame.function else None
     doubts = [_no_tensor(function, expr, value) for expr, value in found]
@@ -111,13 +116,18 @@ def statement_at(function: Function, at: int) -> ir.Stmt | None:
     return best if held else None
 
 
-def _kept(statement: ir.Stmt, store: Store, place: str) -> Iterator[tuple[ir.Expr, V]]:
-    """The expressions that bring the graph in, each with its value."""
+def _kept(
+    frame: Frame | None, function: Function, statement: ir.Stmt, store: Store, place: str
+) -> Iterator[tuple[ir.Expr, V]]:
+    """The expressions that bring the graph in, each with its value: of a list, each of its members is to be cut."""
     value = store.incoming or store.value
     for expr in _entering(statement, store, place):
         if isinstance(expr, ir.Display | ir.DictDisplay):
             yield from _members(expr, store)
-        else:
+        elif isinstance(expr, ir.Comprehension):
+            if not value.kinds & ~TENSOR and not isinstance(expr.element, _HOLDS):
+                yield expr.element, value
+        elif not holds_others(frame, function, statement, expr):
             yield expr, value
 
 
@@ -161,10 +171,19 @@ def _members(expr: ir.Display | ir.DictDisplay, store: Store) -> Iterator[tuple[
             for key, element in zip(expr.keys, expr.values, strict=True)
             if isinstance(key, ir.Const) and isinstance(key.value, str)
         ]
-    for name, element in named:
-        value = store.parts.get(name)
-        if value is not None and (value.src or (not (store.incoming or store.value).src and value.kinds & TENSOR)):
-            yield element, value
+    valued = [(element, store.parts[name]) for name, element in named if name in store.parts]
+    found = [
+        (element, value)
+        for element, value in valued
+        if value.src or (not (store.incoming or store.value).src and value.kinds & TENSOR)
+    ]
+    # beside one that is known to have it, another that was only handed in is most often a label or a name
+    yield from [(element, value) for element, value in found if not _is_handed_in(value)] or found
+
+
+def _is_handed_in(value: V) -> bool:
+    """Whether nothing is known of a value but where the caller has it."""
+    return not value.kinds & (TENSOR | TREE) and all(isinstance(source, Path) for source in value.src)
 
 
 def _no_tensor(function: Function, expr: ir.Expr, value: V) -> str | None:

@@ -8,7 +8,7 @@ from memlint.flow.events import Gather
 from memlint.flow.frame import Frame
 from memlint.flow.mends.cuts import statement_at
 from memlint.flow.program import Function
-from memlint.flow.syntax import bodies, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, bodies, expressions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: calls whose result is the same, whether the parts come one by one or at once
@@ -36,8 +36,11 @@ def gather_of(frame: Frame, at: int) -> Gather | None:
     name = f"{target.id}_parts"
     if around is None or _bound(function, name):
         return None
+    options = (call.func, *call.args[1:], *(word.value for word in call.keywords))
+    if any(word.name is None for word in call.keywords) or any(_changes(around, option) for option in options):
+        return None
     rest = [text(arg, 200) for arg in call.args[1:]]
-    rest += [f"{word.name}={text(word.value, 200)}" for word in call.keywords if word.name]
+    rest += [f"{word.name}={text(word.value, 200)}" for word in call.keywords]
     return Gather(
         loop=frame.site(around.at),
         statement=frame.site(statement.at),
@@ -60,7 +63,7 @@ def _loop_after_start(body: Block, statement: ir.Stmt, name: str) -> ir.Stmt | N
             if isinstance(before, ir.Assign) and any(_is(target, name) for target in before.targets):
                 none = isinstance(before.value, ir.Const | ir.Display)
                 alone = not any(_mentions(inner, name) for inner in walk_statements((outer,)) if inner is not statement)
-                return outer if alone and not none else None
+                return _loop_in(outer, statement) if alone and not none else None
             if any(_mentions(inner, name) for inner in walk_statements((before,))):
                 return None
         for block in bodies(outer):
@@ -68,6 +71,32 @@ def _loop_after_start(body: Block, statement: ir.Stmt, name: str) -> ir.Stmt | N
             if found is not None:
                 return found
     return None
+
+
+def _loop_in(outer: ir.Stmt, statement: ir.Stmt) -> ir.Stmt | None:
+    """The outermost loop around a statement that lies in ``outer``: what is around that may not be entered at all."""
+    while not isinstance(outer, ir.For | ir.While):
+        inside = (
+            inner
+            for block in bodies(outer)
+            for inner in block
+            if any(part is statement for part in walk_statements((inner,)))
+        )
+        found = next(inside, None)
+        if found is None or found is statement:
+            return None
+        outer = found
+    return outer
+
+
+def _changes(loop: ir.Stmt, option: ir.Expr) -> bool:
+    """Whether an expression may mean something else behind a loop than in it, or nothing at all."""
+    if any(isinstance(part, ir.Call | ir.Attr | ir.Subscript | ir.Lambda) for part in walk_expression(option)):
+        plain = isinstance(option, ir.Attr) and isinstance(option.value, ir.Name)
+        if not plain:
+            return True
+    read = {part.id for part in walk_expression(option) if isinstance(part, ir.Name)}
+    return bool(read & assigned_names((loop,))[0])
 
 
 def _is(target: ir.Expr, name: str) -> bool:

@@ -1,0 +1,60 @@
+"""The measurement of what fixes do to code of others counts them, and sees what they would break."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "fixes.py"
+
+TRAIN = """\
+import torch
+
+
+def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        ones = torch.ones(x.size(0), 1).to("cuda")
+        loss = criterion(model(x.cuda() * ones), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss  # of the epoch
+    return total
+"""
+
+
+def _script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("fixes_benchmark", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_tree_is_fixed_both_ways_and_nothing_is_broken(tmp_path: Path) -> None:
+    tree = tmp_path / "owner+name"
+    tree.mkdir()
+    (tree / "train.py").write_text(TRAIN, encoding="utf-8")
+    output = tmp_path / "fixes.json"
+    command = [sys.executable, str(SCRIPT), str(tree), "--output", str(output)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(output.read_text(encoding="utf-8"))
+    assert result["summary"]["trees not finished"] == []
+    assert result["summary"]["planned fixes"] == result["summary"]["written"] == 2
+    assert [row["ways"]["unsafe"] for row in result["trees"]] == [
+        {"written": 2, "refused": 0, "files": 1, "wrong": [], "findings": []}
+    ]
+    assert (tree / "train.py").read_text(encoding="utf-8") == TRAIN
+    assert str(tmp_path) not in output.read_text(encoding="utf-8")
+
+
+def test_what_a_fix_breaks_is_told() -> None:
+    harms = _script().harms
+    assert harms(TRAIN, TRAIN.replace("total += loss", "total += loss.detach()")) == []
+    assert harms(TRAIN, TRAIN.replace("total += loss", "total += (loss")) != []
+    assert harms(TRAIN, TRAIN.replace("  # of the epoch", "")) == ["comments lost or changed: # of the epoch"]
+    assert harms(TRAIN, TRAIN.replace('"cuda"', '"cpu"')) == ['strings lost or changed: "cuda"']
