@@ -50,19 +50,19 @@ class Generation:
         address."""
         found: Bytes = {}
         for reference, device in self.blocks:
-            storage: Any = reference()
+            storage = reference()
             if storage is not None and storage._cdata not in elsewhere:
                 nbytes = storage.nbytes()
                 if nbytes:
                     found[device] = found.get(device, 0) + nbytes
         return found
 
-    def drop(self, storages: Mapping[int, Any]) -> None:
+    def drop(self, storages: Container[int]) -> None:
         """Count these storages, by address, no more: others keep them."""
         kept = []
         for reference, device in self.blocks:
-            storage: Any = reference()
-            if storage is not None and storages.get(storage._cdata) is storage:
+            storage = reference()
+            if storage is not None and storage._cdata in storages:
                 self.size[device] = max(0, self.size.get(device, 0) - storage.nbytes())
             else:
                 kept.append((reference, device))

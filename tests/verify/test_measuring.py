@@ -65,7 +65,8 @@ def test_a_walk_finds_the_bytes_that_are_freed_when_the_value_goes() -> None:
                     known = {id(loss)}
                     before = ledger.total
                     storages = {}
-                    for storage in storages_of(walk([loss], set(), torch).storages, torch):
+                    held = [each for _, each in walk([loss], set(), torch).storages]
+                    for storage in storages_of(held, torch):
                         if storage._cdata in ledger.alive:
                             storages[storage._cdata] = storage.nbytes()
                     found = sum(storages.values())
@@ -269,7 +270,8 @@ def test_what_a_function_calls_its_own_is_no_parameter() -> None:
 
         x = torch.randn(16, requires_grad=True)
         found = walk([Own.apply(x)], set(), torch)
-        result = [found.nodes, sorted(storage.nbytes() for storage in storages_of([each for _, each in found.storages], torch))]
+        held = [each for _, each in found.storages]
+        result = [found.nodes, sorted(storage.nbytes() for storage in storages_of(held, torch))]
         """
     )
     assert result == [1, [64, 64, 64]]
@@ -319,6 +321,7 @@ def test_what_backward_has_freed_is_no_more_held_though_others_keep_it() -> None
 
         layer = nn.Linear(8, 4)
         layer(torch.zeros(1, 8)).sum().backward()
+        gradients = [layer.weight.grad, layer.bias.grad]
         old = Old(torch)
 
         def bytes_after(retain, stores_input=False, hits=1, own=False):
