@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .storages import storages_of
+
 #: of a graph that is larger, only so much is counted
 MOST_NODES = 200_000
 _NAMES: dict[type, list[str]] = {}
@@ -17,12 +19,13 @@ _LEAF = "AccumulateGrad"
 
 
 class Walk:
-    """One walk from the values of a hit. ``nodes``: how many were new; ``storages``: what they hold; ``roots``: the
+    """One walk from the values of a hit. ``nodes``: how many were new; ``storages``: the tensors that the values hold,
+    each behind what tells the node that holds it, None for those of the values themselves and of leaves; ``roots``: the
     functions that the walk began at; ``hooked``: saved values that are behind a hook; ``cut``: it was too large."""
 
     def __init__(self) -> None:
         self.nodes = 0
-        self.storages: list[Any] = []
+        self.storages: list[tuple[Any, Any]] = []
         self.roots: list[Any] = []
         self.hooked = 0
         self.cut = False
@@ -35,7 +38,7 @@ def walk(tensors: list[Any], known: set[Any], torch: Any) -> Walk:
     seen: set[Any] = set()
     stack: list[Any] = []
     for tensor in tensors:
-        found.storages.append(tensor)
+        found.storages.append((None, tensor))
         if tensor.grad_fn is not None:
             found.roots.append(tensor.grad_fn)
             stack.append(tensor.grad_fn)
@@ -52,14 +55,33 @@ def walk(tensors: list[Any], known: set[Any], torch: Any) -> Walk:
             break
         if type(node).__name__ == _LEAF:
             variable = node.variable
-            found.storages.append(variable)  # AccumulateGrad: the parameter, and its gradient, stay with it
+            found.storages.append((None, variable))  # AccumulateGrad: the parameter, and its gradient, stay with it
             if variable.grad is not None:
-                found.storages.append(variable.grad)
+                found.storages.append((None, variable.grad))
         else:
             found.nodes += 1
             if number is not None:
                 known.add(number)
-        _saved(node, found, torch)
+        held, hooked = _held(node, torch)
+        found.hooked += hooked
+        found.storages += [(number, each) for each in held]
+        stack += [following for following, _ in node.next_functions if following is not None]
+    return found
+
+
+def saved_now(roots: list[Any], wanted: set[Any], torch: Any) -> dict[Any, list[Any]]:
+    """The storages that those of the ``wanted`` nodes hold that are met from ``roots`` on, by what tells them."""
+    found: dict[Any, list[Any]] = {}
+    seen: set[Any] = set()
+    stack = [*roots]
+    while stack and len(seen) < MOST_NODES:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        number = _number(node)
+        if number in wanted:
+            found.setdefault(number, []).extend(storages_of(_held(node, torch)[0], torch))
         stack += [following for following, _ in node.next_functions if following is not None]
     return found
 
@@ -72,35 +94,35 @@ def _number(node: Any) -> Any:
     return None if number is None or number >= 2**63 else (number, type(node))
 
 
-def _saved(node: Any, found: Walk, torch: Any) -> None:
+def _held(node: Any, torch: Any) -> tuple[list[Any], int]:
+    """What a node holds, and how much of that is behind a hook."""
+    held: list[Any] = []
+    hooked = 0
+    for saved in _saved(node, torch):
+        hooked += getattr(saved, "unpack_hook", None) is not None
+        data = getattr(saved, "data", None)
+        # a hook may have packed it into anything
+        held += data if isinstance(data, (list, tuple)) else () if data is None else (data,)
     if isinstance(node, torch.autograd.function.BackwardCFunction):
-        try:
-            saved = node._raw_saved_tensors or ()
-        except RuntimeError:  # backward() has freed it
-            saved = ()
-        for each in saved:
-            _add(each, found)
         # attributes put on ctx are not freed by backward()
-        found.storages += [value for value in _flat(getattr(node, "__dict__", None)) if isinstance(value, torch.Tensor)]
-        return
-    names = _NAMES.get(type(node))
-    if names is None:
-        names = _NAMES[type(node)] = [name for name in dir(node) if name.startswith("_raw_saved_")]
+        held += [value for value in _flat(getattr(node, "__dict__", None)) if isinstance(value, torch.Tensor)]
+    return held, hooked
+
+
+def _saved(node: Any, torch: Any) -> Iterator[Any]:
+    if isinstance(node, torch.autograd.function.BackwardCFunction):
+        names = ["_raw_saved_tensors"]
+    else:
+        known = _NAMES.get(type(node))
+        if known is None:
+            known = _NAMES[type(node)] = [name for name in dir(node) if name.startswith("_raw_saved_")]
+        names = known
     for name in names:
         try:
             saved = getattr(node, name)
-        except RuntimeError:
+        except RuntimeError:  # backward() has freed it
             continue
-        for each in saved if isinstance(saved, (tuple, list)) else (saved,):
-            _add(each, found)
-
-
-def _add(saved: Any, found: Walk) -> None:
-    if getattr(saved, "unpack_hook", None) is not None:
-        found.hooked += 1
-    data = getattr(saved, "data", None)
-    # a hook may have packed it into anything
-    found.storages += data if isinstance(data, (list, tuple)) else () if data is None else (data,)
+        yield from saved if isinstance(saved, (tuple, list)) else () if saved is None else (saved,)
 
 
 def _flat(value: Any, depth: int = 4) -> Iterator[Any]:

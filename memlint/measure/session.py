@@ -234,6 +234,8 @@ class Session:
             self._check(due, "window")
 
     def _check(self, sites: list[SiteWatch], when: str) -> None:
+        for site in sites:
+            site.let_go(self.torch)
         before = [[generation.uncollected() for generation in site.generations] for site in sites]
         if any(any(alive) for each in before for alive in each):
             gc.collect()
@@ -256,6 +258,8 @@ class Session:
 
     def _check_exit(self, site: SiteWatch) -> None:
         """A loop around a site has ended: the last chance to see what its function keeps."""
+        if site.hits > site.let_go_at:
+            site.let_go(self.torch)
         before = [generation.uncollected() for generation in site.generations]
         if not site.full and site.hits > site.collected_at and any(before):
             gc.collect()  # takes longer than many an iteration

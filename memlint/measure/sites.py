@@ -8,7 +8,9 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from .graph import MOST_NODES, walk
+from .holders import Holders
 from .meters import Bytes
+from .storages import device_of, storage_of, storages_of
 from .values import tensors_in
 
 
@@ -54,6 +56,17 @@ class Generation:
                 if nbytes:
                     found[device] = found.get(device, 0) + nbytes
         return found
+
+    def drop(self, storages: Container[int]) -> None:
+        """Count these storages, by address, no more: others keep them."""
+        kept = []
+        for reference, device in self.blocks:
+            storage = reference()
+            if storage is not None and storage._cdata in storages:
+                self.size[device] = max(0, self.size.get(device, 0) - storage.nbytes())
+            else:
+                kept.append((reference, device))
+        self.blocks = kept
 
     def addresses(self) -> Iterator[int]:
         """Of its storages that are still there."""
@@ -109,6 +122,8 @@ class SiteWatch:
         self.old: Old | None = None
         #: the hits that there were when garbage was collected for it at the end of a loop
         self.collected_at = 0
+        #: and when it was last asked which storages its values hold no more
+        self.let_go_at = 0
         self.windows: list[dict[str, Any]] = []
         self.exits: list[dict[str, Any]] = []
         self.end: dict[str, Any] | None = None
@@ -116,6 +131,7 @@ class SiteWatch:
         self._nodes: set[Any] = set()
         self._blocks: dict[int, Any] = {}
         self._kept: list[Generation] = []
+        self._holders = Holders()
 
     @property
     def full(self) -> bool:
@@ -161,10 +177,11 @@ class SiteWatch:
         self.cut = self.cut or found.cut
         for root in found.roots:
             self._token(generation, root)
-        for storage in storages_of(found.storages, torch):
-            if self._block(generation, storage):
-                device = device_of(storage)
-                generation.size[device] = generation.size.get(device, 0) + storage.nbytes()
+        for node, tensor in found.storages:
+            for storage in storages_of([tensor], torch):
+                if self._block(generation, storage, node):
+                    device = device_of(storage)
+                    generation.size[device] = generation.size.get(device, 0) + storage.nbytes()
 
     def _sample(self, generation: Generation, tensors: list[Any]) -> None:
         for tensor in tensors:
@@ -174,13 +191,16 @@ class SiteWatch:
             if storage is not None:
                 self._block(generation, storage)
 
-    def _block(self, generation: Generation, storage: Any) -> bool:
-        """Note a storage as the hit's. Whether it is: not what was there before, nor what an earlier hit had."""
+    def _block(self, generation: Generation, storage: Any, node: Any = None) -> bool:
+        """Note a storage as the hit's, held by a graph node or by the value itself. Whether it is: not what was there
+        before, nor what an earlier hit had."""
         if self.old is not None and storage in self.old:
             return False
         known = self._blocks.get(storage._cdata)
         if known is not None and known() is storage:
+            self._holders.again(storage._cdata, node)
             return False
+        self._holders.new(storage._cdata, node)
         reference = self._blocks[storage._cdata] = weakref.ref(storage)
         generation.blocks.append((reference, device_of(storage)))
         return True
@@ -193,6 +213,22 @@ class SiteWatch:
         token = node.metadata[name] = Token()
         generation.tokens.append(weakref.ref(token))
         return True
+
+    def let_go(self, torch: Any) -> None:
+        """Forget the storages that the values held through their graphs and hold no more, though others keep them."""
+        self.let_go_at = self.hits
+        if self.cut:  # there may be nodes that were not seen
+            return
+        alive = {
+            key: storage
+            for key, reference in self._blocks.copy().items()
+            if (storage := reference()) is not None and storage._cdata == key
+        }
+        gone = {key: alive[key] for key in self._holders.let_go(alive, torch)}
+        for key in gone:
+            del self._blocks[key]
+        for generation in (*self.generations, *self.late.generations) if gone else ():
+            generation.drop(gone)
 
     def check(self, when: str, before: list[Bytes], elsewhere: Mapping[int, int]) -> None:
         """Note what is alive now. ``before``: what was, before garbage was collected; ``elsewhere``: the storages
@@ -286,34 +322,3 @@ class Late:
 
 def _stays(generation: Generation) -> bool:
     return bool(generation.alive()) or bool(generation.nodes_alive())
-
-
-def storages_of(tensors: list[Any], torch: Any) -> Iterator[Any]:
-    """The storages of tensors, and of those that a sparse or a wrapping tensor consists of."""
-    waiting = list(tensors)
-    while waiting:
-        tensor = waiting.pop()
-        if not issubclass(type(tensor), torch.Tensor):
-            continue
-        if hasattr(type(tensor), "__tensor_flatten__"):
-            waiting += [getattr(tensor, name, None) for name in tensor.__tensor_flatten__()[0]]
-        elif tensor.layout is torch.sparse_coo:
-            waiting += [tensor._indices(), tensor._values()]
-        else:
-            storage = storage_of(tensor)
-            if storage is not None:
-                yield storage
-
-
-def storage_of(tensor: Any) -> Any:
-    """The storage of a tensor; None where it has none (sparse, opaque) or where it is on the meta device."""
-    try:
-        storage = tensor.untyped_storage()
-        return None if storage.device.type == "meta" else storage
-    except (NotImplementedError, RuntimeError, AttributeError):
-        return None
-
-
-def device_of(storage: Any) -> str:
-    device = storage.device
-    return device.type if device.index is None else f"{device.type}:{device.index}"

@@ -65,7 +65,8 @@ def test_a_walk_finds_the_bytes_that_are_freed_when_the_value_goes() -> None:
                     known = {id(loss)}
                     before = ledger.total
                     storages = {}
-                    for storage in storages_of(walk([loss], set(), torch).storages, torch):
+                    held = [each for _, each in walk([loss], set(), torch).storages]
+                    for storage in storages_of(held, torch):
                         if storage._cdata in ledger.alive:
                             storages[storage._cdata] = storage.nbytes()
                     found = sum(storages.values())
@@ -269,7 +270,8 @@ def test_what_a_function_calls_its_own_is_no_parameter() -> None:
 
         x = torch.randn(16, requires_grad=True)
         found = walk([Own.apply(x)], set(), torch)
-        result = [found.nodes, sorted(storage.nbytes() for storage in storages_of(found.storages, torch))]
+        held = [each for _, each in found.storages]
+        result = [found.nodes, sorted(storage.nbytes() for storage in storages_of(held, torch))]
         """
     )
     assert result == [1, [64, 64, 64]]
@@ -302,6 +304,59 @@ def test_a_graph_that_is_kept_twice_is_kept() -> None:
         """
     )
     assert result == [[2, 0, 2, 0], [0, 0, 0, 0]]
+
+
+def test_what_backward_has_freed_is_no_more_held_though_others_keep_it() -> None:
+    result = measured(
+        """
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, grad):
+                return 2 * ctx.saved_tensors[0] * grad
+
+        layer = nn.Linear(8, 4)
+        layer(torch.zeros(1, 8)).sum().backward()
+        gradients = [layer.weight.grad, layer.bias.grad]
+        old = Old(torch)
+
+        def bytes_after(retain, stores_input=False, hits=1, own=False):
+            watch = SiteWatch(1, 0, 9)
+            watch.old = old
+            x, total = torch.randn(2, 8), 0.0
+            for number in range(hits):
+                y = Square.apply(layer(x)) if own else layer(x).pow(2)
+                loss = y.sum()
+                watch.begin((1, number), ())
+                watch.add((loss, x) if stores_input else loss, torch)
+                total = total + loss
+                loss.backward(retain_graph=retain or number < hits - 2)
+            del y, loss
+            watch.let_go(torch)
+            watch.check("window", [], {})
+            return [sum(alive.values()) for alive in watch.windows[0]["alive"]], len(watch.followed())
+
+        result = [
+            bytes_after(False),
+            bytes_after(False, own=True),
+            bytes_after(True),
+            bytes_after(False, stores_input=True),
+            # the first hit's graph is not freed, and saves what the others saved as well
+            bytes_after(False, hits=3),
+            bytes_after(False, hits=2),
+        ]
+        """
+    )
+    freed, freed_by_own, retained, stored, shared, shared_and_freed = result
+    assert freed == freed_by_own == [[0], 0]
+    assert retained == [[2 * 8 * 4 + 2 * 4 * 4], 2]
+    assert stored == [[2 * 8 * 4], 1]
+    assert shared == [[2 * 8 * 4 + 2 * 4 * 4, 0, 0], 2]
+    assert shared_and_freed == [[0, 0], 0]
 
 
 def test_later_hits_of_what_was_kept_before_leave_nothing() -> None:

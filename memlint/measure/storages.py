@@ -1,0 +1,37 @@
+"""The storages of tensors, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def storages_of(tensors: list[Any], torch: Any) -> Iterator[Any]:
+    """The storages of tensors, and of those that a sparse or a wrapping tensor consists of."""
+    waiting = list(tensors)
+    while waiting:
+        tensor = waiting.pop()
+        if not issubclass(type(tensor), torch.Tensor):
+            continue
+        if hasattr(type(tensor), "__tensor_flatten__"):
+            waiting += [getattr(tensor, name, None) for name in tensor.__tensor_flatten__()[0]]
+        elif tensor.layout is torch.sparse_coo:
+            waiting += [tensor._indices(), tensor._values()]
+        else:
+            storage = storage_of(tensor)
+            if storage is not None:
+                yield storage
+
+
+def storage_of(tensor: Any) -> Any:
+    """The storage of a tensor; None where it has none (sparse, opaque) or where it is on the meta device."""
+    try:
+        storage = tensor.untyped_storage()
+        return None if storage.device.type == "meta" else storage
+    except (NotImplementedError, RuntimeError, AttributeError):
+        return None
+
+
+def device_of(storage: Any) -> str:
+    device = storage.device
+    return device.type if device.index is None else f"{device.type}:{device.index}"
