@@ -224,7 +224,7 @@ class SiteWatch:
             for key, reference in self._blocks.copy().items()
             if (storage := reference()) is not None and storage._cdata == key
         }
-        gone = {key: alive[key] for key in self._holders.let_go(alive, torch)}
+        gone = set(self._holders.let_go(alive, torch))
         for key in gone:
             del self._blocks[key]
         for generation in (*self.generations, *self.late.generations) if gone else ():

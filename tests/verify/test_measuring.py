@@ -65,8 +65,8 @@ def test_a_walk_finds_the_bytes_that_are_freed_when_the_value_goes() -> None:
                     known = {id(loss)}
                     before = ledger.total
                     storages = {}
-                    held = [each for _, each in walk([loss], set(), torch).storages]
-                    for storage in storages_of(held, torch):
+                    found = [each for _, each in walk([loss], set(), torch).storages]
+                    for storage in storages_of(found, torch):
                         if storage._cdata in ledger.alive:
                             storages[storage._cdata] = storage.nbytes()
                     found = sum(storages.values())
