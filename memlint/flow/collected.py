@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, Store
+from memlint.flow.program import Function
 from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_statements
 from memlint.flow.values import Sources
 from memlint.ir import nodes as ir
@@ -47,14 +48,31 @@ def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
     return summary is not None and (bool(summary.backwards) or summary.notes.blind_backward)
 
 
-def compared_with(frame: Frame, store: Store) -> bool:
-    """Whether other tensors are multiplied with all that was collected: a bank of features, wanted on the device."""
+def compared_with(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether other tensors are multiplied with all that was collected, here or in a function that gets it: a bank of
+    features, wanted on the device."""
     if not store.local:
         return False
     names = _made_from(frame, store)
+    if _is_multiplied(frame.function, names):
+        return True
+    known = {call.at: call for call in calls(frame.function.body)}
+    for record in frame.calls.values():
+        call, callee = known.get(record.at), analyser.function_at(record.callee)
+        if call is None or callee is None:
+            continue
+        params = callee.params[callee.takes_self :]
+        given = {param.name for param, arg in zip(params, call.args, strict=False) if _mention(arg, names)}
+        given |= {word.name for word in call.keywords if word.name is not None and _mention(word.value, names)}
+        if given and _is_multiplied(callee, given):
+            return True
+    return False
+
+
+def _is_multiplied(function: Function, names: set[str]) -> bool:
     return any(
         len(given) > 1 and any(_mention(one, names) for one in given)
-        for part in parts(frame.function.body)
+        for part in parts(function.body)
         for given in (_multiplied(part),)
     )
 

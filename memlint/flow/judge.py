@@ -140,7 +140,11 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or (store.loop is None and in_trial(frame.function))
         ):
             certainty = "low"
-    elif trained_on(analyser, frame, store) or compared_with(frame, store) or not goes_through_data(frame, store):
+    elif (
+        trained_on(analyser, frame, store)
+        or compared_with(analyser, frame, store)
+        or not goes_through_data(frame, store)
+    ):
         certainty = "low"
     if certainty != "low" and may_be_bounded(analyser, frame, store, value):
         certainty = "low"

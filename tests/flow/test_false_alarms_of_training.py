@@ -100,6 +100,15 @@ BANK = """
 import torch
 
 
+def nearest(features, rows):
+    return (features @ rows).argmax(1)
+
+
+def described(features, rows):
+    print(rows.shape)
+    return features.argmax(1)
+
+
 def probe(model, loader, queries):
     model.cuda().eval()
     bank = []
@@ -119,6 +128,9 @@ def probe(model, loader, queries):
     [
         ("(model(x.cuda()) @ rows).argmax(1).eq(y.cuda()).sum().item()", set()),
         ("torch.mm(model(x.cuda()), rows).argmax(1).eq(y.cuda()).sum().item()", set()),
+        ("nearest(model(x.cuda()), rows).eq(y.cuda()).sum().item()", set()),
+        ("nearest(model(x.cuda()), rows=rows).eq(y.cuda()).sum().item()", set()),
+        ("described(model(x.cuda()), rows).eq(y.cuda()).sum().item()", {"MEM104"}),
         ("rows.size(1) + model(x.cuda()).argmax(1).eq(y.cuda()).sum().item()", {"MEM104"}),
     ],
 )

@@ -9,12 +9,12 @@ import msgspec
 
 from memlint.flow.evaluation import is_evaluation_name
 from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
-from memlint.flow.frame import Frame
+from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.inert import last_ordinal
 from memlint.flow.mends.followed import Followed
 from memlint.flow.mends.survivors import noticed
 from memlint.flow.spent import used_up
-from memlint.flow.syntax import bodies, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, bodies, expressions, walk_expression, walk_statements
 from memlint.flow.values import Source
 from memlint.ir import nodes as ir
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _TRAINS = frozenset({"backward", "zero_grad", "requires_grad_", "grad", "jacobian", "hessian", "fit", "enable_grad"})
 #: decorators under which a guard works as it does on the plain function
 _PLAIN = frozenset({"staticmethod", "classmethod", "abstractmethod", "override", "torch", "lru_cache", "wraps"})
+
+#: how many calls deep a backward is looked for
+MAX_DEPTH = 6
 
 Block = tuple[ir.Stmt, ...]
 
@@ -37,7 +40,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
     chain = list(_chain(function.body, event.site.at))
     if not chain:
         return None
-    if _is_evaluation(frame, event) and not _is_wanted(frame, function.body):
+    if _is_evaluation(frame, event) and not _is_needed(analyser, frame, function.body, left=False):
         assert isinstance(function.node, ir.FunctionDef)
         doubt = _doubt(analyser, frame, function.body, event)
         return GuardPlace(function=frame.site(function.node.at), first=None, last=None, doubt=doubt)
@@ -49,27 +52,21 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
         return not alone and bool(_leaving(frame, body))
 
     for outer, position in chain:
-        statement = outer[position]
+        statement = (outer[position],)
         if (
-            _is_loop_of(statement, event.loop)
-            and not _trains((statement,))
-            and not _is_wanted(frame, (statement,))
-            and not _is_left((statement,))
-            and not takes_others((statement,))
+            _is_loop_of(outer[position], event.loop)
+            and not _is_needed(analyser, frame, statement)
+            and not takes_others(statement)
         ):
             block, first = outer, position
             break
     last = first
     if event.loop is None or event.loop.kind == "calls":
         last = max(first, _last_run(frame, block))
+    frozen = event.owner == "no"
     for end in (last, *(i for i in reversed(_runs(frame, block)) if first < i < last), first):
         guarded = block[first : end + 1]
-        if not (
-            _trains(guarded)
-            or _is_wanted(frame, guarded, frozen=event.owner == "no")
-            or _is_left(guarded)
-            or takes_others(guarded)
-        ):
+        if not _is_needed(analyser, frame, guarded, frozen=frozen) and not takes_others(guarded):
             break
     else:
         return None
@@ -88,7 +85,7 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
         if isinstance(event, ModelCall) and not event.guard and not event.wanted and event.certainty != "low":
             place = guard_of(analyser, frame, event)
         elif isinstance(event, Guard) and event.kind != "early":
-            rest = _rest_of_block(frame, event.site.at, itself=event.kind == "volatile")
+            rest = _rest_of_block(analyser, frame, event.site.at, itself=event.kind == "volatile")
             place = GuardPlace(None, *rest, doubt="what was recorded until now is recorded no more") if rest else None
         yield event if place is None else msgspec.structs.replace(event, place=place)
 
@@ -110,7 +107,7 @@ def _last_run(frame: Frame, block: Block) -> int:
     return max(_runs(frame, block), default=-1)
 
 
-def _rest_of_block(frame: Frame, at: int, *, itself: bool) -> tuple[Site, Site] | None:
+def _rest_of_block(analyser: Analyser, frame: Frame, at: int, *, itself: bool) -> tuple[Site, Site] | None:
     """(first, last) of the statements that follow one in its block (``itself``: from that one on), as far as they run
     models; None for none, and where a backward wants what they record."""
     chain = list(_chain(frame.function.body, at))
@@ -119,7 +116,7 @@ def _rest_of_block(frame: Frame, at: int, *, itself: bool) -> tuple[Site, Site] 
     block, position = chain[-1]
     last = _last_run(frame, block)
     rest = block[position + (not itself) : last + 1]
-    if last <= position or _trains(rest) or _is_left(rest) or _is_wanted(frame, rest):
+    if last <= position or _is_needed(analyser, frame, rest):
         return None
     return frame.site(rest[0].at), frame.site(rest[-1].at)
 
@@ -168,6 +165,50 @@ def _leaving(frame: Frame, body: Block) -> frozenset[Source]:
     return _recorded_in(frame, body) & (frame.graphs.closure(frame.notes.returned | kept) | frame.left)
 
 
+def _is_needed(analyser: Analyser, frame: Frame, body: Block, *, frozen: bool = False, left: bool = True) -> bool:
+    """Whether a guard around statements would cut a graph that a backward goes through, whichever way the function is
+    called; or, with ``left``, would hold in other code, too. ``frozen``: nobody trains what runs there."""
+    if _trains(body) or _trains_inside(analyser, frame, body) or (left and _is_left(body)):
+        return True
+    if _goes_back(frame.function.body, body):
+        return True
+    plain = analyser.summary(frame.function)  # with whatever its flags are
+    frames = [frame] if plain is None or plain is frame else [frame, plain]
+    return any(_is_wanted(one, body, frozen=frozen) for one in frames)
+
+
+def _goes_back(whole: Block, body: Block) -> bool:
+    """Whether a variable that statements bind is sent into a backward behind them, as the text says: what a call gives
+    on a path that nobody is seen to take is not known by its values."""
+    names = assigned_names(body)[0]
+    last = last_ordinal(body[-1])
+    for call in _parts(whole):
+        if not isinstance(call, ir.Call) or not isinstance(call.func, ir.Attr) or call.func.name != "backward":
+            continue
+        sent = {part.id for part in walk_expression(call) if isinstance(part, ir.Name)} & names
+        before = (inner for block, position in _chain(whole, call.at) for inner in block[:position])
+        later = tuple(statement for statement in before if statement.at > last and isinstance(statement, ir.Assign))
+        if call.at > last and sent - assigned_names(later)[0]:
+            return True
+    return False
+
+
+def _trains_inside(analyser: Analyser, frame: Frame, body: Block) -> bool:
+    """Whether statements call a function that calls a backward, as it is called there."""
+    first, last = body[0].at, last_ordinal(body[-1])
+    return any(first <= record.at <= last and _calls_backward(analyser, record, 0) for record in frame.calls.values())
+
+
+def _calls_backward(analyser: Analyser, record: CallRecord, depth: int) -> bool:
+    function = analyser.function_at(record.callee)
+    summary = analyser.summary(function, record.args, record.trains) if function is not None else None
+    if summary is None or depth >= MAX_DEPTH:
+        return False
+    if summary.backwards or summary.notes.blind_backward or summary.notes.gradients:
+        return True
+    return any(_calls_backward(analyser, inner, depth + 1) for inner in summary.calls.values())
+
+
 def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
     """Whether a backward reaches what the statements record, whoever records it: under a guard it would be cut.
 
@@ -180,9 +221,18 @@ def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
     nodes = frame.graphs.nodes
     if any(item in nodes and not nodes[item].leaf for item in frame.graphs.closure(wanted) - recorded):
         return True
+    if any(_ends_in(frame, reached, recorded) for reached, *_ in frame.backwards):
+        return True
     return any(
         recorded & reached and not _is_trained_beside(frame, reached, recorded) for reached, *_ in frame.backwards
     )
+
+
+def _ends_in(frame: Frame, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
+    """Whether what a backward is called on was recorded there, on some path: without its graph, it raises."""
+    nodes = frame.graphs.nodes
+    parents = {parent for item in reached if item in nodes for parent in nodes[item].parents if parent != item}
+    return bool((recorded & reached) - parents)
 
 
 def _is_trained_beside(frame: Frame, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
