@@ -70,10 +70,15 @@ def _event(frame: Frame, one: Made, loop: Loop, *, constant: bool, mutated: bool
         kept="yes" if kept else "no",
         size="unknown",
         loop=loop,
-        move=None if one.move is None else frame.site(one.move),
+        move=frame.site(one.move) if one.move is not None and _is_named(frame, one) else None,
         device=one.device,
         doubt=_rounding(one),
     )
+
+
+def _is_named(frame: Frame, one: Made) -> bool:
+    """Whether the call names torch's own function: another may come in by a variable, which takes no device."""
+    return function_target(frame.analyser, frame.function, one.expr.func)[1].startswith("torch.")
 
 
 def _rounding(one: Made) -> str:

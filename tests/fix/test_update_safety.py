@@ -314,3 +314,35 @@ def evaluate(model, loader):
 @pytest.mark.parametrize("name", ["grad", "data", "error"])
 def test_an_attribute_of_its_own_is_no_tensor_for_its_name(name: str, tmp_path: Path) -> None:
     assert not findings(tmp_path, METRIC.format(name=name), "MEM301")
+
+
+DRAWN = """
+import torch
+{head}
+
+def sample(model, loader, device, draw=torch.randn):
+    for x in loader:
+        noise = {made}(x.size(0), 512, 512).to(device)
+        yield model(x.to(device), noise).sum().item()
+
+def main(model, loader):
+    print(list(sample(model, loader, "cuda", draw=torch.randn)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "made", "expected"),
+    [
+        ("", "torch.randn", "unsafe"),
+        ("from torch import randn", "randn", "unsafe"),
+        ("import torch as t", "t.zeros", "safe"),
+        ("", "draw", "none"),
+    ],
+)
+def test_a_function_that_a_caller_may_choose_gets_no_device(
+    head: str, made: str, expected: str, tmp_path: Path
+) -> None:
+    """Another one may not take it."""
+    found = findings(tmp_path, DRAWN.format(head=head, made=made), "MEM303")
+    assert {"none" if one.fix is None else one.fix.safety for one in found} <= {expected}
+    assert found or expected == "none"
