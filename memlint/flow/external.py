@@ -8,10 +8,11 @@ from memlint.flow.frame import Frame
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import deep, make
 from memlint.flow.library import builtin, is_statement, literal_device, standard
-from memlint.flow.ops import device_named, reduced, tensor_op
+from memlint.flow.ops import reduced, tensor_op
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, text
+from memlint.flow.tensors import destination, values_and_indices
 from memlint.flow.values import (
     ACCELERATOR,
     CALLABLE,
@@ -102,9 +103,9 @@ def _by_row(
     if row.graph == "leaf":
         needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
         if needs is not None and needs.const is False:
-            return V(TENSOR, size=MODEL, device=_device_word(words))
+            return V(TENSOR, size=MODEL, device=_device_word(words, expr))
         src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
-        return V(TENSOR, src, size=MODEL, device=_device_word(words))
+        return V(TENSOR, src, size=MODEL, device=_device_word(words, expr))
     if row.returns == "none":
         return NONE_VALUE
     if row.returns == "data":
@@ -146,7 +147,7 @@ def _by_row(
         ):
             size = SCALAR
         follows = args and "device" not in words and (name.endswith("_like") or not row.allocates)
-        device = args[0].device if follows else _device_word(words)
+        device = args[0].device if follows else _device_word(words, expr)
         if name.startswith("torch.cuda."):
             device = ACCELERATOR
         store = frozenset((expr.at, ELSEWHERE)) if row.shares else frozenset((expr.at,))
@@ -162,7 +163,6 @@ def _operation(
             len(args) > 1 and not args[1].may_be(TENSORS)
         )
         if over or (row.size == "sample" and dotted(expr.func).endswith(("topk", "sort"))):
-            from memlint.flow.tensors import values_and_indices
 
             values = tensor_op(frame, state, expr.at, inner, text(expr), size=SAMPLE, certain=True)
             return values_and_indices(frame, state, expr, values)
@@ -204,10 +204,8 @@ def _autograd_grad(frame: Frame, state: State, inner: list[V], words: dict[str, 
     return V(TREE, size=MODEL)
 
 
-def _device_word(words: dict[str, V]) -> int:
+def _device_word(words: dict[str, V], expr: ir.Call) -> int:
     device = words.get("device")
     if device is None:
         return CPU
-    return (
-        device_named(device.const) if device.const is not None else device.device & (CPU | ACCELERATOR) or ACCELERATOR
-    )
+    return destination(device, next((word.value for word in expr.keywords if word.name == "device"), None))

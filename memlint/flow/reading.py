@@ -21,6 +21,7 @@ from memlint.flow.values import (
     NONE,
     NOTHING,
     OPTIMIZER,
+    OWN_DEVICE,
     SCALAR,
     TENSOR,
     TENSORS,
@@ -76,6 +77,8 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
                 found = join(found, _class_member(frame, state, cls, name, base))
     if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
         return found
+    if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _tells_where(frame, base):
+        return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
     for path in ordered(base.syms):
         inner = path.then("." + name)
         if len(path.steps) >= MAX_CHAIN:
@@ -112,6 +115,19 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             V(DATA, size=SCALAR) if name in ("shape", "device", "dtype", "ndim") else derive(frame, base, "." + name)
         )
     return found if found.kinds else UNKNOWN_VALUE
+
+
+def _tells_where(frame: Frame, base: V) -> bool:
+    """Whether ``device`` of a module asks where the module is: a property (a framework's, or its class's own), and
+    nothing that a program has set."""
+    for ref in base.refs:
+        cls = frame.analyser.cls(ref) if ref.kind == "instance" else None
+        if cls is None:
+            return False
+        method = frame.analyser.program.method(cls, "device")
+        if method is None and frame.analyser.attribute(cls, "device").kinds:
+            return False
+    return bool(base.refs)
 
 
 def _is_packed(frame: Frame, base: V) -> bool:

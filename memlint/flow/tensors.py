@@ -19,6 +19,7 @@ from memlint.flow.values import (
     DATA,
     DATA_VALUE,
     NOTHING,
+    OWN_DEVICE,
     SAMPLE,
     SCALAR,
     TENSOR,
@@ -171,8 +172,8 @@ def destination(device: V, expr: ir.Expr | None) -> int:
     if device.const is not None:
         return device_named(device.const)
     known = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA | UNKNOWN) else 0
-    if known:
-        return known
+    if known or OWN_DEVICE in device.refs:
+        return known or ANYWHERE
     return ACCELERATOR if expr is not None and _names_device(expr) else ANYWHERE
 
 

@@ -62,6 +62,10 @@ class Ref(NamedTuple):
     keywords: tuple[tuple[str, Any], ...] = ()
 
 
+#: the device of a module, wherever that is
+OWN_DEVICE = Ref("own-device", "", "")
+
+
 class V:
     """One abstract value. Immutable by convention; see the module's docstring."""
 

@@ -192,3 +192,46 @@ def test_a_library_metric_keeps_no_graph_and_no_batch(tmp_path: Path) -> None:
             history.append(accuracy.compute())
     """
     assert lines(tmp_path, code, "MEM1") == []
+
+
+_MODULE = """
+    class Net(nn.Module):
+        {0}
+
+        def mask(self, x):
+            return torch.ones(len(x), device={1})
+
+        def forward(self, x):
+            return self.lift(x) * self.mask(x)
+
+    @torch.no_grad()
+    def collect(data):
+        model = Net()
+        model.eval()
+        kept = []
+        for x in DataLoader(data, batch_size=100):
+            kept.append(model(x))
+        return kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("member", "where", "found"),
+    [
+        ("@property\n        def device(self):\n            return next(self.parameters()).device", "self.device", False),
+        ("made = 0", "x.device", False),
+        ("made = 0", '"cuda"', True),
+        ('device = torch.device("cuda")', "self.device", True),
+    ],
+)
+def test_a_module_that_asks_where_it_is_may_be_on_the_host(
+    tmp_path: Path, member: str, where: str, found: bool
+) -> None:
+    kept = lines(tmp_path, _MODULE.format(member, where))
+    assert kept == (["kept.append(model(x))"] if found else [])
+
+
+def test_the_device_of_a_lightning_module_is_its_own(tmp_path: Path) -> None:
+    code = "import pytorch_lightning as pl\n" + dedent(_MODULE).replace("nn.Module", "pl.LightningModule")
+    assert not lines(tmp_path, code.format("made = 0", "self.device"))
+    assert lines(tmp_path, code.format("made = 0", '"cuda"')) == ["kept.append(model(x))"]
