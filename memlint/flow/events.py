@@ -52,6 +52,8 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     site: Site
     #: only that each round brings something to the device tells that it goes through data
     assumed: bool = False
+    #: a backward() runs in it
+    trains: bool = False
 
     @property
     def over_data(self) -> bool:
@@ -67,8 +69,21 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     @property
     def names_data(self) -> bool:
         """Whether what it runs over is named like a data set."""
-        source = self.text if self.kind == "while" else self.text.partition(" in ")[2]
-        return _DATA.search(source.lower()) is not None
+        return _DATA.search(self._source) is not None
+
+    @property
+    def ends(self) -> bool:
+        """Whether its rounds are, for all that is known, the steps of one sequence or a handful of parts: what they
+        leave in a local variable goes when the sequence does."""
+        if self.over_data or self.trains or self.every != "iteration":
+            return False
+        if self.kind == "while":
+            return self._source not in ("while true", "while 1")
+        return self.over in ("range", "time", "rows", "modules") and _SAMPLES.search(self._source) is None
+
+    @property
+    def _source(self) -> str:
+        return (self.text if self.kind == "while" else self.text.partition(" in ")[2]).lower()
 
 
 #: rounds that a literal tells to be no steps of one sequence
@@ -77,6 +92,8 @@ _MANY = 100
 _ROUNDS = re.compile(r"batch|\bepoch|\bit(er(ation)?s?|r)?\b")
 #: names of what holds a data set
 _DATA = re.compile(r"loader|data(set)?s?\b|batches|iterator")
+#: names of how many samples, batches or episodes there are
+_SAMPLES = re.compile(r"samples?\b|images?\b|_set\b|episode|batch|iter|epoch|_(train|test|val|valid)\b|games?\b|rounds?\b")
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):

@@ -197,10 +197,13 @@ def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
 
     A loop inside a hook goes through the parts of one call: what outlives the call grows with each one.
     """
-    if store.loop is not None and (store.local or frame.hook is None or store.loop.loop.over == "loader"):
-        return store.loop.loop
-    called = _calls_of_hook(frame, store)
-    return called if called is not None or store.loop is None else store.loop.loop
+    seen = None
+    if store.loop is not None:
+        trains = any(store.loop.id in backward.loops for backward in frame.backwards)
+        seen = msgspec.structs.replace(store.loop.loop, trains=trains)
+        if store.local or frame.hook is None or seen.over == "loader":
+            return seen
+    return _calls_of_hook(frame, store) or seen
 
 
 def _calls_of_hook(frame: Frame, store: Store) -> Loop | None:

@@ -42,14 +42,15 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     memory: Memory = "host" if value.device == "cpu" else "device-graph"
     # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end)
     bounded = bool(event.reset) or value.device == "cpu" or not event.loop.over_data
-    severity: Severity = "warning" if bounded else "error"
+    passing = event.loop.ends and event.place.kind == "local"
+    severity: Severity = "note" if passing else "warning" if bounded else "error"
     if value.freed == "no":
         return severity, memory, f"{where} memory grows by the saved activations of a whole forward pass"
     if value.freed == "some":
         return severity, memory, f"{where} memory grows by the saved activations that no backward() frees"
     rare = event.loop.every == "epoch"
     freed = "backward() frees its saved activations, but " if value.freed == "yes" else ""
-    return "note" if rare or event.reset else "warning", "host", f"{freed}host memory grows by the graph's nodes"
+    return "note" if rare or event.reset or passing else "warning", "host", f"{freed}host memory grows by the graph's nodes"
 
 
 def _advice(event: Carry) -> str:

@@ -41,7 +41,8 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
     where = "host" if value.device == "cpu" else "device"
     # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end)
     bounded = bool(event.reset) or value.device == "cpu" or not event.loop.over_data
-    severity: Severity = "warning" if bounded else "error"
+    passing = event.loop.ends and event.place.kind == "local"
+    severity: Severity = "note" if passing else "warning" if bounded else "error"
     if value.freed in ("no", "some"):
         memory: Memory = "host" if value.device == "cpu" else "device-graph"
         what = "a whole forward pass" if value.freed == "no" else "each iteration that no backward() frees"
@@ -51,7 +52,7 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
         return severity, "device-tensor", f"{freed}device memory grows by the tensor, host memory by the graph's nodes"
     block = " and device memory by a block of 512 B" if value.size == "scalar" and value.device != "cpu" else ""
     rare = event.loop.every == "epoch"
-    return "note" if rare or event.reset else "warning", "host", f"{freed}host memory grows by the graph's nodes{block}"
+    return "note" if rare or event.reset or passing else "warning", "host", f"{freed}host memory grows by the graph's nodes{block}"
 
 
 def _advice(event: Retain) -> str:

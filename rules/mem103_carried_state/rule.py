@@ -47,21 +47,22 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     memory: Memory = "host" if value.device == "cpu" else "device-graph"
     # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end)
     bounded = bool(event.reset) or value.device == "cpu" or not event.loop.over_data
-    severity: Severity = "warning" if bounded else "error"
+    passing = event.loop.ends and event.place.kind == "local"
+    severity: Severity = "note" if passing else "warning" if bounded else "error"
     if value.freed == "no":
         return severity, memory, f"{where} memory grows by the activations that one iteration saves"
     if value.freed == "some":
         return severity, memory, f"{where} memory grows by the activations that no backward() frees"
     if event.how == "call" and value.freed == "yes":
         return (
-            "warning",
+            "note" if passing else "warning",
             "host",
             "a plain backward() that reaches it raises in the second iteration, retain_graph=True keeps the saved "
             "activations of all iterations, and host memory grows by the graph's nodes",
         )
     freed = "backward() frees what it saved, but " if value.freed == "yes" else ""
     rare = event.loop.every == "epoch"
-    return "note" if rare or event.reset else "warning", "host", f"{freed}host memory grows by the graph's nodes"
+    return "note" if rare or event.reset or passing else "warning", "host", f"{freed}host memory grows by the graph's nodes"
 
 
 def _advice(event: Carry) -> str:
