@@ -8,6 +8,7 @@ from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_of_output
 from memlint.flow.modes import forget_name, freeze, frozen_of
+from memlint.flow.ops import cut
 from memlint.flow.periods import resets_soon
 from memlint.flow.state import State
 from memlint.flow.stores import forget, kind_of, note_store, reachable
@@ -15,6 +16,7 @@ from memlint.flow.syntax import mentions, text, walk_expression
 from memlint.flow.values import (
     CONTAINER,
     DATA,
+    INSTANCE,
     LOADER,
     MODULE,
     NONE,
@@ -43,7 +45,9 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             _bind(frame, state, target.id, named(value, target.id))
         case ir.Attr():
             base = evaluate(frame, state, target.value)
-            if statement is not None:
+            if target.name == "data" and _is_tensor(base) and not value.may_be(CONTAINER):
+                value = cut(value)  # autograd never hears of it
+            elif statement is not None:
                 carry.assigned(frame, state, statement, target, value)
             if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame.analyser, state, base, target.value):
                 freeze(state, base, target.value, None)  # a new part of a frozen module trains
@@ -66,6 +70,11 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             )
         case _:
             pass
+
+
+def _is_tensor(base: V) -> bool:
+    """Whether ``base.data`` is a tensor's, for all that is known."""
+    return bool(base.kinds & (TENSORS | UNKNOWN)) and not base.kinds & INSTANCE and not base.resolved()
 
 
 def _bind(frame: Frame, state: State, name: str, value: V) -> None:

@@ -93,7 +93,9 @@ _ROUNDS = re.compile(r"batch|\bepoch|\bit(er(ation)?s?|r)?\b")
 #: names of what holds a data set
 _DATA = re.compile(r"loader|data(set)?s?\b|batches|iterator")
 #: names of how many samples, batches or episodes there are
-_SAMPLES = re.compile(r"samples?\b|images?\b|_set\b|episode|batch|iter|epoch|_(train|test|val|valid)\b|games?\b|rounds?\b")
+_SAMPLES = re.compile(
+    r"samples?\b|images?\b|_set\b|episode|batch|iter|epoch|_(train|test|val|valid)\b|games?\b|rounds?\b"
+)
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):

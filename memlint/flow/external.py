@@ -163,7 +163,6 @@ def _operation(
             len(args) > 1 and not args[1].may_be(TENSORS)
         )
         if over or (row.size == "sample" and dotted(expr.func).endswith(("topk", "sort"))):
-
             values = tensor_op(frame, state, expr.at, inner, text(expr), size=SAMPLE, certain=True)
             return values_and_indices(frame, state, expr, values)
         return tensor_op(frame, state, expr.at, inner, text(expr), size=SCALAR, certain=True)

@@ -32,6 +32,7 @@ from memlint.flow.doubts import (
 )
 from memlint.flow.evaluation import Keeper, evaluations, model_calls, of_layers
 from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, SummedLosses
+from memlint.flow.first_round import begun_each_round
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.mends.blocks import with_places
@@ -103,7 +104,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         value = msgspec.structs.replace(value, freed="yes")
     if value.attached == "unknown" or holds_layers(frame, store) or begun_by_inner_loop(store):
         return
-    if once_in_a_loop(store):
+    if once_in_a_loop(store) or begun_each_round(frame, store):
         return
     if value.attached != "no" and store.evaluates and frame.hook is not None and frame.hook.grad == "ambient":
         return  # a forward in eval mode: whether it records is told where the model is called
@@ -203,6 +204,8 @@ def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
         seen = msgspec.structs.replace(store.loop.loop, trains=trains)
         if store.local or frame.hook is None or seen.over == "loader":
             return seen
+    if store.how == "key":
+        return None  # each call counts its keys anew, and overwrites what the last one left there
     return _calls_of_hook(frame, store) or seen
 
 

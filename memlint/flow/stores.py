@@ -10,6 +10,7 @@ from memlint.flow.periods import FEW, first_rounds, is_flag, resets_soon, switch
 from memlint.flow.state import State
 from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, Sources, V, join, ordered
 from memlint.flow.windows import windows
+from memlint.ir import nodes as ir
 
 
 def store_value(
@@ -243,7 +244,8 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     gone = {key for key in state.pending if _within(frame.stores[key].place, places)}
     for store in frame.stores.values():
         if store.loop is not None and store.loop in frame.loops and _within(store.place, places):
-            if few or (frame.tests and switched(frame, state, store.loop)):
+            begins = not gone and _each_round(frame, store.loop.body)
+            if few or begins or (frame.tests and switched(frame, state, store.loop)):
                 store.cleared = FEW
             elif not gone and not store.cleared:
                 # emptied before this iteration's store: what earlier iterations kept is dropped here
@@ -253,6 +255,14 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
         if store.loop is None or store.loop in frame.loops:
             store.cleared = store.cleared or "cleared on some paths"
     state.pending -= gone
+
+
+def _each_round(frame: Frame, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether the current statement runs in every round of a loop that comes this far."""
+    return any(
+        statement is frame.statement or (isinstance(statement, ir.With) and _each_round(frame, statement.body))
+        for statement in body
+    )
 
 
 def _within(place: Source, places: Sources) -> bool:

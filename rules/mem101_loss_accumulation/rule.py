@@ -48,9 +48,9 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
         return severity, memory, f"{where} memory grows by the saved activations of a whole forward pass"
     if value.freed == "some":
         return severity, memory, f"{where} memory grows by the saved activations that no backward() frees"
-    rare = event.loop.every == "epoch"
+    small = event.loop.every == "epoch" or bool(event.reset) or passing
     freed = "backward() frees its saved activations, but " if value.freed == "yes" else ""
-    return "note" if rare or event.reset or passing else "warning", "host", f"{freed}host memory grows by the graph's nodes"
+    return "note" if small else "warning", "host", f"{freed}host memory grows by the graph's nodes"
 
 
 def _advice(event: Carry) -> str:

@@ -51,8 +51,8 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
     if value.size in LARGE and value.device != "cpu":
         return severity, "device-tensor", f"{freed}device memory grows by the tensor, host memory by the graph's nodes"
     block = " and device memory by a block of 512 B" if value.size == "scalar" and value.device != "cpu" else ""
-    rare = event.loop.every == "epoch"
-    return "note" if rare or event.reset or passing else "warning", "host", f"{freed}host memory grows by the graph's nodes{block}"
+    small = event.loop.every == "epoch" or bool(event.reset) or passing
+    return "note" if small else "warning", "host", f"{freed}host memory grows by the graph's nodes{block}"
 
 
 def _advice(event: Retain) -> str:

@@ -61,8 +61,8 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
             "activations of all iterations, and host memory grows by the graph's nodes",
         )
     freed = "backward() frees what it saved, but " if value.freed == "yes" else ""
-    rare = event.loop.every == "epoch"
-    return "note" if rare or event.reset or passing else "warning", "host", f"{freed}host memory grows by the graph's nodes"
+    small = event.loop.every == "epoch" or bool(event.reset) or passing
+    return "note" if small else "warning", "host", f"{freed}host memory grows by the graph's nodes"
 
 
 def _advice(event: Carry) -> str:

@@ -215,10 +215,13 @@ _MODULE = """
 """
 
 
+_ASKS = "@property\n        def device(self):\n            return next(self.parameters()).device"
+
+
 @pytest.mark.parametrize(
     ("member", "where", "found"),
     [
-        ("@property\n        def device(self):\n            return next(self.parameters()).device", "self.device", False),
+        (_ASKS, "self.device", False),
         ("made = 0", "x.device", False),
         ("made = 0", '"cuda"', True),
         ('device = torch.device("cuda")', "self.device", True),

@@ -1,0 +1,156 @@
+"""What one round leaves to the next: nothing where the round begins it anew, whatever keeps it in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+
+def codes(folder: Path, text: str) -> set[str]:
+    (folder / "train.py").write_text(text, encoding="utf-8")
+    return {one.code for one in memlint.lint([folder], isolated=True).findings if one.severity != "note"}
+
+
+BRANCHES = """
+import torch
+
+
+def train(model, criterion, loader, optimizer, kind):
+    {start}
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if {test}:
+            shown = loss
+        elif isinstance(kind, str):
+            shown = loss.abs()
+        shown = 0.9 * shown + 0.1 * loss
+    return float(shown)
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "test", "told"),
+    [
+        ("pass", "kind == 'first'", set()),  # the same branch in each round, and the first must have taken one
+        ("pass", "any(one in kind for one in ('first', 'second'))", set()),
+        ("shown = 0", "kind == 'first'", {"MEM103"}),  # a kind that no branch knows goes on from the last round
+        ("pass", "step == 0", {"MEM103"}),
+    ],
+)
+def test_a_variable_without_a_value_before_the_loop(tmp_path: Path, start: str, test: str, told: set[str]) -> None:
+    assert codes(tmp_path, BRANCHES.format(start=start, test=test)) == told
+
+
+LATENT = """
+import torch
+from torch import nn
+
+
+class Latent(nn.Module):
+    def __init__(self, mask, start):
+        super().__init__()
+        self.mask = mask
+        self.start = start
+        self.scale = nn.Parameter(torch.zeros(8, 8))
+        self.z = torch.zeros(8, 8)
+
+    def forward(self, model):
+        self.{place} = self.mask * self.{place} + self.scale * model(self.start)
+        return self.z
+
+
+def search(model, optimizer, start):
+    latent = Latent(torch.ones(8, 8), start)
+    kept = []
+    for step in range(1000):
+        optimizer.zero_grad()
+        latent(model).square().mean().backward()
+        optimizer.step()
+        kept.append(latent.{place} * 2)
+    return kept
+"""
+
+
+@pytest.mark.parametrize(("place", "told"), [("z.data", False), ("z", True)])
+def test_autograd_never_hears_of_data(tmp_path: Path, place: str, told: bool) -> None:
+    assert bool(codes(tmp_path, LATENT.format(place=place))) == told
+
+
+COMPARED = """
+import torch
+
+
+class Features:
+    def __init__(self, net):
+        self.net = net.eval()
+        self.kept = []
+
+    def distance(self, fake, loader):
+        {before}
+        total = 0.0
+        for x in loader:
+            {within}
+            real = self.net(x)
+            self.kept.append(real)
+            total += (real - fake).abs().mean().item()
+        return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "within", "told"),
+    [
+        ("pass", "self.kept.clear()", False),
+        ("pass", "self.kept = []", False),
+        ("self.kept.clear()", "pass", True),
+    ],
+)
+def test_a_round_that_begins_with_clearing(tmp_path: Path, before: str, within: str, told: bool) -> None:
+    assert ("MEM102" in codes(tmp_path, COMPARED.format(before=before, within=within))) == told
+
+
+SLOTS = """
+import torch
+from torch import nn
+
+
+class Graph(nn.Module):
+    def __init__(self, parts):
+        super().__init__()
+        self.parts = parts
+        self.seen = {made}
+        self.weight = nn.Parameter(torch.zeros(parts, 8, 8))
+
+    def forward(self, x):
+        total = 0
+        for part in range(self.parts):
+            links = torch.softmax(x @ self.weight[part], -1)
+            {kept}
+            total = total + links
+        return total
+
+
+def train(loader, optimizer):
+    model = Graph(3)
+    for x, y in loader:
+        optimizer.zero_grad()
+        (model(x) - y).abs().mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "kept", "told"),
+    [
+        ("[None] * parts", "self.seen[part] = links", False),
+        ("[]", "self.seen.append(links)", True),
+    ],
+)
+def test_each_call_overwrites_its_slots(tmp_path: Path, made: str, kept: str, told: bool) -> None:
+    assert ("MEM102" in codes(tmp_path, SLOTS.format(made=made, kept=kept))) == told
