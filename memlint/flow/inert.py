@@ -111,6 +111,7 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
             function=frame.function.qual,
             kind=kind,
             text=shown,
+            dated=kind == "volatile" and not analyser.program.project.knows_grad_mode,
         )
     blocks = frame.notes.blocks
     told: set[int] = set()

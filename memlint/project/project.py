@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,6 +11,11 @@ from pathlib import Path
 from memlint.project.pins import newest_allowed
 from memlint.project.roots import display_path, outside_packages
 from memlint.project.source import Sources
+
+
+_SINCE_04 = re.compile(
+    r"no_grad|inference_mode|set_grad_enabled|is_grad_enabled|\.item\(\)|torch\.(device|tensor)\(|torch\.cuda\.amp"
+)
 
 
 class Project:
@@ -52,6 +58,11 @@ class Project:
     def newest_torch(self) -> tuple[int, int] | None:
         """The release (major, minor) of torch that the project says it needs, or must stay below; None for any."""
         return newest_allowed(self.root, "torch", "pytorch")
+
+    @functools.cached_property
+    def knows_grad_mode(self) -> bool:
+        """Whether any of the files uses what came with torch 0.4, and ``volatile=True`` went."""
+        return any(_SINCE_04.search(self.sources[display].text) for display in self.sources)
 
     def with_contents(self, contents: Mapping[str, bytes]) -> Project:
         """The same project, with other contents of some of its files (by display path)."""

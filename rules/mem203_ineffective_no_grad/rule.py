@@ -38,7 +38,8 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"`{event.text}` {WHY[event.kind]}, and the activations of the forward pass are saved for a "
             "backward() that never comes",
             advice=ADVICE[event.kind],
-            severity="warning",
+            # (what is as old as that is most often run with a torch that heeds it, if at all)
+            severity="note" if event.dated else "warning",
             confidence=event.certainty,
             growth=Growth("none", "peak"),
             trace=event.trace,

@@ -116,3 +116,25 @@ def features(model, loader):
 @pytest.mark.parametrize(("flag", "expected"), [("False", []), ("True", ["MEM203"])])
 def test_a_model_whose_parameters_are_frozen_needs_no_guard(tmp_path: Path, flag: str, expected: list[str]) -> None:
     assert codes(tmp_path, FROZEN.format(flag=flag)) == expected
+
+
+OLD = """
+from torch.autograd import Variable
+
+
+def validate(model, criterion, loader):
+    model.eval()
+    total = 0
+    for x, y in loader:
+        total += criterion(model(Variable(x, volatile=True)), Variable(y)).data.sum()
+    return {returned}
+"""
+
+
+@pytest.mark.parametrize(("returned", "severity"), [("total", "note"), ("total.item()", "warning")])
+def test_code_that_knows_nothing_newer_may_run_with_a_torch_that_heeds_it(
+    tmp_path: Path, returned: str, severity: str
+) -> None:
+    (tmp_path / "train.py").write_text(OLD.format(returned=returned), encoding="utf-8")
+    found = [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM203"]
+    assert [one.severity for one in found] == [severity]
