@@ -12,7 +12,6 @@ from memlint.project.pins import newest_allowed
 from memlint.project.roots import display_path, outside_packages
 from memlint.project.source import Sources
 
-
 _SINCE_04 = re.compile(
     r"no_grad|inference_mode|set_grad_enabled|is_grad_enabled|\.item\(\)|torch\.(device|tensor)\(|torch\.cuda\.amp"
 )
