@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.frame import Frame, Store
 from memlint.flow.program import Function
-from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_statements
+from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import Sources
 from memlint.ir import nodes as ir
 
@@ -21,25 +22,68 @@ _AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "
 _ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
 
 
+#: how many callers up what a function returns is followed
+_UP = 2
+
+
 def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
-    """Whether what is collected, or what is put together from it, is used in a later training loop, here or in a
-    function that gets it: it is data to train by, wanted on the device."""
+    """Whether what is collected, or what is put together from it, is used in a later training loop or closure, here,
+    in a function that gets it or in a caller: it is data to train by, wanted on the device."""
+    return any(_trained_on(analyser, *held) for held in _holders(analyser, frame, store))
+
+
+class _Held(NamedTuple):
+    """The names of what was collected, in a function that has it from a statement on."""
+
+    frame: Frame
+    names: set[str]
+    since: int
+
+
+def _holders(analyser: Analyser, frame: Frame, store: Store) -> Iterator[_Held]:
+    """The function that collects into a local container, and the callers that it returns it to."""
     if not store.local:
-        return False
-    names = _made_from(frame, store)
+        return
+    held = [_Held(frame, _made_from(frame, {store.place_text.partition("[")[0]}), store.site.at)]
+    for _ in range(_UP + 1):
+        yield from held
+        held = [other for one in held for other in _returned_to(analyser, one)]
+
+
+def _returned_to(analyser: Analyser, held: _Held) -> Iterator[_Held]:
+    statements = walk_statements(held.frame.function.body, into_definitions=False)
+    if not any(
+        isinstance(one, ir.Return) and one.value is not None and _mention(one.value, held.names) for one in statements
+    ):
+        return
+    for caller, record in analyser.facts.calls_of(held.frame.function):
+        for statement in walk_statements(caller.function.body, into_definitions=False):
+            if isinstance(statement, ir.Assign) and any(
+                part.at == record.at for part in walk_expression(statement.value)
+            ):
+                names = {name for target in statement.targets for name in _bound(target)}
+                yield _Held(caller, _made_from(caller, names), statement.at)
+
+
+def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -> bool:
     loops = {loop for backward in frame.backwards for loop in backward.loops}
-    later = (
-        statement
-        for statement in walk_statements(frame.function.body, into_definitions=False)
-        if isinstance(statement, ir.For | ir.While) and statement.at > store.site.at and ("loop", statement.at) in loops
-    )
-    if any(isinstance(part, ir.Name) and part.id in names for loop in later for part in parts(loop.body)):
-        return True
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if statement.at <= since:
+            continue
+        body: tuple[ir.Stmt, ...] = ()
+        if (isinstance(statement, ir.For | ir.While) and ("loop", statement.at) in loops) or (isinstance(statement, ir.FunctionDef) and _calls_backward(statement)):
+            body = statement.body
+        if any(isinstance(part, ir.Name) and part.id in names for part in parts(body)):
+            return True
     given = {record.at for record in frame.calls.values() if _trains(analyser, record.callee)}
     return bool(given) and any(
         call.at in given and any(_mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
         for call in calls(frame.function.body)
     )
+
+
+def _calls_backward(definition: ir.FunctionDef) -> bool:
+    return any(isinstance(call.func, ir.Attr) and call.func.name == "backward" for call in calls(definition.body))
 
 
 def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
@@ -49,11 +93,12 @@ def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
 
 
 def compared_with(analyser: Analyser, frame: Frame, store: Store) -> bool:
-    """Whether other tensors are multiplied with all that was collected, here or in a function that gets it: a bank of
-    features, wanted on the device."""
-    if not store.local:
-        return False
-    names = _made_from(frame, store)
+    """Whether other tensors are multiplied with all that was collected, here, in a function that gets it or in a
+    caller: a bank of features, wanted on the device."""
+    return any(_compared_with(analyser, held.frame, held.names) for held in _holders(analyser, frame, store))
+
+
+def _compared_with(analyser: Analyser, frame: Frame, names: set[str]) -> bool:
     if _is_multiplied(frame.function, names):
         return True
     known = {call.at: call for call in calls(frame.function.body)}
@@ -90,7 +135,7 @@ def drawn(frame: Frame, store: Store) -> bool:
     """Whether what a loop over no data collects ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False
-    names = _made_from(frame, store)
+    names = _made_from(frame, {store.place_text.partition("[")[0]})
     return any(
         dotted(call.func).rsplit(".", 1)[-1] in _PICTURES and any(_mention(arg, names) for arg in call.args)
         for call in calls(frame.function.body)
@@ -119,13 +164,21 @@ def proved_free(frame: Frame, sources: Sources, tests: tuple[ir.Expr, ...]) -> b
     )
 
 
-def _made_from(frame: Frame, store: Store) -> set[str]:
-    """The names of the container and of what is put together from its members."""
-    names = {store.place_text.partition("[")[0]}
+def _made_from(frame: Frame, names: set[str]) -> set[str]:
+    """The names of containers and of what is put together from their members."""
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and _mention(statement.value, names):
-            names.update(target.id for target in statement.targets if isinstance(target, ir.Name))
+            names.update(name for target in statement.targets for name in _bound(target))
     return names
+
+
+def _bound(target: ir.Expr) -> Iterator[str]:
+    """The names that a target binds."""
+    if isinstance(target, ir.Name):
+        yield target.id
+    elif isinstance(target, ir.Display):
+        for element in target.elements:
+            yield from _bound(element)
 
 
 def _mention(expr: ir.Expr, names: set[str]) -> bool:

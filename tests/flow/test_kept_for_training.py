@@ -134,3 +134,74 @@ def collect(model, items):
 )
 def test_a_loop_whose_names_tell_of_no_data(tmp_path: Path, loop: str, batch: str, found: list[str]) -> None:
     assert codes(tmp_path, CHUNKS.format(loop=loop, batch=batch)) == found
+
+
+RETURNED = """
+import torch
+from torch import nn
+
+
+def embed(model, loader):
+    rows = []
+    with torch.no_grad():
+        for x, y in loader:
+            rows.append(model(x.cuda()))
+    return torch.cat(rows), len(rows)
+
+
+def fit(head, rows, optimizer):
+    def closure():
+        optimizer.zero_grad()
+        loss = head(rows).mean()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+
+
+def probe(model, loader):
+    model.cuda().eval()
+    rows, count = embed(model, loader)
+    head = nn.Linear(8, 2).cuda()
+    return {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "found"),
+    [
+        ("fit(head, rows, torch.optim.LBFGS(head.parameters()))", []),
+        ("(rows @ head.weight.T).argmax(1)", []),
+        ("rows.argmax(1).tolist()", ["MEM104"]),
+    ],
+)
+def test_features_that_a_caller_trains_by(tmp_path: Path, use: str, found: list[str]) -> None:
+    assert codes(tmp_path, RETURNED.format(use=use)) == found
+
+
+CLOSURE = """
+import torch
+from torch import nn
+
+
+def calibrate(model, loader, head, labels):
+    model.cuda().eval()
+    rows = []
+    with torch.no_grad():
+        for x, _ in loader:
+            rows.append(model(x.cuda()))
+    rows = torch.cat(rows)
+
+    def closure():
+        loss = (head({used}) - labels).square().mean()
+        loss.backward()
+        return loss
+
+    torch.optim.LBFGS(head.parameters()).step(closure)
+    return rows.mean().item()
+"""
+
+
+@pytest.mark.parametrize(("used", "found"), [("rows", []), ("labels", ["MEM104"])])
+def test_features_that_a_closure_trains_by(tmp_path: Path, used: str, found: list[str]) -> None:
+    assert codes(tmp_path, CLOSURE.format(used=used)) == found
