@@ -70,10 +70,13 @@ def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if statement.at <= since:
             continue
-        body: tuple[ir.Stmt, ...] = ()
-        if (isinstance(statement, ir.For | ir.While) and ("loop", statement.at) in loops) or (isinstance(statement, ir.FunctionDef) and _calls_backward(statement)):
-            body = statement.body
-        if any(isinstance(part, ir.Name) and part.id in names for part in parts(body)):
+        if isinstance(statement, ir.For | ir.While):
+            trains = ("loop", statement.at) in loops
+        elif isinstance(statement, ir.FunctionDef):
+            trains = _calls_backward(statement)
+        else:
+            continue
+        if trains and any(isinstance(part, ir.Name) and part.id in names for part in parts(statement.body)):
             return True
     given = {record.at for record in frame.calls.values() if _trains(analyser, record.callee)}
     return bool(given) and any(
