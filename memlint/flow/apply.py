@@ -87,7 +87,7 @@ class Application(Translation):
                 continue
             for outer in self._named_here(inner):
                 self.state.modes[outer if inner is key else ("frozen", outer)] = mode
-        visible = self.callee.result.store if self.callee.result is not None else EMPTY
+        visible = self._modules_in(self.callee.result) if self.exit.modes and self.callee.result is not None else EMPTY
         for value in self.exit.sym.values():
             if value.kinds & MODULE:
                 visible |= value.store
@@ -103,6 +103,16 @@ class Application(Translation):
             gave(self.frame, self._named_here(key) if isinstance(key, Path) else [key] if key == ANY else ())
         if self.callee.notes.gradients:
             self.frame.notes.gradients = True
+
+    def _modules_in(self, value: V, depth: int = 3) -> Sources:
+        """The storages of a callee's value and of what it holds (``return model, teacher``)."""
+        found = value.store
+        for key in value.objs if depth else ():
+            obj = self.exit.heap.get(key)
+            if obj is not None:
+                for item in (*obj.fields.values(), obj.elem):
+                    found |= self._modules_in(item, depth - 1)
+        return found
 
     def _owned(self, entry: Sources | None) -> Sources | None:
         """What an optimizer that the callee makes owns, here."""

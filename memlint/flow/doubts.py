@@ -15,7 +15,7 @@ from memlint.flow.later import marks_of
 from memlint.flow.program import Function
 from memlint.flow.spent import is_trial
 from memlint.flow.syntax import dotted, walk_statements
-from memlint.flow.values import Path, Source, V
+from memlint.flow.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -91,10 +91,27 @@ def _on_some_paths(frame: Frame, store: Store, value: Value) -> bool:
 def would_raise(frame: Frame, store: Store, value: Value) -> bool:
     """Whether the next round's backward would raise if the state had its graph, while it is not a layer in sight that
     gives the state: code that runs tells that the model lets go of it somewhere."""
-    if store.kind != "carry" or store.how != "call" or value.freed != "yes":
+    if store.kind != "carry" or value.freed != "yes":
+        return False
+    if store.loop is None and not _is_buffer(frame, store.place):
+        # a module's output that is made from its state: the backward of the next one reaches this one's
+        if frame.graphs.closure(frame.notes.returned) & _nodes_of(frame, store.value):
+            return True
+    if store.how != "call":
         return False
     nodes = (frame.graphs.nodes.get(item) for item in (store.incoming or store.value).src)
     return any(node is not None and (node.opaque or node.unknown or node.via) for node in nodes)
+
+
+def _is_buffer(frame: Frame, place: Source) -> bool:
+    """Whether a place is a registered buffer: a statistic, which its author would not think of as a state."""
+    cls = frame.function.cls
+    steps = place.steps if isinstance(place, Path) else ()
+    return cls is not None and bool(steps) and frame.analyser.is_buffer(cls, steps[0].lstrip("."))
+
+
+def _nodes_of(frame: Frame, value: V) -> Sources:
+    return frozenset(source for source in value.src if source in frame.graphs.nodes)
 
 
 def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:

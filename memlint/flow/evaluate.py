@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memlint.flow import call as calls
+from memlint.flow import tables
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element, elements_of, make, read_item
@@ -77,6 +78,10 @@ def _call(frame: Frame, state: State, expr: ir.Call) -> V:
 def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
     base = evaluate(frame, state, expr.value)
     index = evaluate(frame, state, expr.index)
+    if not base.objs and isinstance(expr.value, ir.Name | ir.Attr) and base.may_be(CONTAINER | UNKNOWN):
+        found = tables.entries(frame, expr.value)
+        if found.kinds:
+            return found
     return read_item(frame, state, base, index, expr)
 
 

@@ -302,7 +302,9 @@ class Facts:
             if isinstance(statement, ir.Assign) and any(
                 isinstance(target, ir.Name) and target.id == name for target in statement.targets
             ):
-                plain = isinstance(statement.value, ir.Const | ir.Display | ir.DictDisplay | ir.Call)
+                plain = isinstance(statement.value, ir.Const | ir.Display | ir.DictDisplay | ir.Call) or (
+                    isinstance(statement.value, ir.Name) and statement.value.id not in around.locals
+                )
                 found = join(
                     found, self.analyser.evaluate_constant(around.module, statement.value) if plain else UNKNOWN_VALUE
                 )

@@ -331,6 +331,8 @@ OLD = """
 import torch
 from torch.autograd import Variable
 
+DEVICE = torch.device("cuda")
+
 
 def measure(model, rows, criterion):
     total = 0.0

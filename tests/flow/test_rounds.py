@@ -61,8 +61,9 @@ class Latent(nn.Module):
         self.z = torch.zeros(8, 8)
 
     def forward(self, model):
-        self.{place} = self.mask * self.{place} + self.scale * model(self.start)
-        return self.z
+        made = self.scale * model(self.start)
+        self.{place} = self.mask * self.{place} + made
+        return made
 
 
 def search(model, optimizer, start):
@@ -154,3 +155,43 @@ def train(loader, optimizer):
 )
 def test_each_call_overwrites_its_slots(tmp_path: Path, made: str, kept: str, told: bool) -> None:
     assert ("MEM102" in codes(tmp_path, SLOTS.format(made=made, kept=kept))) == told
+
+
+STATE = """
+import torch
+from torch import nn
+
+
+class Leaky(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lift = nn.Linear(8, 8)
+        {made}
+
+    def forward(self, x):
+        lifted = self.lift(x)
+        self.state = 0.9 * self.state + lifted.mean(0)
+        return torch.sigmoid({output})
+
+
+def train(loader, optimizer):
+    model = Leaky()
+    for x, y in loader:
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "output", "told"),
+    [
+        ("self.state = 0.0", "lifted - self.state", False),
+        ("self.state = 0.0", "lifted", True),
+        ('self.register_buffer("state", torch.zeros(8))', "lifted - self.state", True),
+    ],
+)
+def test_a_state_that_makes_the_output_would_raise_if_nobody_cut_it(
+    tmp_path: Path, made: str, output: str, told: bool
+) -> None:
+    assert ("MEM103" in codes(tmp_path, STATE.format(made=made, output=output))) == told

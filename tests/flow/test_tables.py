@@ -1,0 +1,116 @@
+"""Functions that are chosen at run time from those in sight: each may be the one that is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+
+def codes(folder: Path, **files: str) -> list[str]:
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return [one.code for one in memlint.lint([folder], isolated=True).findings if one.severity != "note"]
+
+
+COMMANDS = """
+import torch
+
+
+def show(args):
+    model = torch.load(args.path)
+    model.eval()
+    for x in torch.utils.data.DataLoader(args.data):
+        print(model(x.cuda()).argmax(1))
+
+
+def count(args):
+    print(len(args.data))
+
+
+def main(args):
+    with {guard}:
+        COMMANDS[args.command](args)
+
+
+COMMANDS = {{"show": show, "count": count}}
+"""
+
+
+@pytest.mark.parametrize(("guard", "found"), [("torch.no_grad()", []), ("open(args.log)", ["MEM201"])])
+def test_a_table_of_commands(tmp_path: Path, guard: str, found: list[str]) -> None:
+    assert codes(tmp_path, main=COMMANDS.format(guard=guard)) == found
+
+
+LOSSES = """
+def absolute(out, y):
+    loss = (out - y).abs().sum()
+    loss.backward()
+    return {returned}
+
+
+def squared(out, y):
+    loss = (out - y).square().sum()
+    loss.backward()
+    return loss.item()
+"""
+FIT = """
+import torch
+from losses import *
+
+
+def fit(model, options, loader, optimizer):
+    if options.loss == "absolute":
+        criterion = absolute
+    elif options.loss == "squared":
+        criterion = squared
+    else:
+        raise ValueError(options.loss)
+
+    def epoch():
+        total = 0
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            optimizer.step()
+            total += loss
+        return total
+
+    for _ in range(10):
+        print(float(epoch()))
+"""
+
+
+@pytest.mark.parametrize(("returned", "found"), [("loss.item()", []), ("loss", ["MEM101"])])
+def test_a_loss_chosen_by_the_function_around(tmp_path: Path, returned: str, found: list[str]) -> None:
+    assert codes(tmp_path, losses=LOSSES.format(returned=returned), train=FIT) == found
+
+
+FROZEN = """
+import torch
+from torch import nn
+
+
+def make(n):
+    model, parts = nn.Linear(8, 8), []
+    for parameter in model.parameters():
+        parameter.requires_grad = {flag}
+    return model, parts
+
+
+def evaluate(model, loader):
+    model.eval()
+    return [model(x.cuda()).argmax(1).tolist() for x in loader]
+
+
+def main(loader):
+    model, parts = make(3)
+    print(evaluate(model, loader), parts)
+"""
+
+
+@pytest.mark.parametrize(("flag", "found"), [("False", []), ("True", ["MEM201"])])
+def test_a_model_that_is_returned_frozen_beside_others(tmp_path: Path, flag: str, found: list[str]) -> None:
+    assert codes(tmp_path, main=FROZEN.format(flag=flag)) == found
