@@ -93,10 +93,9 @@ def would_raise(frame: Frame, store: Store, value: Value) -> bool:
     gives the state: code that runs tells that the model lets go of it somewhere."""
     if store.kind != "carry" or value.freed != "yes":
         return False
-    if store.loop is None and not _is_buffer(frame, store.place):
-        # a module's output that is made from its state: the backward of the next one reaches this one's
-        if frame.graphs.closure(frame.notes.returned) & _nodes_of(frame, store.value):
-            return True
+    in_output = frame.graphs.closure(frame.notes.returned) & _nodes_of(frame, store.value)
+    if store.loop is None and in_output and not _is_buffer(frame, store.place):
+        return True  # a module's output is made from its state: the backward of the next one reaches this one's
     if store.how != "call":
         return False
     nodes = (frame.graphs.nodes.get(item) for item in (store.incoming or store.value).src)
