@@ -232,19 +232,13 @@ class Application(Translation):
 
     def _evidence(self, evidence: frozenset[Source]) -> None:
         graphs = self.callee.graphs
-        paths = {item for item in evidence if isinstance(item, Path)}
-        if len(paths) == 1 and len(evidence) == 1:
-            src = self.resolve(next(iter(paths))).src
-            if src:
-                self.frame.graphs.evidence.add(src)
+        reached = evidence if all(isinstance(item, Path) for item in evidence) else graphs.closure(evidence)
+        if any(node.unknown or node.definite for item in reached if (node := graphs.nodes.get(item)) is not None):
             return
-        reached = graphs.closure(evidence)
-        inner = {item for item in reached if isinstance(item, Path)}
-        unknown = any(node.unknown or node.definite for item in reached if (node := graphs.nodes.get(item)) is not None)
-        if len(inner) == 1 and not unknown:
-            src = self.resolve(next(iter(inner))).src
-            if src:
-                self.frame.graphs.evidence.add(src)
+        given = [self.resolve(item).src for item in reached if isinstance(item, Path)]
+        src = frozenset[Source]().union(*given)
+        if src:
+            self.frame.graphs.evidence.add(src)
 
     # ---------------------------------------------------------------------------- model runs
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "imshow", "imsave"})
 #: calls that compare what is given with all of something
 _AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
+#: methods whose result is on the host
+_TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 #: calls of numpy that make an array of what they are given
 _ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
 
@@ -168,11 +170,20 @@ def proved_free(frame: Frame, sources: Sources, tests: tuple[ir.Expr, ...]) -> b
 
 
 def _made_from(frame: Frame, names: set[str]) -> set[str]:
-    """The names of containers and of what is put together from their members."""
+    """The names of containers and of what is put together from their members, as long as that is on the device."""
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and _mention(statement.value, names):
-            names.update(name for target in statement.targets for name in _bound(target))
+            bound = {name for target in statement.targets for name in _bound(target)}
+            names = names - bound if _goes_to_host(statement.value) else names | bound
     return names
+
+
+def _goes_to_host(expr: ir.Expr) -> bool:
+    """``torch.cat(rows).cpu()``, ``rows.numpy()``"""
+    return any(
+        isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in _TO_HOST
+        for part in walk_expression(expr)
+    )
 
 
 def _bound(target: ir.Expr) -> Iterator[str]:

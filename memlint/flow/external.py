@@ -27,6 +27,7 @@ from memlint.flow.values import (
     NONE_VALUE,
     NOTHING,
     OPTIMIZER,
+    OWN_DEVICE,
     SAMPLE,
     SCALAR,
     SOME_SIZE,
@@ -207,4 +208,6 @@ def _device_word(words: dict[str, V], expr: ir.Call) -> int:
     device = words.get("device")
     if device is None:
         return CPU
+    if OWN_DEVICE in device.refs:
+        return device.device
     return destination(device, next((word.value for word in expr.keywords if word.name == "device"), None))

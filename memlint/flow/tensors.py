@@ -172,8 +172,10 @@ def destination(device: V, expr: ir.Expr | None) -> int:
     if device.const is not None:
         return device_named(device.const)
     known = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA | UNKNOWN) else 0
-    if known or OWN_DEVICE in device.refs:
-        return known or ANYWHERE
+    if known:
+        return known
+    if OWN_DEVICE in device.refs and isinstance(expr, ir.Attr):
+        return ANYWHERE  # inside the module; who asks it before a call has more than one device in mind
     return ACCELERATOR if expr is not None and _names_device(expr) else ANYWHERE
 
 

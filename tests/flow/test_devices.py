@@ -238,3 +238,26 @@ def test_the_device_of_a_lightning_module_is_its_own(tmp_path: Path) -> None:
     code = "import pytorch_lightning as pl\n" + dedent(_MODULE).replace("nn.Module", "pl.LightningModule")
     assert not lines(tmp_path, code.format("made = 0", "self.device"))
     assert lines(tmp_path, code.format("made = 0", '"cuda"')) == ["kept.append(model(x))"]
+
+
+_ASKED = """
+    class Net(nn.Module):
+        @property
+        def device(self):
+            return next(self.parameters()).device
+
+    @torch.no_grad()
+    def collect(model: Net, loader):
+        model.eval()
+        device = model.device
+        kept = []
+        for x in loader:
+            {0}
+            kept.append(model(x))
+        return kept
+"""
+
+
+@pytest.mark.parametrize(("moved", "found"), [("x = x.to(device)", True), ("pass", False)])
+def test_who_moves_batches_to_the_module_has_an_accelerator_in_mind(tmp_path: Path, moved: str, found: bool) -> None:
+    assert lines(tmp_path, _ASKED.format(moved)) == (["kept.append(model(x))"] if found else [])

@@ -114,3 +114,31 @@ def main(loader):
 @pytest.mark.parametrize(("flag", "found"), [("False", []), ("True", ["MEM201"])])
 def test_a_model_that_is_returned_frozen_beside_others(tmp_path: Path, flag: str, found: list[str]) -> None:
     assert codes(tmp_path, main=FROZEN.format(flag=flag)) == found
+
+
+STEP = """
+import torch
+
+
+def step(out, y):
+    loss = (out - y).abs().sum()
+    {backward}
+    return loss
+
+
+def fit(model, loader, optimizer):
+    total = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = step(model(x), y)
+        optimizer.step()
+        total += loss
+    print(float(total))
+"""
+
+
+@pytest.mark.parametrize(("backward", "found"), [("loss.backward()", ["MEM101"]), ("loss.print()", [])])
+def test_a_callee_that_runs_backward_tells_that_what_it_got_has_a_graph(
+    tmp_path: Path, backward: str, found: list[str]
+) -> None:
+    assert codes(tmp_path, train=STEP.format(backward=backward)) == found
