@@ -79,7 +79,8 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
             return False
         if self.kind == "while":
             return self._source not in ("while true", "while 1")
-        return self.over in ("range", "time", "rows", "modules") and _SAMPLES.search(self._source) is None
+        counts = self.over in ("range", "time", "rows", "modules") or self._source.startswith("reversed(range(")
+        return counts and _SAMPLES.search(self._source) is None
 
     @property
     def _source(self) -> str:

@@ -244,10 +244,11 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     gone = {key for key in state.pending if _within(frame.stores[key].place, places)}
     for store in frame.stores.values():
         if store.loop is not None and store.loop in frame.loops and _within(store.place, places):
-            begins = not gone and _each_round(frame, store.loop.body)
+            earlier = not any(frame.stores[key].loop is store.loop for key in gone)
+            begins = earlier and _each_round(frame, store.loop.body)
             if few or begins or (frame.tests and switched(frame, state, store.loop)):
                 store.cleared = FEW
-            elif not gone and not store.cleared:
+            elif earlier and not store.cleared:
                 # emptied before this iteration's store: what earlier iterations kept is dropped here
                 store.cleared = "cleared on some paths"
     for key in gone:

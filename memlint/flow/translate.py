@@ -289,7 +289,8 @@ class Translation:
         # of one kind, but from different arguments: graphs of their own
         key = (*self.key, tag, fate, source if tag == "u" else roots)
         shown = definite or own
-        ambient = (definite or own).ambient and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
+        open_mode = own.ambient or (definite or own).ambient
+        ambient = open_mode and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
         via = ((self.callee.site(shown.at), shown.what), *shown.via)
         self.frame.graphs.record(
             key,

@@ -47,7 +47,7 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     memory: Memory = "host" if value.device == "cpu" else "device-graph"
     # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end)
     bounded = bool(event.reset) or value.device == "cpu" or not event.loop.over_data
-    passing = event.loop.ends and event.place.kind == "local"
+    passing = event.loop.ends and event.place.kind in ("local", "parameter")
     severity: Severity = "note" if passing else "warning" if bounded else "error"
     if value.freed == "no":
         return severity, memory, f"{where} memory grows by the activations that one iteration saves"

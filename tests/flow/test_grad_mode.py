@@ -254,3 +254,49 @@ def run(algorithm: torch.nn.Module, epochs):
 def test_a_method_of_an_unknown_module_that_guards_itself(tmp_path: Path, guard: str, codes: list[str]) -> None:
     (tmp_path / "algorithm.py").write_text(ALGORITHM.format(guard=guard))
     assert found(tmp_path, RUNNER) == codes
+
+
+INNER = """
+import torch
+from torch import nn
+
+
+class Pairs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 1)
+
+    def forward(self, a):
+        with torch.set_grad_enabled({inside}):
+            x = self.inner(a)
+        {then}
+        return x
+
+    def predict(self, a):
+        return torch.sigmoid(self.forward(a))
+
+
+{guard}
+def collect(model: Pairs, loader):
+    kept = []
+    for x in loader:
+        kept.append(model.predict(x.cuda()).cpu())
+    return torch.cat(kept).argmax().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "then", "guard", "codes"),
+    [
+        ("True", "x = self.head(x)", "@torch.no_grad()", []),  # on inside, and cut by what comes after it
+        ("True", "pass", "@torch.no_grad()", []),
+        ("False", "pass", "", []),
+        ("False", "x = self.head(x)", "", ["MEM102"]),
+    ],
+)
+def test_a_graph_made_under_a_guard_ends_with_the_next_operation(
+    tmp_path: Path, inside: str, then: str, guard: str, codes: list[str]
+) -> None:
+    text = INNER.format(inside=inside, then=then, guard=guard)
+    assert [code for code in found(tmp_path, text) if code == "MEM102"] == codes
