@@ -177,7 +177,7 @@ def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None
 
 
 def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
-    if not _records(analyser, frame, run) or proved_free(frame, frozenset((run.node,)), ()):
+    if not _records(analyser, frame, run) or proved_free(frame, frozenset((run.node,)), run.tests):
         return None
     mode = run.mode
     if mode is None and run.mode_key is None and not of_module(analyser, frame.function):

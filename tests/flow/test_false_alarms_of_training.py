@@ -513,6 +513,25 @@ def test_numpy_takes_only_what_has_no_graph(tmp_path: Path, use: str, codes: set
     assert {code for code, _ in said(tmp_path, collect=ARRAYS.format(use=use))} == codes
 
 
+SMOOTHED = """
+import torch
+
+
+def smooth(model, signals):
+    model.cuda().eval()
+    for signal in signals:
+        {test}:
+            yield model(signal.cuda()).squeeze().cpu(){use}
+"""
+
+
+@pytest.mark.parametrize("test", ["if signal.ndim == 3", "for _ in range(2)"])
+@pytest.mark.parametrize(("use", "kept"), [(".numpy()", False), (".detach().numpy()", True)])
+def test_numpy_where_the_model_runs(tmp_path: Path, test: str, use: str, kept: bool) -> None:
+    """Wherever the model runs, numpy() takes what it gives: it has no graph, whatever its parameters ask for."""
+    assert ("MEM201" in {code for code, _ in said(tmp_path, smooth=SMOOTHED.format(test=test, use=use))}) is kept
+
+
 REPLACED = """
 import torch
 
