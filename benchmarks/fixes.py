@@ -7,7 +7,8 @@ made and written, and the copy is fixed a second time. All that was made is chec
 compiles, keeps its comments and strings, and changes no function that no edit is in; what was written says nothing new
 when it is linted again, and a second run changes nothing. A tree that takes too long keeps what was done until then.
 
-``benchmarks/results/fixes.json`` holds one row a finding, the names of the trees and what was wrong.
+``benchmarks/results/fixes.json`` holds one row a finding, the names of the trees and what was wrong. ``--keep`` leaves
+the rows of other trees in it: each row names the commit that it was made with.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import ast
 import collections
 import concurrent.futures
 import difflib
+import functools
 import io
 import json
 import os
@@ -312,11 +314,18 @@ def run(tree: Path, limit: int, diffs: Path | None) -> dict[str, Any]:
             failed = done.stderr.strip().splitlines()[-1][:200] if done.returncode else ""
         except subprocess.TimeoutExpired:
             failed = f"took longer than {limit} s"
-        row: dict[str, Any] = {"name": title(tree)}
+        row: dict[str, Any] = {"name": title(tree), "memlint": _commit()}
         saved = Path(name) / "result.json"
         if saved.exists():
             row |= json.loads(saved.read_text(encoding="utf-8"))
     return {**row, "failed": failed} if failed else row
+
+
+@functools.cache
+def _commit() -> str:
+    """The commit of this checkout; "" outside of one."""
+    command = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def title(tree: Path) -> str:
@@ -363,6 +372,11 @@ def _distinct(rows: Iterable[tuple[str, dict[str, Any]]]) -> int:
     return len({(name, one["path"], one["code"], one["text"], one["title"]) for name, one in rows})
 
 
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trees", nargs="*", type=Path)
@@ -370,19 +384,21 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="trees at the same time")
     parser.add_argument("--diffs", type=Path, help="a folder for the diff of each fix")
     parser.add_argument("--output", type=Path, default=HERE / "results" / "fixes.json")
+    parser.add_argument("--keep", action="store_true", help="keep what the output says of other trees")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         study(arguments.one.resolve(), arguments.diffs)
         return
     diffs = arguments.diffs.resolve() if arguments.diffs else None
+    kept = arguments.keep and arguments.output.exists()
+    rows = {row["name"]: row for row in _read(arguments.output)["trees"]} if kept else {}
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        rows = []
         for row in pool.map(lambda tree: run(tree.resolve(), arguments.limit, diffs), arguments.trees):
-            rows.append(row)
+            rows[row["name"]] = row
             written = {way: part["written"] for way, part in row.get("ways", {}).items()}
             print(row["name"], row.get("failed", ""), written, flush=True)
-            result = {"summary": summary(rows), "trees": rows}
+            result = {"summary": summary(rows.values()), "trees": [rows[name] for name in sorted(rows, key=str.lower)]}
             arguments.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(result["summary"], indent=1))
 

@@ -52,6 +52,17 @@ def test_a_tree_is_fixed_both_ways_and_nothing_is_broken(tmp_path: Path) -> None
     assert str(tmp_path) not in output.read_text(encoding="utf-8")
 
 
+def test_the_rows_of_other_trees_are_kept(tmp_path: Path) -> None:
+    output = tmp_path / "fixes.json"
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text("import torch\n", encoding="utf-8")
+    for names, kept in ((["first"], ["first"]), (["second"], ["second"]), (["first", "--keep"], ["first", "second"])):
+        command = [sys.executable, str(SCRIPT), *names, "--output", str(output)]
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+        assert [row["name"] for row in json.loads(output.read_text(encoding="utf-8"))["trees"]] == kept
+
+
 def test_what_a_fix_breaks_is_told() -> None:
     harms = _script().harms
     assert harms(TRAIN, TRAIN.replace("total += loss", "total += loss.detach()")) == []
