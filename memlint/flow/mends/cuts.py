@@ -70,7 +70,7 @@ def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -
     ):
         return None
     named = store.place[0] == "var" and store.loop is not None and store.loop.loop.kind != "calls"
-    start = detached_state(frame.function, store.place_text, store.value) if named else ""
+    start = detached_state(frame, store.place_text, store.value) if named else ""
     if not start:
         return None
     doubt = ""
