@@ -1,6 +1,6 @@
-"""Autocast keeps the weights that it casts until its region ends, and many releases of torch keep them as they were
+"""Autocast keeps the weights that it casts until its region ends, and older releases of torch keep them as they were
 cast: what ran under a guard first leaves copies without a graph, and a network that runs again in that region, to be
-trained, gets no gradients (pytorch/pytorch#112583; mended late in 2025).
+trained, gets no gradients (pytorch/pytorch#112583; torch 2.11 no longer does that).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def doubt(analyser: Analyser, function: Function, guarded: Body) -> str:
     beside = any(_calls(one for one in _own(region) if not _in(one, guarded)) for region in _regions(function, guarded))
     within = _is_decorated(function) and _calls(one for one in _own(function.body) if not _in(one, guarded))
     if beside or within or _is_called_in_one(analyser, function, set(), 0):
-        return "under autocast, many releases of torch then train no weight that is cast there first"
+        return "under autocast, torch before 2.11 then trains no weight that is cast there first"
     return ""
 
 
