@@ -49,6 +49,7 @@ SCALED = "torch.amp.GradScaler().scale(loss).backward()"
         ({"step": SCALED}, "safe"),
         ({"step": SOMETIMES + "\n            print(loss.item())"}, "safe"),
         ({"end": "print(total.item())"}, "safe"),
+        ({"end": "return total.data / 2"}, "safe"),
         ({"end": "if train:\n            print(total.item())"}, "unsafe"),
     ],
 )

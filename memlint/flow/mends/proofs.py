@@ -14,6 +14,8 @@ from memlint.ir import nodes as ir
 
 #: methods that a number of Python has not
 _OF_TENSORS = frozenset({"backward", "item", "detach", "cpu", "numpy"})
+#: and attributes
+_READ_OF_TENSORS = frozenset({"data", "device", "grad_fn"})
 
 
 def is_guessed(
@@ -65,7 +67,9 @@ def _run_with(body: tuple[ir.Stmt, ...], inner: ir.Stmt) -> Iterator[ir.Expr]:
 
 
 def _is_use(part: ir.Expr, shown: set[str]) -> bool:
-    """``loss.item()``, ``scaler.scale(loss).backward()``, ``accelerator.backward(loss)``."""
+    """``loss.item()``, ``scaler.scale(loss).backward()``, ``accelerator.backward(loss)``, ``loss.data``."""
+    if isinstance(part, ir.Attr):
+        return part.name in _READ_OF_TENSORS and text(part.value) in shown
     if not isinstance(part, ir.Call) or not isinstance(part.func, ir.Attr) or part.func.name not in _OF_TENSORS:
         return False
     if text(part.func.value) in shown:
