@@ -521,14 +521,24 @@ def smooth(model, signals):
     model.cuda().eval()
     for signal in signals:
         {test}:
-            yield model(signal.cuda()).squeeze().cpu(){use}
+            {use}
 """
+ITSELF, DETACHED = "yield model(signal.cuda()).cpu().numpy()", "yield model(signal.cuda()).cpu().detach().numpy()"
+INDICES = "best, scores = model(signal.cuda()); yield best.cpu().numpy()"
 
 
-@pytest.mark.parametrize("test", ["if signal.ndim == 3", "for _ in range(2)"])
-@pytest.mark.parametrize(("use", "kept"), [(".numpy()", False), (".detach().numpy()", True)])
+@pytest.mark.parametrize(
+    ("test", "use", "kept"),
+    [
+        ("if signal.ndim == 3", ITSELF, False),
+        ("for _ in range(2)", ITSELF, False),
+        ("if signal.ndim == 3", DETACHED, True),
+        ("if signal.ndim == 3", INDICES, True),
+    ],
+)
 def test_numpy_where_the_model_runs(tmp_path: Path, test: str, use: str, kept: bool) -> None:
-    """Wherever the model runs, numpy() takes what it gives: it has no graph, whatever its parameters ask for."""
+    """Wherever the model runs, numpy() takes what it gives: it has no graph, whatever its parameters ask for. The
+    indices beside the scores never have one."""
     assert ("MEM201" in {code for code, _ in said(tmp_path, smooth=SMOOTHED.format(test=test, use=use))}) is kept
 
 
