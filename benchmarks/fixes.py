@@ -256,7 +256,23 @@ def _way(folder: Path, way: str, paths: Sequence[str]) -> dict[str, Any]:
     """Fix files in memory, write them to a copy, fix that again."""
     unsafe = WAYS[way]
     options = _options(folder / "tree", unsafe=unsafe)
-    (prepared,) = prepare(paths, options, no_progress)
+    copy = folder / way
+    shutil.copytree(folder / "tree", copy, symlinks=True)
+    texts: dict[str, tuple[str, str]] = {}
+    parts: list[tuple[Mended, Linted]] = []
+    for prepared in prepare(paths, options, no_progress):  # a tree may hold several projects
+        done, linted = _mended(prepared, options, unsafe)
+        parts.append((done, linted))
+        for path, content in done.changed.items():
+            (copy / path).write_bytes(content)
+            texts[path] = prepared.found.project.sources[path].text, decode(content)
+    os.chdir(copy)
+    again = run_and_fix(paths, _options(copy, unsafe=unsafe))
+    os.chdir(folder / "tree")
+    return _checked(parts, again, texts)
+
+
+def _mended(prepared: Prepared, options: Options, unsafe: bool) -> tuple[Mended, Linted]:
     project = prepared.found.project
     linted = _lint(prepared, project, options)
     done = mend(
@@ -267,31 +283,24 @@ def _way(folder: Path, way: str, paths: Sequence[str]) -> dict[str, Any]:
         unsafe=unsafe,
         blocked=lambda _: False,
     )
-    copy = folder / way
-    shutil.copytree(folder / "tree", copy, symlinks=True)
-    texts: dict[str, tuple[str, str]] = {}
-    for path, content in done.changed.items():
-        (copy / path).write_bytes(content)
-        texts[path] = project.sources[path].text, decode(content)
-    os.chdir(copy)
-    again = run_and_fix(paths, _options(copy, unsafe=unsafe))
-    os.chdir(folder / "tree")
-    return _checked(done, again, linted, texts)
+    return done, linted
 
 
-def _checked(done: Mended, again: Fixed, linted: Linted, texts: dict[str, tuple[str, str]]) -> dict[str, Any]:
+def _checked(parts: Sequence[tuple[Mended, Linted]], again: Fixed, texts: dict[str, tuple[str, str]]) -> dict[str, Any]:
     wrong = [f"{path}: {what}" for path, both in texts.items() for what in harms(*both)]
     wrong += [f"{change.display}: a second run changes it" for change in again.changes]
-    live = [one for one in linted.findings if one.suppressed is None]
+    live = [one for _, linted in parts for one in linted.findings if one.suppressed is None]
     now = [one for one in again.outcome.result.findings if one.suppressed is None]
-    of = {_key(one): "written" for one in done.fixed}
-    of |= {_key(one.finding): f"refused: {one.reason}" for one in done.refused}
+    fixed = [one for done, _ in parts for one in done.fixed]
+    refused = [one for done, _ in parts for one in done.refused]
+    of = {_key(one): "written" for one in fixed}
+    of |= {_key(one.finding): f"refused: {one.reason}" for one in refused}
     return {
-        "written": len(done.fixed),
-        "refused": len(done.refused),
+        "written": len(fixed),
+        "refused": len(refused),
         "files": len(texts),
         "wrong": wrong,
-        "findings": said(live, now, done.fixed, texts),
+        "findings": said(live, now, fixed, texts),
         "of": of,
     }
 
