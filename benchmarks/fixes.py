@@ -7,7 +7,8 @@ made and written, and the copy is fixed a second time. All that was made is chec
 compiles, keeps its comments and strings, and changes no function that no edit is in; what was written says nothing new
 when it is linted again, and a second run changes nothing. A tree that takes too long keeps what was done until then.
 
-``benchmarks/results/fixes.json`` holds one row a finding, the names of the trees and what was wrong.
+``benchmarks/results/fixes.json`` holds one row a finding, the names of the trees and what was wrong. ``--keep`` leaves
+the rows of other trees in it: each row names the commit that it was made with.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import ast
 import collections
 import concurrent.futures
 import difflib
+import functools
 import io
 import json
 import os
@@ -254,7 +256,23 @@ def _way(folder: Path, way: str, paths: Sequence[str]) -> dict[str, Any]:
     """Fix files in memory, write them to a copy, fix that again."""
     unsafe = WAYS[way]
     options = _options(folder / "tree", unsafe=unsafe)
-    (prepared,) = prepare(paths, options, no_progress)
+    copy = folder / way
+    shutil.copytree(folder / "tree", copy, symlinks=True)
+    texts: dict[str, tuple[str, str]] = {}
+    parts: list[tuple[Mended, Linted]] = []
+    for prepared in prepare(paths, options, no_progress):  # a tree may hold several projects
+        done, linted = _mended(prepared, options, unsafe)
+        parts.append((done, linted))
+        for path, content in done.changed.items():
+            (copy / path).write_bytes(content)
+            texts[path] = prepared.found.project.sources[path].text, decode(content)
+    os.chdir(copy)
+    again = run_and_fix(paths, _options(copy, unsafe=unsafe))
+    os.chdir(folder / "tree")
+    return _checked(parts, again, texts)
+
+
+def _mended(prepared: Prepared, options: Options, unsafe: bool) -> tuple[Mended, Linted]:
     project = prepared.found.project
     linted = _lint(prepared, project, options)
     done = mend(
@@ -265,31 +283,24 @@ def _way(folder: Path, way: str, paths: Sequence[str]) -> dict[str, Any]:
         unsafe=unsafe,
         blocked=lambda _: False,
     )
-    copy = folder / way
-    shutil.copytree(folder / "tree", copy, symlinks=True)
-    texts: dict[str, tuple[str, str]] = {}
-    for path, content in done.changed.items():
-        (copy / path).write_bytes(content)
-        texts[path] = project.sources[path].text, decode(content)
-    os.chdir(copy)
-    again = run_and_fix(paths, _options(copy, unsafe=unsafe))
-    os.chdir(folder / "tree")
-    return _checked(done, again, linted, texts)
+    return done, linted
 
 
-def _checked(done: Mended, again: Fixed, linted: Linted, texts: dict[str, tuple[str, str]]) -> dict[str, Any]:
+def _checked(parts: Sequence[tuple[Mended, Linted]], again: Fixed, texts: dict[str, tuple[str, str]]) -> dict[str, Any]:
     wrong = [f"{path}: {what}" for path, both in texts.items() for what in harms(*both)]
     wrong += [f"{change.display}: a second run changes it" for change in again.changes]
-    live = [one for one in linted.findings if one.suppressed is None]
+    live = [one for _, linted in parts for one in linted.findings if one.suppressed is None]
     now = [one for one in again.outcome.result.findings if one.suppressed is None]
-    of = {_key(one): "written" for one in done.fixed}
-    of |= {_key(one.finding): f"refused: {one.reason}" for one in done.refused}
+    fixed = [one for done, _ in parts for one in done.fixed]
+    refused = [one for done, _ in parts for one in done.refused]
+    of = {_key(one): "written" for one in fixed}
+    of |= {_key(one.finding): f"refused: {one.reason}" for one in refused}
     return {
-        "written": len(done.fixed),
-        "refused": len(done.refused),
+        "written": len(fixed),
+        "refused": len(refused),
         "files": len(texts),
         "wrong": wrong,
-        "findings": said(live, now, done.fixed, texts),
+        "findings": said(live, now, fixed, texts),
         "of": of,
     }
 
@@ -312,11 +323,18 @@ def run(tree: Path, limit: int, diffs: Path | None) -> dict[str, Any]:
             failed = done.stderr.strip().splitlines()[-1][:200] if done.returncode else ""
         except subprocess.TimeoutExpired:
             failed = f"took longer than {limit} s"
-        row: dict[str, Any] = {"name": title(tree)}
+        row: dict[str, Any] = {"name": title(tree), "memlint": _commit()}
         saved = Path(name) / "result.json"
         if saved.exists():
             row |= json.loads(saved.read_text(encoding="utf-8"))
     return {**row, "failed": failed} if failed else row
+
+
+@functools.cache
+def _commit() -> str:
+    """The commit of this checkout; "" outside of one."""
+    command = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def title(tree: Path) -> str:
@@ -363,6 +381,11 @@ def _distinct(rows: Iterable[tuple[str, dict[str, Any]]]) -> int:
     return len({(name, one["path"], one["code"], one["text"], one["title"]) for name, one in rows})
 
 
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trees", nargs="*", type=Path)
@@ -370,19 +393,21 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="trees at the same time")
     parser.add_argument("--diffs", type=Path, help="a folder for the diff of each fix")
     parser.add_argument("--output", type=Path, default=HERE / "results" / "fixes.json")
+    parser.add_argument("--keep", action="store_true", help="keep what the output says of other trees")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         study(arguments.one.resolve(), arguments.diffs)
         return
     diffs = arguments.diffs.resolve() if arguments.diffs else None
+    kept = arguments.keep and arguments.output.exists()
+    rows = {row["name"]: row for row in _read(arguments.output)["trees"]} if kept else {}
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        rows = []
         for row in pool.map(lambda tree: run(tree.resolve(), arguments.limit, diffs), arguments.trees):
-            rows.append(row)
+            rows[row["name"]] = row
             written = {way: part["written"] for way, part in row.get("ways", {}).items()}
             print(row["name"], row.get("failed", ""), written, flush=True)
-            result = {"summary": summary(rows), "trees": rows}
+            result = {"summary": summary(rows.values()), "trees": [rows[name] for name in sorted(rows, key=str.lower)]}
             arguments.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(result["summary"], indent=1))
 

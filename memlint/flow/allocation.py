@@ -21,6 +21,8 @@ FEW_TO_MOVE, FEW_TO_MAKE = 1024, 64
 #: loops that a literal bounds to so many rounds are not hot
 FEW_ROUNDS = 32
 _WHOLE = frozenset({"torch.long", "torch.int64", "torch.int", "torch.int32"})
+#: methods that write each element of a tensor
+_FILLS = frozenset({"uniform_", "normal_", "fill_", "zero_", "exponential_", "bernoulli_", "random_", "copy_"})
 _MUTATORS = frozenset({"append", "appendleft", "add", "put", "insert", "extend", "setdefault", "update"})
 
 
@@ -72,7 +74,7 @@ def _event(frame: Frame, one: Made, loop: Loop, *, constant: bool, mutated: bool
         loop=loop,
         move=frame.site(one.move) if one.move is not None and _is_named(frame, one) else None,
         device=one.device,
-        doubt=_rounding(one),
+        doubt=_rounding(frame, one),
     )
 
 
@@ -81,9 +83,11 @@ def _is_named(frame: Frame, one: Made) -> bool:
     return function_target(frame.analyser, frame.function, one.expr.func)[1].startswith("torch.")
 
 
-def _rounding(one: Made) -> str:
+def _rounding(frame: Frame, one: Made) -> str:
     """Why a factory may give something else on another device."""
     factory = one.factory
+    if factory == "empty" and not _is_filled(frame, one):
+        return "what nothing writes to holds something else there: fresh memory of the host is most often zero"
     if any(word.name == "requires_grad" for word in one.expr.keywords):
         return "its gradient then comes in on the device"
     whole = any(word.name == "dtype" and dotted(word.value) in _WHOLE for word in one.expr.keywords)
@@ -92,6 +96,14 @@ def _rounding(one: Made) -> str:
     if factory.startswith(("rand", "normal", "bernoulli", "multinomial", "poisson")):
         return "the device draws other random numbers"
     return "the device may round otherwise"
+
+
+def _is_filled(frame: Frame, one: Made) -> bool:
+    """``torch.empty(…).to(device).uniform_()``: each element is written at once, where it was moved to."""
+    if one.move is None:
+        return False
+    _, parents = _statement(frame.function.body, one.move)
+    return getattr(parents.get(one.move), "name", "") in _FILLS
 
 
 def _hot(analyser: Analyser, frame: Frame, one: Made) -> Loop | None:

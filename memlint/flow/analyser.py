@@ -54,6 +54,8 @@ class Analyser:
         self.wrappers: dict[tuple[str, str], int | None] = {}
         #: what names the functions that a proof asked for (`memlint.flow.mends.mentions`), None for too much to follow
         self.mentions: dict[str, tuple[Mention, ...] | None] = {}
+        #: what compiles code of torch somewhere in the project, "" for nothing; None: nobody has asked
+        self.compiles: str | None = None
         self.facts = Facts(self)
         self.summaries = Summaries(self._interpret, self._answer)
         self._flags: dict[tuple[str, str], frozenset[str]] = {}

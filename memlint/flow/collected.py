@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from memlint.flow.frame import Frame, Store
+from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.program import Function
 from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import Sources
@@ -166,6 +166,24 @@ def proved_free(frame: Frame, sources: Sources, tests: tuple[ir.Expr, ...]) -> b
     return bool(nodes) and any(
         all(test in tests for test in around) and nodes <= frame.graphs.closure(given)
         for given, around in frame.notes.arrays
+    )
+
+
+def gives_no_graph(frame: Frame, run: ModelRun) -> bool:
+    """Whether numpy() takes what a run gives, wherever it runs, so that the run recorded nothing. In one branch alone
+    that is no proof where the output is unpacked: the indices beside the scores have no graph of their own."""
+    nodes = frozenset((run.node,))
+    return proved_free(frame, nodes, ()) or (
+        bool(run.tests) and proved_free(frame, nodes, run.tests) and not _is_unpacked(frame, run)
+    )
+
+
+def _is_unpacked(frame: Frame, run: ModelRun) -> bool:
+    return any(
+        isinstance(statement, ir.Assign)
+        and any(isinstance(target, ir.Display) for target in statement.targets)
+        and any(part.at == run.site.at for part in walk_expression(statement.value))
+        for statement in walk_statements(frame.function.body, into_definitions=False)
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence
-from memlint.flow.collected import proved_free
+from memlint.flow.collected import gives_no_graph
 from memlint.flow.events import Loop, ModelCall
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
@@ -177,7 +177,7 @@ def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None
 
 
 def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
-    if not _records(analyser, frame, run) or proved_free(frame, frozenset((run.node,)), ()):
+    if not _records(analyser, frame, run) or gives_no_graph(frame, run):
         return None
     mode = run.mode
     if mode is None and run.mode_key is None and not of_module(analyser, frame.function):

@@ -122,6 +122,8 @@ class ModelRun:
     method: str = "forward"
     #: the callee's frame and its run, where the model runs in a callee
     origin: tuple[Frame, ModelRun] | None = None
+    #: the tests of the ifs around it, where it runs in the function itself
+    tests: tuple[ir.Expr, ...] = ()
 
 
 @dataclass(slots=True)

@@ -184,4 +184,5 @@ def note_run(
         resolved=resolved,
         loop=frame.innermost(()),
         mode_key=key,
+        tests=tuple(frame.tests),
     )

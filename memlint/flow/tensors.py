@@ -27,6 +27,7 @@ from memlint.flow.values import (
     TREE,
     UNKNOWN,
     Path,
+    Source,
     V,
     join,
     ordered,
@@ -98,7 +99,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if receiver.kinds & TREE:
         # a batch or a model's output: a method gives more of the same, and one of its own where it likes
         device = receiver.device if name in _MEMBERS else ANYWHERE
-        return V(receiver.kinds & TENSORS, receiver.src, bare=receiver.bare, size=receiver.size, device=device)
+        # (what is computed of arguments where nothing is recorded has no graph: a solver that a model's class made)
+        src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
+        return V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
     from memlint.flow.call import unknown_call
 
     return unknown_call(frame, state, expr, receiver, args, words)

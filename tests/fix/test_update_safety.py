@@ -190,6 +190,9 @@ def train(model, loader, optimizer, criterion, device):
         ("full((x.size(0), 512, 512), 0.5).to(device)", "safe"),
         ("arange(x.size(0), dtype=torch.long).to(device)", "safe"),
         ("arange(x.size(0)).to(device)", "unsafe"),
+        ("empty(x.size(0), 512, 512).to(device)", "unsafe"),
+        ("empty(x.size(0), 512, 512).to(device).uniform_()", "safe"),
+        ("empty(x.size(0), 512, 512).to(device).mul_(2)", "unsafe"),
         ("randn(x.size(0), 512, 512).to(device)", "unsafe"),
         ("zeros(x.size(0), 512, 512, requires_grad=True).to(device)", "unsafe"),
         ("zeros(x.size(0), 512, 512).to(device, torch.float16)", "none"),
@@ -239,6 +242,55 @@ def test_a_state_is_detached_only_where_its_form_is_known(
     else:
         assert found.fix is not None and found.fix.safety == "unsafe"
         assert [edit.content.strip() for edit in found.fix.edits] == [written]
+
+
+BEGUN = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.width = width
+        self.body = nn.Linear(8, 8)
+
+    def begin(self, rows):
+        {begin}
+
+    def forward(self, x, state):
+        state = self.body(x) if state is None else self.body(x + state)
+        return state.sum(), state
+
+def main(loader):
+    net = Net()
+    state = net.begin(4)
+    total = 0.0
+    for x in loader:
+        out, state = net(x, {passed})
+        {later}
+        total += out.item()
+    return total
+
+main([])
+"""
+TENSORS, NOTHING = "return torch.zeros(rows, self.width)", "return torch.zeros(rows, 8) if self.width else None"
+
+
+@pytest.mark.parametrize(
+    ("begin", "passed", "later", "written"),
+    [
+        (TENSORS, "state", "pass", "state = state.detach()"),
+        (NOTHING, "state", "pass", "state = None if state is None else state.detach()"),
+        ("return torch.zeros(rows, 8), rows", "state[0]", "state = (state, 4)", None),
+        (TENSORS, "state[0]", "state = [state]", None),
+    ],
+)
+def test_a_state_that_a_function_begins(
+    begin: str, passed: str, later: str, written: str | None, tmp_path: Path
+) -> None:
+    found = findings(tmp_path, BEGUN.format(begin=begin, passed=passed, later=later), "MEM103")
+    edits = [edit.content.strip() for one in found if one.fix is not None for edit in one.fix.edits]
+    assert edits == ([] if written is None else [written])
 
 
 def test_the_quotes_of_the_file_stay(tmp_path: Path) -> None:

@@ -515,6 +515,35 @@ def test_numpy_takes_only_what_has_no_graph(tmp_path: Path, use: str, codes: set
     assert {code for code, _ in said(tmp_path, collect=ARRAYS.format(use=use))} == codes
 
 
+SMOOTHED = """
+import torch
+
+
+def smooth(model, signals):
+    model.cuda().eval()
+    for signal in signals:
+        {test}:
+            {use}
+"""
+ITSELF, DETACHED = "yield model(signal.cuda()).cpu().numpy()", "yield model(signal.cuda()).cpu().detach().numpy()"
+INDICES = "best, scores = model(signal.cuda()); yield best.cpu().numpy()"
+
+
+@pytest.mark.parametrize(
+    ("test", "use", "kept"),
+    [
+        ("if signal.ndim == 3", ITSELF, False),
+        ("for _ in range(2)", ITSELF, False),
+        ("if signal.ndim == 3", DETACHED, True),
+        ("if signal.ndim == 3", INDICES, True),
+    ],
+)
+def test_numpy_where_the_model_runs(tmp_path: Path, test: str, use: str, kept: bool) -> None:
+    """Wherever the model runs, numpy() takes what it gives: it has no graph, whatever its parameters ask for. The
+    indices beside the scores never have one."""
+    assert ("MEM201" in {code for code, _ in said(tmp_path, smooth=SMOOTHED.format(test=test, use=use))}) is kept
+
+
 REPLACED = """
 import torch
 

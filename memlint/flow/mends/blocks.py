@@ -11,6 +11,7 @@ from memlint.flow.evaluation import is_evaluation_name
 from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.inert import last_ordinal
+from memlint.flow.mends import casts
 from memlint.flow.mends.followed import Followed
 from memlint.flow.mends.survivors import noticed
 from memlint.flow.spent import used_up
@@ -40,6 +41,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
     chain = list(_chain(function.body, event.site.at))
     if not chain:
         return None
+    frozen = event.owner == "no"
     if _is_evaluation(frame, event) and not _is_needed(analyser, frame, function.body, left=False):
         assert isinstance(function.node, ir.FunctionDef)
         doubt = _doubt(analyser, frame, function.body, event)
@@ -63,12 +65,13 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
     last = first
     if event.loop is None or event.loop.kind == "calls":
         last = max(first, _last_run(frame, block))
-    frozen = event.owner == "no"
     for end in (last, *(i for i in reversed(_runs(frame, block)) if first < i < last), first):
         guarded = block[first : end + 1]
         if not _is_needed(analyser, frame, guarded, frozen=frozen) and not takes_others(guarded):
             break
     else:
+        return None
+    if not frozen and casts.loses_gradients(frame, guarded, event.module):
         return None
     return GuardPlace(
         function=None,
@@ -275,6 +278,8 @@ def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -
             return f"not every use of what `{run.text}` gives is seen"
     if _is_left(guarded):
         return "what is yielded has no graph then"
+    if event.owner != "no" and (doubt := casts.doubt(analyser, frame.function, guarded)):
+        return doubt
     followed = Followed(analyser, frame.function, guarded)
     return followed.doubt or noticed(analyser, frame.function, guarded, followed.entered.values())
 

@@ -10,6 +10,7 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.mends.bindings import is_sum
 from memlint.flow.mends.hosts import met_on_device
 from memlint.flow.mends.membership import holds_others
+from memlint.flow.mends.proofs import is_guessed
 from memlint.flow.mends.reflection import is_used, reached
 from memlint.flow.mends.states import detached_state
 from memlint.flow.mends.vocabulary import PLAIN_BASES
@@ -42,7 +43,7 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
     found = list(_kept(known, function, statement, store, place))
     if not found:
         return _whole(analyser, frame, store, statement) if function is frame.function else None
-    doubts = [_no_tensor(function, expr, value) for expr, value in found]
+    doubts = [_no_tensor(known, function, statement, expr, value, place) for expr, value in found]
     if None in doubts:
         return None
     doubt = next((doubt for doubt in doubts if doubt), "") or (
@@ -69,7 +70,7 @@ def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -
     ):
         return None
     named = store.place[0] == "var" and store.loop is not None and store.loop.loop.kind != "calls"
-    start = detached_state(frame.function, store.place_text, store.value) if named else ""
+    start = detached_state(frame, store.place_text, store.value) if named else ""
     if not start:
         return None
     doubt = ""
@@ -186,7 +187,9 @@ def _is_handed_in(value: V) -> bool:
     return not value.kinds & (TENSOR | TREE) and all(isinstance(source, Path) for source in value.src)
 
 
-def _no_tensor(function: Function, expr: ir.Expr, value: V) -> str | None:
+def _no_tensor(
+    frame: Frame | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
+) -> str | None:
     """Why `.detach()` may not be there; None where it is not, on some path that is known."""
     shown = text(expr, 40)
     if value.kinds & (CONTAINER | INSTANCE) or not value.kinds & (TENSOR | TREE | UNKNOWN):
@@ -196,7 +199,7 @@ def _no_tensor(function: Function, expr: ir.Expr, value: V) -> str | None:
         if value.kinds & (TREE | NONE) or not is_sum(function, expr):
             return None
         return f"`{shown}` is a number on some path"
-    if value.kinds & ~TENSOR:
+    if value.kinds & ~TENSOR or is_guessed(frame, function, statement, expr, value, place):
         return f"`{shown}` may be something else than a tensor"
     return ""
 

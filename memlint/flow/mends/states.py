@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from memlint.flow.frame import Frame
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, mentions, walk_statements
-from memlint.flow.values import TENSOR, TREE, V
+from memlint.flow.values import NONE, TENSOR, TREE, UNKNOWN, V
 from memlint.ir import nodes as ir
 
 _FACTORIES = frozenset(
@@ -13,16 +16,22 @@ _FACTORIES = frozenset(
 _MOVES = frozenset(["to", "cuda", "cpu", "float", "half", "double", "bfloat16", "repeat", "expand", "unsqueeze"])
 
 
-def detached_state(function: Function, name: str, value: V) -> str:
+def detached_state(frame: Frame, name: str, value: V) -> str:
     """The statement that detaches it; "" where it may be something that has no ``detach()``.
 
     A state has the form that it begins with: a tensor, or a tuple of them, as of an LSTM.
     """
     if not name.isidentifier() or not value.kinds or value.kinds & ~(TENSOR | TREE):
         return ""
-    begun = list(_begun(function, name))
-    missing = [one for one in begun if isinstance(one, ir.Const) and one.kind == "None"]
-    rest = [one for one in begun if one not in missing]
+    assigned = list(_assigned(frame.function, name))
+    begun = [one for one in assigned if not mentions(one, name)]
+    given = {one.at: kinds for one in begun if (kinds := _given(frame, one))}
+    if any(isinstance(one, ir.Display) for one in assigned if one not in begun):
+        return ""  # another form, later in the round
+    if any(kinds & ~(TENSOR | TREE | NONE | UNKNOWN) for kinds in given.values()):
+        return ""
+    rest = [one for one in begun if not (isinstance(one, ir.Const) and one.kind == "None")]
+    missing = len(rest) < len(begun) or any(kinds & NONE for kinds in given.values())
     tensor = value.is_only(TENSOR)
     if any(isinstance(one, ir.Display) and one.kind == "tuple" for one in rest):
         pairs = not tensor and not missing and all(isinstance(one, ir.Display) and one.kind == "tuple" for one in rest)
@@ -36,9 +45,17 @@ def detached_state(function: Function, name: str, value: V) -> str:
     return f"{name} = None if {name} is None else {name}.detach()" if missing else f"{name} = {name}.detach()"
 
 
-def _begun(function: Function, name: str) -> list[ir.Expr]:
-    """What is assigned to the variable and not made of it."""
-    found: list[ir.Expr] = []
+def _given(frame: Frame, value: ir.Expr) -> int:
+    """What kinds of values the project's functions give in a call, as they are called there; 0 for another one."""
+    kinds = 0
+    for record in frame.calls.values():
+        if record.at == value.at:
+            kinds |= record.result.kinds
+    return kinds
+
+
+def _assigned(function: Function, name: str) -> Iterator[ir.Expr]:
+    """What is assigned to the variable itself."""
     for statement in walk_statements(function.body, into_definitions=False):
         if not isinstance(statement, ir.Assign):
             continue
@@ -46,8 +63,7 @@ def _begun(function: Function, name: str) -> list[ir.Expr]:
             pairs = [(target, statement.value)]
             if isinstance(target, ir.Display) and isinstance(statement.value, ir.Display):
                 pairs = list(zip(target.elements, statement.value.elements, strict=False))
-            found += [one for to, one in pairs if isinstance(to, ir.Name) and to.id == name and not mentions(one, name)]
-    return found
+            yield from (one for to, one in pairs if isinstance(to, ir.Name) and to.id == name)
 
 
 def _makes_tensor(value: ir.Expr) -> bool:

@@ -160,6 +160,9 @@ CHANGES_MODULES = frozenset(
     ]
 )
 
+#: names by which torch's compilers are called
+COMPILES = frozenset(["compile", "script", "script_method", "trace_module"])
+
 #: decorators that change neither what a function is given nor what it returns
 PLAIN_DECORATORS = frozenset(
     ["staticmethod", "classmethod", "no_grad", "inference_mode", "enable_grad", "torch", "override", "abstractmethod"]
