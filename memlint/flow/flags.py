@@ -7,14 +7,13 @@ literal; the summary for any argument, of which the function's own findings are 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.definitions import Function
 from memlint.flow.modes import mode_of
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, dotted, expressions, kept_for, walk_expression, walk_statements
 from memlint.flow.values import DATA, MODULE, NONE, V
 from memlint.ir import nodes as ir
 
@@ -183,7 +182,7 @@ def _tested(test: ir.Expr) -> Iterator[str]:
             yield left.id
 
 
-@functools.lru_cache(maxsize=4096)
+@kept_for
 def worlds(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, tuple[bool | str, ...]] | None:
     """The flag that a function with a backward asks for again and again, and what it may be: ``mode``, a string of
     those that it is compared with or another one, or True and False. What is true in one branch is so in the next,

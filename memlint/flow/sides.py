@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memlint.flow.definitions import Function
 from memlint.flow.state import State, untouched
-from memlint.flow.syntax import assigned_names, dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import binds, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import Sources, V
 from memlint.ir import nodes as ir
 
@@ -173,7 +173,7 @@ def _bound_between(function: Function, test: ir.Expr, since: int) -> bool:
 
 
 def _binds(statement: ir.Stmt, names: set[str], members: set[str]) -> bool:
-    if names & assigned_names((statement,))[0]:
+    if any(binds(statement, name) for name in names):
         return True
     if not members:
         return False

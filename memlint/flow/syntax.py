@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from memlint.ir import nodes as ir
 
@@ -58,7 +58,8 @@ def dotted(expr: ir.Expr) -> str:
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-_KEPT: list[dict[int, Any]] = []
+_P = ParamSpec("_P")
+_KEPT: list[dict[Any, Any]] = []
 _MAX_KEPT = 50_000
 
 
@@ -80,6 +81,24 @@ def kept(answer: Callable[[_T], _R]) -> Callable[[_T], _R]:
     return ask
 
 
+def kept_for(answer: Callable[_P, _R]) -> Callable[_P, _R]:
+    """As `kept`, of several arguments by position. (Equal ones would be found by hashing all that is in them.)"""
+    known: dict[tuple[int, ...], tuple[Any, _R]] = {}
+    _KEPT.append(known)
+
+    @functools.wraps(answer)
+    def ask(*about: _P.args, **_: _P.kwargs) -> _R:
+        key = tuple(map(id, about))
+        found = known.get(key)
+        if found is None:
+            if len(known) > _MAX_KEPT:
+                known.clear()
+            found = known[key] = (about, answer(*about, **_))
+        return found[1]
+
+    return ask
+
+
 def forget() -> None:
     """Let go of everything that is kept: a run is over."""
     for known in _KEPT:
@@ -91,17 +110,47 @@ def assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset
     """(names that the body binds, names that it declares global or nonlocal), nested definitions left out."""
     names: set[str] = set()
     foreign: set[str] = set()
-    for statement in walk_statements(body, into_definitions=False):
-        kind = type(statement)
-        if isinstance(statement, ir.Scope):
+    for statement in body:
+        if type(statement) is ir.Scope:
             foreign.update(statement.names)
-        elif kind in _BOUND_BY:
-            _BOUND_BY[kind](statement, names)
-        for expr in expressions(statement):
+            continue
+        names |= names_bound_by(statement)
+        for block in () if type(statement) in _DEFINITIONS else bodies(statement):
+            # what is in a block is asked for by itself as well, where it is a loop's
+            inner, declared = assigned_names(block) if block else _NO_NAMES
+            names |= inner
+            foreign |= declared
+    return frozenset(names), frozenset(foreign)
+
+
+_NO_NAMES: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+_DEFINITIONS = (ir.FunctionDef, ir.ClassDef)
+
+
+def binds(statement: ir.Stmt, name: str) -> bool:
+    """Whether a statement, or one in its blocks, binds the name."""
+    return name in names_bound_by(statement) or (
+        type(statement) not in _DEFINITIONS and any(name in assigned_names(block)[0] for block in bodies(statement))
+    )
+
+
+@kept
+def names_bound_by(statement: ir.Stmt) -> frozenset[str]:
+    """The names that a statement itself binds, without what its blocks do."""
+    names: set[str] = set()
+    bind = _BOUND_BY.get(type(statement))
+    if bind is not None:
+        bind(statement, names)
+    for expr in expressions(statement):
+        # (most are names, attributes of names and calls of them: the stack is left alone for those)
+        if type(expr) not in _LEAVES:
             for part in walk_expression(expr):
                 if type(part) is ir.Walrus:
                     _target(part.target, names)
-    return frozenset(names), frozenset(foreign)
+    return frozenset(names)
+
+
+_LEAVES = frozenset((ir.Name, ir.Const))
 
 
 def _target(target: ir.Expr, names: set[str]) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, kept, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import module_evidence
 
@@ -49,7 +47,7 @@ def uses_of(function: Function) -> frozenset[str]:
     return _module_uses(function.body)
 
 
-@functools.lru_cache(maxsize=4096)
+@kept
 def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Dotted texts on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
     found: set[str] = set()
