@@ -67,6 +67,11 @@ class Function:
         return frozenset(name.rsplit(".", 1)[-1] for name in names if name)
 
     @property
+    def names(self) -> frozenset[str]:
+        """All names that its unit holds, and maybe more: what is not among them is not in it."""
+        return self.module.index.units[self.unit].names
+
+    @property
     def is_generator(self) -> bool:
         return isinstance(self.node, ir.FunctionDef) and self.node.is_generator
 

@@ -10,8 +10,9 @@ import functools
 import re
 
 from memlint.flow.frame import Frame
+from memlint.flow.kept import kept_for
 from memlint.flow.state import State
-from memlint.flow.syntax import calls, dotted, expressions, kept_for, names_bound_by, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, expressions, names_bound_by, walk_expression, walk_statements
 from memlint.flow.values import LOADER, UNKNOWN, V
 from memlint.ir import nodes as ir
 

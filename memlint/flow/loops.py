@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.kept import kept
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, bodies, dotted, kept, names_bound_by, text, walk_expression
+from memlint.flow.syntax import assigned_names, bodies, dotted, names_bound_by, text, walk_expression
 from memlint.flow.values import CALLABLE, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
 from memlint.ir import nodes as ir
 

@@ -6,7 +6,8 @@ import math
 import re
 from typing import TypeGuard
 
-from memlint.flow.syntax import expressions, kept, text, walk_expression, walk_statements
+from memlint.flow.kept import kept
+from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: methods that give the same tensor, elsewhere or without its graph

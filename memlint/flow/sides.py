@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memlint.flow.definitions import Function
+from memlint.flow.kept import kept
 from memlint.flow.state import State, untouched
 from memlint.flow.syntax import binds, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import Sources, V
@@ -45,6 +46,7 @@ class Meeting(NamedTuple):
     no: Side
 
 
+@kept
 def asked_again(function: Function) -> frozenset[str]:
     """The tests, and parts of tests, that a function asks more than once."""
     seen: set[str] = set()

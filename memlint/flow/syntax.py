@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
+from memlint.flow.kept import kept
 from memlint.ir import nodes as ir
 
 
@@ -54,55 +54,6 @@ def dotted(expr: ir.Expr) -> str:
         return ""
     parts.append(expr.id)
     return ".".join(reversed(parts))
-
-
-_T = TypeVar("_T")
-_R = TypeVar("_R")
-_P = ParamSpec("_P")
-_KEPT: list[dict[Any, Any]] = []
-_MAX_KEPT = 50_000
-
-
-def kept(answer: Callable[[_T], _R]) -> Callable[[_T], _R]:
-    """Keep what is found out about an expression or a body until the run is over, by identity, which is good as long
-    as they are held: the same ones are asked about in every pass over the loops around them."""
-    known: dict[int, tuple[_T, _R]] = {}
-    _KEPT.append(known)
-
-    @functools.wraps(answer)
-    def ask(about: _T) -> _R:
-        found = known.get(id(about))
-        if found is None:
-            if len(known) > _MAX_KEPT:
-                known.clear()
-            found = known[id(about)] = (about, answer(about))
-        return found[1]
-
-    return ask
-
-
-def kept_for(answer: Callable[_P, _R]) -> Callable[_P, _R]:
-    """As `kept`, of several arguments by position. (Equal ones would be found by hashing all that is in them.)"""
-    known: dict[tuple[int, ...], tuple[Any, _R]] = {}
-    _KEPT.append(known)
-
-    @functools.wraps(answer)
-    def ask(*about: _P.args, **_: _P.kwargs) -> _R:
-        key = tuple(map(id, about))
-        found = known.get(key)
-        if found is None:
-            if len(known) > _MAX_KEPT:
-                known.clear()
-            found = known[key] = (about, answer(*about, **_))
-        return found[1]
-
-    return ask
-
-
-def forget() -> None:
-    """Let go of everything that is kept: a run is over."""
-    for known in _KEPT:
-        known.clear()
 
 
 @kept
@@ -308,19 +259,21 @@ def _whole(expr: ir.Expr) -> str:
 
 
 def _binds(expr: ir.Expr) -> int:
-    match expr:
-        case ir.Binary() | ir.BoolOp():
-            return _BINDS[expr.op]
-        case ir.Unary():
-            return _BINDS.get(expr.op, _SIGN) if expr.op == "not" else _SIGN
-        case ir.Compare():
-            return _COMPARISON
-        case ir.Await():
-            return _AWAIT
-        case ir.IfExp() | ir.Lambda() | ir.Walrus() | ir.Yield():
-            return _CHOICE
-        case _:
-            return _PRIMARY
+    """How tightly an expression binds."""
+    if isinstance(expr, ir.Binary | ir.BoolOp) or (isinstance(expr, ir.Unary) and expr.op == "not"):
+        return _BINDS[expr.op]
+    return _BINDING.get(type(expr), _PRIMARY)
+
+
+_BINDING = {
+    ir.Unary: _SIGN,
+    ir.Compare: _COMPARISON,
+    ir.Await: _AWAIT,
+    ir.IfExp: _CHOICE,
+    ir.Lambda: _CHOICE,
+    ir.Walrus: _CHOICE,
+    ir.Yield: _CHOICE,
+}
 
 
 def _text(expr: ir.Expr | None, depth: int, place: int = 0) -> str:
@@ -329,56 +282,76 @@ def _text(expr: ir.Expr | None, depth: int, place: int = 0) -> str:
         return ""
     if depth > 6:
         return "…"
-    plain = _plain(expr, depth + 1)
-    return f"({plain})" if _binds(expr) < place and plain != "…" else plain
+    write = _WRITTEN.get(type(expr))
+    if write is None:
+        return "…"
+    plain: str = write(expr, depth + 1)
+    return f"({plain})" if place and _binds(expr) < place and plain != "…" else plain
 
 
-def _plain(expr: ir.Expr, inner: int) -> str:
-    match expr:
-        case ir.Name():
-            return expr.id
-        case ir.Const():
-            return repr(expr.value) if expr.value is not None else {"None": "None"}.get(expr.kind, "…")
-        case ir.Attr():
-            return f"{_text(expr.value, inner, _PRIMARY)}.{expr.name}"
-        case ir.Call():
-            parts = [_text(arg, inner) for arg in expr.args]
-            parts += [
-                f"{word.name}={_text(word.value, inner)}" if word.name else f"**{_text(word.value, inner)}"
-                for word in expr.keywords
-            ]
-            return f"{_text(expr.func, inner, _PRIMARY)}({', '.join(parts)})"
-        case ir.Subscript():
-            index = expr.index
-            several = isinstance(index, ir.Display) and index.kind == "tuple" and len(index.elements) > 1
-            shown = _text(index, inner)
-            shown = shown[1:-1] if several and shown.startswith("(") else shown
-            return f"{_text(expr.value, inner, _PRIMARY)}[{shown}]"
-        case ir.Slice():
-            return f"{_text(expr.lower, inner)}:{_text(expr.upper, inner)}"
-        case ir.Binary() | ir.BoolOp():
-            binds = _binds(expr)
-            left, right = (binds + 1, binds) if expr.op == "**" else (binds, binds + 1)
-            return f"{_text(expr.left, inner, left)} {expr.op} {_text(expr.right, inner, right)}"
-        case ir.Unary():
-            return f"{expr.op}{' ' if expr.op == 'not' else ''}{_text(expr.operand, inner, _binds(expr))}"
-        case ir.Display():
-            joined = ", ".join(_text(element, inner) for element in expr.elements)
-            comma = "," if len(expr.elements) == 1 else ""
-            return {"list": f"[{joined}]", "tuple": f"({joined}{comma})", "set": f"{{{joined}}}"}[expr.kind]
-        case ir.IfExp():
-            test, other = _text(expr.test, inner, 1), _text(expr.orelse, inner)
-            return f"{_text(expr.body, inner, 1)} if {test} else {other}"
-        case ir.Starred():
-            return f"*{_text(expr.value, inner)}"
-        case ir.Await():
-            return f"await {_text(expr.value, inner, _AWAIT)}"
-        case ir.Compare():
-            pairs = zip(expr.ops, expr.rights, strict=False)
-            tail = "".join(f" {op} {_text(right, inner, _COMPARISON + 1)}" for op, right in pairs)
-            return _text(expr.left, inner, _COMPARISON + 1) + tail
-        case _:
-            return "…"
+def _constant(expr: ir.Const, _: int) -> str:
+    return repr(expr.value) if expr.value is not None else "None" if expr.kind == "None" else "…"
+
+
+def _called(expr: ir.Call, inner: int) -> str:
+    parts = [_text(arg, inner) for arg in expr.args]
+    parts += [
+        f"{word.name}={_text(word.value, inner)}" if word.name else f"**{_text(word.value, inner)}"
+        for word in expr.keywords
+    ]
+    return f"{_text(expr.func, inner, _PRIMARY)}({', '.join(parts)})"
+
+
+def _subscripted(expr: ir.Subscript, inner: int) -> str:
+    index = expr.index
+    several = isinstance(index, ir.Display) and index.kind == "tuple" and len(index.elements) > 1
+    shown = _text(index, inner)
+    shown = shown[1:-1] if several and shown.startswith("(") else shown
+    return f"{_text(expr.value, inner, _PRIMARY)}[{shown}]"
+
+
+def _operation(expr: ir.Binary | ir.BoolOp, inner: int) -> str:
+    binds = _binds(expr)
+    left, right = (binds + 1, binds) if expr.op == "**" else (binds, binds + 1)
+    return f"{_text(expr.left, inner, left)} {expr.op} {_text(expr.right, inner, right)}"
+
+
+def _displayed(expr: ir.Display, inner: int) -> str:
+    joined = ", ".join([_text(element, inner) for element in expr.elements])
+    comma = "," if len(expr.elements) == 1 else ""
+    return {"list": f"[{joined}]", "tuple": f"({joined}{comma})", "set": f"{{{joined}}}"}[expr.kind]
+
+
+def _choice(expr: ir.IfExp, inner: int) -> str:
+    test, other = _text(expr.test, inner, 1), _text(expr.orelse, inner)
+    return f"{_text(expr.body, inner, 1)} if {test} else {other}"
+
+
+def _comparison(expr: ir.Compare, inner: int) -> str:
+    pairs = zip(expr.ops, expr.rights, strict=False)
+    tail = "".join([f" {op} {_text(right, inner, _COMPARISON + 1)}" for op, right in pairs])
+    return _text(expr.left, inner, _COMPARISON + 1) + tail
+
+
+#: what an expression looks like, by its type; others are not shown
+_WRITTEN: dict[type, Callable[[Any, int], str]] = {
+    ir.Name: lambda expr, _: str(expr.id),
+    ir.Const: _constant,
+    ir.Attr: lambda expr, inner: f"{_text(expr.value, inner, _PRIMARY)}.{expr.name}",
+    ir.Call: _called,
+    ir.Subscript: _subscripted,
+    ir.Slice: lambda expr, inner: f"{_text(expr.lower, inner)}:{_text(expr.upper, inner)}",
+    ir.Binary: _operation,
+    ir.BoolOp: _operation,
+    ir.Unary: lambda expr, inner: (
+        f"{expr.op}{' ' if expr.op == 'not' else ''}{_text(expr.operand, inner, _binds(expr))}"
+    ),
+    ir.Display: _displayed,
+    ir.IfExp: _choice,
+    ir.Starred: lambda expr, inner: f"*{_text(expr.value, inner)}",
+    ir.Await: lambda expr, inner: f"await {_text(expr.value, inner, _AWAIT)}",
+    ir.Compare: _comparison,
+}
 
 
 def mentions(expr: ir.Expr, place: str) -> bool:

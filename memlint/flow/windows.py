@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memlint.flow.syntax import kept, text, walk_statements
+from memlint.flow.kept import kept
+from memlint.flow.syntax import text, walk_statements
 from memlint.ir import nodes as ir
 
 
