@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
+from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.uses import uses_of
@@ -124,10 +125,7 @@ class Attributes:
         if cls.key not in self._assigning:
             found: dict[str, list[Function]] = {}
             for method in (*cls.methods.values(), *cls.accessors):
-                names: set[str] = set()
-                for statement in walk_statements(method.body):
-                    names.update(_stored(statement))
-                for name in names:
+                for name in _storing(method.body):
                     found.setdefault(name, []).append(method)
             self._assigning[cls.key] = found
         return self._assigning[cls.key]
@@ -141,9 +139,7 @@ class Attributes:
     def _shallow(self, method: Function, name: str) -> V:
         """What the method's assignments say by themselves: calls and literals at the module's scope."""
         found = NOTHING
-        for statement in walk_statements(method.body):
-            if not _stores(statement, name):
-                continue
+        for statement in _storing(method.body).get(name, ()):
             if not isinstance(statement, (ir.Assign, ir.AnnAssign)) or statement.value is None:
                 found = join(found, UNKNOWN_VALUE)
                 continue
@@ -309,9 +305,8 @@ def _begins(method: Function, name: str) -> bool:
     """Whether the method assigns ``self.name`` something that is not made of it."""
     return any(
         isinstance(statement, ir.Assign)
-        and _stores(statement, name)
         and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
-        for statement in walk_statements(method.body)
+        for statement in _storing(method.body).get(name, ())
     )
 
 
@@ -328,8 +323,14 @@ def _assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: s
     return value
 
 
-def _stores(statement: ir.Stmt, name: str) -> bool:
-    return name in _stored(statement)
+@kept
+def _storing(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]:
+    """The statements that assign an attribute of a variable, by its name, in source order."""
+    found: dict[str, list[ir.Stmt]] = {}
+    for statement in walk_statements(body):
+        for name in dict.fromkeys(_stored(statement)):
+            found.setdefault(name, []).append(statement)
+    return found
 
 
 def _stored(statement: ir.Stmt) -> list[str]:
