@@ -121,7 +121,7 @@ class Module:
 
     def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
         """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
-        if "_read" not in self.__dict__:
+        if not self.is_read:
             index, units, bodies = read(self.text)
             self._read = index, units
             if bodies is not None and wanted(index):
@@ -132,6 +132,11 @@ class Module:
     @functools.cached_property
     def _read(self) -> tuple[ModuleIndex, tuple[UnitText, ...]]:
         return read(self.text)[:2]
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the index is there."""
+        return "_read" in self.__dict__
 
     @property
     def index(self) -> ModuleIndex:
