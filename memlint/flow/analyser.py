@@ -36,6 +36,7 @@ from memlint.flow.values import (
     Path,
     Ref,
     V,
+    constant,
     join,
     ordered,
 )
@@ -296,6 +297,8 @@ class Analyser:
 
     def evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
         """An expression of a module's scope, without the objects that it makes."""
+        if type(expr) is ir.Const:
+            return constant(expr.kind, expr.value)  # which nothing else decides over
         value = self._evaluate_constant(module, expr)
         self.summaries.note("constant", (module.key, id(expr)), (module, expr), value)
         return value

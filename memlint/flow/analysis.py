@@ -12,9 +12,10 @@ import msgspec
 from memlint.finding import Span
 from memlint.flow.analyser import Analyser
 from memlint.flow.events import Event, Site
+from memlint.flow.kept import forget
 from memlint.flow.program import Function, Module, Program
 from memlint.flow.screen import relevant_modules
-from memlint.flow.syntax import forget, walk_statements
+from memlint.flow.syntax import walk_statements
 from memlint.frontend.problem import SyntaxProblem
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
+from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.uses import uses_of
@@ -44,6 +44,8 @@ class Attributes:
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
         self._trained: dict[tuple[str, str], frozenset[str]] = {}
         self._begun: dict[str, bool] = {}
+        self._called: dict[str, bool] = {}
+        self._stored: dict[str, list[tuple[str, int]]] = {}
         self._dispatching: dict[tuple[str, str], bool] = {}
         self._emptied: dict[str, set[tuple[str, str]]] | None = None
         self._emptied_through: set[str] | None = None
@@ -124,10 +126,7 @@ class Attributes:
         if cls.key not in self._assigning:
             found: dict[str, list[Function]] = {}
             for method in (*cls.methods.values(), *cls.accessors):
-                names: set[str] = set()
-                for statement in walk_statements(method.body):
-                    names.update(_stored(statement))
-                for name in names:
+                for name in _storing(method.body):
                     found.setdefault(name, []).append(method)
             self._assigning[cls.key] = found
         return self._assigning[cls.key]
@@ -141,9 +140,7 @@ class Attributes:
     def _shallow(self, method: Function, name: str) -> V:
         """What the method's assignments say by themselves: calls and literals at the module's scope."""
         found = NOTHING
-        for statement in walk_statements(method.body):
-            if not _stores(statement, name):
-                continue
+        for statement in _storing(method.body).get(name, ()):
             if not isinstance(statement, (ir.Assign, ir.AnnAssign)) or statement.value is None:
                 found = join(found, UNKNOWN_VALUE)
                 continue
@@ -187,27 +184,35 @@ class Attributes:
         cls = function.cls
         if cls is None:
             return False
-        calls, stores = self._named_in_project
-        if any(place != (cls.module.key, cls.unit) for place in stores.get(name, ())):
+        if any(place != (cls.module.key, cls.unit) for place in self._assigning_units(name)):
             return True
         order, _ = self.analyser.program.ancestors(cls)
         return any(
-            method.name not in ("__init__", function.name) and method.name in calls
+            method.name not in ("__init__", function.name) and self._is_called(method.name)
             for item in order
             for method in self._assignments(item).get(name, ())
         )
 
-    @functools.cached_property
-    def _named_in_project(self) -> tuple[frozenset[str], dict[str, list[tuple[str, int]]]]:
-        """What is called anywhere, and the units (module, number) that assign each attribute."""
-        calls: set[str] = set()
-        stores: dict[str, list[tuple[str, int]]] = {}
-        for key in self.analyser.program.project.sources:
-            for number, unit in enumerate(self.analyser.program.module(key).index.units):
-                calls |= unit.calls
-                for name in unit.stores:
-                    stores.setdefault(name, []).append((key, number))
-        return frozenset(calls), stores
+    def _is_called(self, name: str) -> bool:
+        """Whether something of that name is called anywhere."""
+        if name not in self._called:
+            program = self.analyser.program
+            self._called[name] = any(
+                name in unit.calls for key in program.words.files(name) for unit in program.module(key).index.units
+            )
+        return self._called[name]
+
+    def _assigning_units(self, name: str) -> list[tuple[str, int]]:
+        """The units (module, number) that assign an attribute of that name."""
+        if name not in self._stored:
+            program = self.analyser.program
+            self._stored[name] = [
+                (key, number)
+                for key in program.words.files(name)
+                for number, unit in enumerate(program.module(key).index.units)
+                if name in unit.stores
+            ]
+        return self._stored[name]
 
     def is_emptied_each_round(self, step: str, followed: Function | None) -> bool:
         """Whether code that runs with each iteration, by a loop or by a framework, empties an attribute of that name
@@ -260,9 +265,8 @@ class Attributes:
     def is_begun(self, name: str) -> bool:
         """Whether a method that is called, no constructor, gives an attribute of this name a value of its own."""
         if name not in self._begun:
-            calls, _ = self._named_in_project
             self._begun[name] = any(
-                method.name != "__init__" and method.name in calls and _begins(method, name)
+                method.name != "__init__" and self._is_called(method.name) and _begins(method, name)
                 for cls in self._classes_with(name)
                 for method in cls.methods.values()
             )
@@ -278,8 +282,7 @@ class Attributes:
 
     def _classes_with(self, name: str) -> Iterator[Class]:
         """The project's classes that assign an attribute of this name."""
-        _, stores = self._named_in_project
-        for key, number in stores.get(name, ()):
+        for key, number in self._assigning_units(name):
             module = self.analyser.program.module(key)
             cls = module.cls(module.index.units[number].name)
             if cls is not None:
@@ -309,9 +312,8 @@ def _begins(method: Function, name: str) -> bool:
     """Whether the method assigns ``self.name`` something that is not made of it."""
     return any(
         isinstance(statement, ir.Assign)
-        and _stores(statement, name)
         and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
-        for statement in walk_statements(method.body)
+        for statement in _storing(method.body).get(name, ())
     )
 
 
@@ -328,8 +330,14 @@ def _assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: s
     return value
 
 
-def _stores(statement: ir.Stmt, name: str) -> bool:
-    return name in _stored(statement)
+@kept
+def _storing(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]:
+    """The statements that assign an attribute of a variable, by its name, in source order."""
+    found: dict[str, list[ir.Stmt]] = {}
+    for statement in walk_statements(body):
+        for name in dict.fromkeys(_stored(statement)):
+            found.setdefault(name, []).append(statement)
+    return found
 
 
 def _stored(statement: ir.Stmt) -> list[str]:

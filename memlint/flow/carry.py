@@ -94,6 +94,8 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
         value = deep(frame, state, value)
     if not value.may_be(TENSORS | UNKNOWN):
         return
+    if not frame.loops and isinstance(target, ir.Name) and target.id in frame.function.locals:
+        return  # nothing is carried from one round to the next
     shown = text(target, 200)
     direct = mentions(statement.value, shown)
     found = place_of(frame, state, target)

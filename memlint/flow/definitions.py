@@ -38,11 +38,11 @@ class Function:
     def name(self) -> str:
         return self.qual.rsplit(".", 1)[-1]
 
-    @property
+    @functools.cached_property
     def params(self) -> tuple[ir.Param, ...]:
         return self.node.params if self.node is not None else ()
 
-    @property
+    @functools.cached_property
     def body(self) -> tuple[ir.Stmt, ...]:
         if self.node is None:
             return self.module.statements
@@ -67,10 +67,15 @@ class Function:
         return frozenset(name.rsplit(".", 1)[-1] for name in names if name)
 
     @property
+    def names(self) -> frozenset[str]:
+        """All names that its unit holds, and maybe more: what is not among them is not in it."""
+        return self.module.index.units[self.unit].names
+
+    @functools.cached_property
     def is_generator(self) -> bool:
         return isinstance(self.node, ir.FunctionDef) and self.node.is_generator
 
-    @property
+    @functools.cached_property
     def takes_self(self) -> bool:
         return self.cls is not None and self.enclosing is None and "staticmethod" not in self.decorator_names
 
@@ -116,7 +121,7 @@ class Module:
 
     def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
         """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
-        if "_read" not in self.__dict__:
+        if not self.is_read:
             index, units, bodies = read(self.text)
             self._read = index, units
             if bodies is not None and wanted(index):
@@ -127,6 +132,11 @@ class Module:
     @functools.cached_property
     def _read(self) -> tuple[ModuleIndex, tuple[UnitText, ...]]:
         return read(self.text)[:2]
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the index is there."""
+        return "_read" in self.__dict__
 
     @property
     def index(self) -> ModuleIndex:
@@ -215,16 +225,18 @@ class Module:
 
     def function(self, qual: str) -> Function | None:
         """A function by qualified name, its unit lowered when it has to be."""
-        self._build_named(qual.split(".", 1)[0])
+        name = qual.partition(".")[0]
+        if name not in self._complete:
+            self._build_named(name)
         return self.functions.get(qual)
 
     def cls(self, qual: str) -> Class | None:
-        self._build_named(qual.split(".", 1)[0])
+        name = qual.partition(".")[0]
+        if name not in self._complete:
+            self._build_named(name)
         return self.classes.get(qual)
 
     def _build_named(self, name: str) -> None:
-        if name in self._complete:
-            return
         for number in self.numbers.get(name, ()):
             self.build(number)
         if name not in self.numbers and self.units:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +30,7 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     V,
+    constant,
     join,
     join_all,
     ordered,
@@ -56,15 +56,7 @@ def _name(frame: Frame, state: State, expr: ir.Name) -> V:
 
 
 def _const(frame: Frame, state: State, expr: ir.Const) -> V:
-    if expr.kind == "None":
-        return NONE_VALUE
-    return _literal(expr.kind, expr.value)
-
-
-@functools.lru_cache(maxsize=4096)
-def _literal(kind: str, value: object) -> V:
-    """``kind`` tells ``True`` from 1."""
-    return V(DATA, size=SCALAR, const=value)
+    return constant(expr.kind, expr.value)
 
 
 def _attr(frame: Frame, state: State, expr: ir.Attr) -> V:

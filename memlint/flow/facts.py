@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ class Facts:
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
         self._grads: dict[tuple[str, str], int] = {}
-        self._methods: dict[str, list[tuple[str, str]]] | None = None
+        self._places: dict[str, list[tuple[str, str]]] = {}
         self._methods_named: dict[str, list[Function]] = {}
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
@@ -316,8 +317,7 @@ class Facts:
 
     def many_methods(self, name: str) -> bool:
         """Whether the project has more methods of that name than are followed."""
-        self.methods_named(name)
-        return self._methods is not None and len(self._methods.get(name, ())) > MAX_METHODS
+        return len(self._places_of(name)) > MAX_METHODS
 
     def methods_named(self, name: str) -> list[Function]:
         """The project's methods of that name, if they are few."""
@@ -327,13 +327,7 @@ class Facts:
         return known
 
     def _find_methods(self, name: str) -> list[Function]:
-        if self._methods is None:
-            self._methods = {}
-            for key in self.analyser.program.project.sources:
-                for definition in self.analyser.program.module(key).index.definitions:
-                    for method in definition.methods:
-                        self._methods.setdefault(method, []).append((key, definition.name))
-        places = self._methods.get(name, [])
+        places = self._places_of(name)
         if not 0 < len(places) <= MAX_METHODS:
             return []
         found = []
@@ -342,6 +336,20 @@ class Facts:
             if cls is not None and name in cls.methods:
                 found.append(cls.methods[name])
         return found
+
+    def _places_of(self, name: str) -> list[tuple[str, str]]:
+        """The classes (module, name) with a method of that name; not all, where they are too many."""
+        if name not in self._places:
+            program = self.analyser.program
+            places = (
+                (key, definition.name)
+                for key in program.words.defining(name)
+                for definition in program.module(key).index.definitions
+                for method in definition.methods
+                if method == name
+            )
+            self._places[name] = list(itertools.islice(places, MAX_METHODS + 1))
+        return self._places[name]
 
     def callers_of(self, functions: Sequence[Function], linted: list[str]) -> list[Function]:
         """Functions of other files that call one of these by name, so that their grad mode and arguments are known."""
@@ -357,6 +365,9 @@ class Facts:
             return []
         found: dict[str, list[tuple[str, int]]] = {}
         others = [key for key in self.analyser.program.project.sources if key not in inside]
+        if others:
+            naming = {key for name in wanted for key in self.analyser.program.words.files(name)}
+            others = [key for key in others if key in naming]
         for key in sorted(relevant_modules(self.analyser.program, others)):
             for number, unit in enumerate(self.analyser.program.module(key).index.units):
                 for name in unit.calls & wanted:

@@ -10,8 +10,9 @@ import functools
 import re
 
 from memlint.flow.frame import Frame
+from memlint.flow.kept import kept_for
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, calls, dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, expressions, names_bound_by, walk_expression, walk_statements
 from memlint.flow.values import LOADER, UNKNOWN, V
 from memlint.ir import nodes as ir
 
@@ -36,14 +37,14 @@ _WRAPPERS = frozenset(
 )
 
 
-@functools.lru_cache(maxsize=4096)
+@kept_for
 def feeds_device(target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
     """Whether the body brings what each round gives (``target``), slices or takes, to a device."""
     given = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)} if target is not None else set()
     items: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.Assign) and _is_item(statement.value, given, items):
-            items |= assigned_names((statement,))[0]
+            items |= names_bound_by(statement)
         elif isinstance(statement, ir.For) and _mentions(statement.iter, given | items):
             items |= {part.id for part in walk_expression(statement.target) if isinstance(part, ir.Name)}
         for expr in expressions(statement):

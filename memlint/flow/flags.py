@@ -7,14 +7,14 @@ literal; the summary for any argument, of which the function's own findings are 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.definitions import Function
+from memlint.flow.kept import kept, kept_for
 from memlint.flow.modes import mode_of
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, bodies, dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import DATA, MODULE, NONE, V
 from memlint.ir import nodes as ir
 
@@ -60,7 +60,7 @@ def flags_of(function: Function) -> frozenset[str]:
         return frozenset()
     own = mode_flag(function)
     found = {name for name in _switching(function.body) if name in params}
-    return frozenset(found | {own} if own and _asks_for(function.body, own) else found)
+    return frozenset(found | {own} if own and "training" in function.names and _asks_for(function.body, own) else found)
 
 
 def mode_flag(function: Function) -> str:
@@ -138,7 +138,7 @@ def training(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> boo
 
 def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
     for statement in walk_statements(body):
-        if isinstance(statement, ir.If) and _matter((*statement.body, *statement.orelse)):
+        if isinstance(statement, ir.If) and (_matter(statement.body) or _matter(statement.orelse)):
             yield from _tested(statement.test)
         for expr in expressions(statement):
             for part in walk_expression(expr):
@@ -148,8 +148,9 @@ def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
                     yield from _handed_on(part)
 
 
+@kept
 def _matter(body: tuple[ir.Stmt, ...]) -> bool:
-    return any(_names(*expressions(statement)) & _MATTERS for statement in walk_statements(body))
+    return any(_names(*expressions(statement)) & _MATTERS or any(map(_matter, bodies(statement))) for statement in body)
 
 
 def _names(*exprs: ir.Expr) -> set[str]:
@@ -183,7 +184,7 @@ def _tested(test: ir.Expr) -> Iterator[str]:
             yield left.id
 
 
-@functools.lru_cache(maxsize=4096)
+@kept_for
 def worlds(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, tuple[bool | str, ...]] | None:
     """The flag that a function with a backward asks for again and again, and what it may be: ``mode``, a string of
     those that it is compared with or another one, or True and False. What is true in one branch is so in the next,

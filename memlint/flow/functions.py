@@ -99,9 +99,11 @@ def _in_each_world(
 ) -> V | None:
     """A call that leaves open the flag that a function asks for again and again: its effect for each literal by itself.
     None where no flag is open so, or one of the literals cannot be followed."""
+    if frame.flags or not function.names & {"backward"}:
+        return None
     found = worlds(function.body, frame.analyser.flags(function))
     value = bound.get(found[0]) if found is not None else None
-    if found is None or value is None or value.const is not None or value.is_only(NONE) or frame.flags:
+    if found is None or value is None or value.const is not None or value.is_only(NONE):
         return None
     joined = NOTHING
     ends: list[tuple[State | None, int, int]] = []

@@ -331,8 +331,13 @@ def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[So
             continue
         if (key, depth) not in known:
             frame.spend(1 + len(obj.fields) // 8)
-            parts = [part for part in (*obj.fields.values(), obj.elem) if part.kinds]
-            held = join_all([_deep(frame, state, part, depth - 1, known) for part in parts])
+            # (most members are plain: the same few values again and again)
+            parts = [
+                _deep(frame, state, part, depth - 1, known) if part.objs or part.kinds & CONTAINER else part
+                for part in (*obj.fields.values(), obj.elem)
+                if part.kinds
+            ]
+            held = join_all(parts)
             known[key, depth] = _marked(held, key) if obj.kind != "instance" else held
         found.append(known[key, depth])
     return join_all(found)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.kept import kept
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, dotted, text, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, bodies, dotted, names_bound_by, text, walk_expression
 from memlint.flow.values import CALLABLE, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
 from memlint.ir import nodes as ir
 
@@ -186,15 +187,23 @@ def _given(frame: Frame, iterable: ir.Expr) -> ir.Expr:
     """What a name was given, where one statement of the function does."""
     if not isinstance(iterable, ir.Name) or iterable.id not in frame.function.locals:
         return iterable
-    found = [
-        statement
-        for statement in walk_statements(frame.function.body, into_definitions=False)
-        if iterable.id in assigned_names((statement,))[0]
-    ]
-    one = found[0] if len(found) == 1 else None
+    one = _bound_once(frame.function.body).get(iterable.id)
     plain = isinstance(one, ir.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ir.Name)
     parameter = any(param.name == iterable.id for param in frame.function.params)
     return one.value if isinstance(one, ir.Assign) and plain and not parameter else iterable
+
+
+@kept
+def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
+    """The one statement that binds each name, not in a block; None for a name that others bind too."""
+    found: dict[str, ir.Stmt | None] = {}
+    for statement in body:
+        within = [] if isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
+        for name in names_bound_by(statement):
+            found[name] = None if name in found else statement
+        for block in within:
+            found.update(dict.fromkeys(assigned_names(block)[0]))
+    return found
 
 
 def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:

@@ -46,7 +46,7 @@ def freeze(state: State, module: V, expr: ir.Expr | None, frozen: bool | None) -
 
 def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None, Source]:
     """(whether the module is in eval mode, None for unknown; the key that tells)"""
-    for key in mode_keys(module, expr):
+    for key in mode_keys(module, expr) if state.modes else ():
         for outer in outward(key):
             if outer in state.modes:
                 return state.modes[outer], outer
@@ -55,6 +55,8 @@ def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None,
 
 def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -> bool | None:
     """What recorded modes say of a module, by its identity or by a variable's text; ``tag``: "" or "frozen"."""
+    if not modes:
+        return None
     keys = mode_keys(module, None)
     if place:
         keys.append(("v", place))
@@ -68,7 +70,7 @@ def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -
 
 def frozen_of(analyser: Analyser, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether no parameter of the module requires grad; None where a flag decides."""
-    for key in mode_keys(module, expr):
+    for key in mode_keys(module, expr) if state.modes else ():
         for outer in outward(key):
             if ("frozen", outer) in state.modes:
                 frozen = state.modes["frozen", outer]

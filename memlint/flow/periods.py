@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.kept import kept
 from memlint.flow.loops import MAX_PERIOD
 from memlint.flow.state import State
-from memlint.flow.syntax import dotted, kept, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: a reset after a literal number of iterations that is no growth worth a word

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.syntax import dotted, walk_statements
+from memlint.flow.words import Words
+from memlint.frontend.index import ModuleIndex
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES
 
@@ -25,6 +26,7 @@ class Program:
     def __init__(self, project: Any) -> None:
         self.project = project
         self._modules: dict[str, Module] = {}
+        self.words = Words(self)
         self._found: dict[tuple[str, str], tuple[str, Any]] = {}
         self._modules_known: dict[tuple[str, str], bool] = {}
         self._subclasses: dict[tuple[str, str], list[Class]] = {}
@@ -35,6 +37,11 @@ class Program:
         if key not in self._modules:
             self._modules[key] = Module(key, self.project.sources[key].text)
         return self._modules[key]
+
+    def index_of(self, key: str) -> ModuleIndex | None:
+        """The index of a file that was read already."""
+        module = self._modules.get(key)
+        return module.index if module is not None and module.is_read else None
 
     def resolve(self, name: str, importer: str, level: int) -> str | None:
         found: str | None = self.project.resolve(name, importer, level)
@@ -200,22 +207,22 @@ class Program:
         self._ancestors[cls.key] = (order, frozenset(outside))
         return self._ancestors[cls.key]
 
-    @functools.cached_property
-    def _by_base(self) -> dict[str, list[tuple[str, str]]]:
-        """Top-level classes of the project by the last component of each base's name."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for key in self.project.sources:
-            for definition in self.module(key).index.definitions:
-                for base in definition.bases:
-                    found.setdefault(base.rsplit(".", 1)[-1], []).append((key, definition.name))
-        return found
+    def _by_base(self, name: str) -> list[tuple[str, str]]:
+        """Top-level classes of the project with a base of that name, by its last component."""
+        return [
+            (key, definition.name)
+            for key in self.words.files(name)
+            for definition in self.module(key).index.definitions
+            for base in definition.bases
+            if base.rsplit(".", 1)[-1] == name
+        ]
 
     def subclasses(self, cls: Class) -> list[Class]:
         """The project's classes that inherit from this one, at any distance."""
         if cls.key not in self._subclasses:
             self._subclasses[cls.key] = []
             found: list[Class] = []
-            for key, name in self._by_base.get(cls.node.name, ()):
+            for key, name in self._by_base(cls.node.name):
                 other = self.module(key).cls(name)
                 if other is not None and other is not cls and cls in self.ancestors(other)[0]:
                     found += [other, *self.subclasses(other)]

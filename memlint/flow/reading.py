@@ -48,7 +48,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
     if plain and base.kinds & UNKNOWN and not base.resolved() and not base.objs:
         return DATA_VALUE
     analyser = frame.analyser
-    for key in ordered(base.objs):
+    for key in ordered(base.objs) if base.objs else ():
         obj = state.heap.get(key)
         if obj is None or obj.kind != "instance":
             continue
@@ -58,7 +58,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             found = join(
                 found, _class_member(frame, state, obj.cls, name, V(INSTANCE, objs=frozenset((key,)), refs=base.refs))
             )
-    for ref in ordered(base.refs):
+    for ref in ordered(base.refs) if base.refs else ():
         if ref.kind == "ext":
             found = join(found, analyser.external(f"{ref.name}.{name}"))
         elif ref.kind in ("module", "package"):
@@ -79,7 +79,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         return found
     if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _tells_where(frame, base):
         return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
-    for path in ordered(base.syms):
+    for path in ordered(base.syms) if base.syms else ():
         inner = path.then("." + name)
         if len(path.steps) >= MAX_CHAIN:
             found = join(found, UNKNOWN_VALUE)

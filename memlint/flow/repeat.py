@@ -170,11 +170,14 @@ def mark_previous(state: State, loop: Source) -> None:
             obj = obj.with_elem(obj.elem.marked(("prev", loop, (key, ""))))
             state.heap[key] = obj
         if obj.kind in ("instance", "dict") and obj.fields:
-            fields = {
-                name: value.marked(("prev", loop, (key, name))) if value.kinds & (TENSORS | UNKNOWN | DATA) else value
+            marked = {
+                name: value.marked(("prev", loop, (key, name)))
                 for name, value in obj.fields.items()
+                if value.kinds & (TENSORS | UNKNOWN | DATA)
             }
-            state.heap[key] = Obj(obj.kind, obj.elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
+            if marked:
+                fields = {**obj.fields, **marked}
+                state.heap[key] = Obj(obj.kind, obj.elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
 
 
 def _loops_of(state: State, key: Source) -> tuple[Source, ...]:

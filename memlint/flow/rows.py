@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from typing import TypeGuard
 
+from memlint.flow.kept import kept
 from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
@@ -70,7 +70,7 @@ def unmoved(part: ir.Expr) -> ir.Expr:
     return part
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def _picked(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """What a class is picked from, row by row: ``outputs.argmax(-1)``, ``torch.max(outputs, 1)``."""
     found: set[str] = set()
@@ -89,7 +89,7 @@ def _picked(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def _started_narrow(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Places that begin as a tensor of a literal shape of small rows: ``torch.empty(0, 2)``."""
     found: set[str] = set()

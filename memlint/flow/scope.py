@@ -15,6 +15,7 @@ from memlint.flow.values import (
     MODULE,
     NONE,
     OPTIMIZER,
+    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
@@ -22,6 +23,8 @@ from memlint.flow.values import (
     V,
 )
 
+#: without these, nothing is left open by what a value is known to be (`V.may_be_module`)
+_OPEN = UNKNOWN | TREE
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -29,7 +32,7 @@ def lookup(frame: Frame, state: State, name: str) -> V:
     """The value of a name at this point."""
     value = state.env.get(name)
     if value is not None:
-        return known_by_use(frame, name, value)
+        return known_by_use(frame, name, value) if value.kinds & _OPEN else value
     if name in frame.function.locals and frame.function.node is not None:
         return UNKNOWN_VALUE
     around = frame.function.around

@@ -21,24 +21,37 @@ class _Shared:
     def __init__(self) -> None:
         self._sets: dict[Sources, Sources] = {}
         self._values: dict[tuple[object, ...], V] = {}
+        #: by identity: no value is made while a summary is shared
+        self._met: dict[int, V] = {}
 
     def sources(self, sources: Sources) -> Sources:
         return self._sets.setdefault(sources, sources) if sources else EMPTY
 
     def value(self, value: V) -> V:
-        value.src = self.sources(value.src)
-        value.objs = self.sources(value.objs)
-        value.syms = self.sources(value.syms)
-        value.store = self.sources(value.store)
+        met = self._met.get(id(value))
+        if met is None:
+            met = self._met[id(value)] = self._same(value)
+        return met
+
+    def _same(self, value: V) -> V:
+        sets = self._sets
+        if value.src:
+            value.src = sets.setdefault(value.src, value.src)
+        if value.objs:
+            value.objs = sets.setdefault(value.objs, value.objs)
+        if value.syms:
+            value.syms = sets.setdefault(value.syms, value.syms)
+        if value.store:
+            value.store = sets.setdefault(value.store, value.store)
         # the sets are one object where they are equal; True and 1 are constants of their own
         key = (
             value.kinds,
-            id(value.src),
+            id(value.src) if value.src else 0,
             value.bare,
-            id(value.objs),
+            id(value.objs) if value.objs else 0,
             id(value.refs),
-            id(value.syms),
-            id(value.store),
+            id(value.syms) if value.syms else 0,
+            id(value.store) if value.store else 0,
             value.device,
             value.size,
             type(value.const),

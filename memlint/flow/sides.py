@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memlint.flow.definitions import Function
+from memlint.flow.kept import kept
 from memlint.flow.state import State, untouched
-from memlint.flow.syntax import assigned_names, dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import binds, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import Sources, V
 from memlint.ir import nodes as ir
 
@@ -45,6 +46,7 @@ class Meeting(NamedTuple):
     no: Side
 
 
+@kept
 def asked_again(function: Function) -> frozenset[str]:
     """The tests, and parts of tests, that a function asks more than once."""
     seen: set[str] = set()
@@ -173,7 +175,7 @@ def _bound_between(function: Function, test: ir.Expr, since: int) -> bool:
 
 
 def _binds(statement: ir.Stmt, names: set[str], members: set[str]) -> bool:
-    if names & assigned_names((statement,))[0]:
+    if any(binds(statement, name) for name in names):
         return True
     if not members:
         return False

@@ -117,7 +117,7 @@ class State:
             and self.freed_may == other.freed_may
             and self.pending == other.pending
             and self.heap.keys() == other.heap.keys()
-            and all(obj.same(other.heap[key]) for key, obj in self.heap.items())
+            and all(obj is other.heap[key] or obj.same(other.heap[key]) for key, obj in self.heap.items())
         )
 
 
@@ -129,25 +129,29 @@ def join_states(a: State | None, b: State | None) -> State | None:
         return a
     new = State(a.grad | b.grad)
     new.env = _join_maps(a.env, b.env)
-    new.heap = a.heap.copy()
+    new.heap = heap = a.heap.copy()
     for key, obj in b.heap.items():
-        mine = new.heap.get(key)
-        new.heap[key] = obj if mine is None else join_objects(mine, obj)
-    new.sym = a.sym.copy()
+        mine = heap.get(key)
+        if mine is not obj:
+            heap[key] = obj if mine is None else join_objects(mine, obj)
+    new.sym = sym = a.sym.copy()
     new.making = a.making
     for path, value in b.sym.items():
-        new.sym[path] = join(a.sym.get(path) or _before(a, path), value)
+        held = sym.get(path)
+        if held is not value:
+            sym[path] = join(held or _before(a, path), value)
     for path, value in a.sym.items():
         if path not in b.sym:
-            new.sym[path] = join(value, _before(a, path))
+            sym[path] = join(value, _before(a, path))
     new.freed_must = a.freed_must & b.freed_must
     new.freed_may = a.freed_may | b.freed_may
     new.pending = a.pending | b.pending
     new.fresh = a.fresh & b.fresh
-    new.modes = {
-        key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None
-        for key in dict.fromkeys((*a.modes, *b.modes))
-    }
+    if a.modes or b.modes:
+        new.modes = {
+            key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None
+            for key in dict.fromkeys((*a.modes, *b.modes))
+        }
     if a.met and b.met:
         new.met = a.met if a.met is b.met else {key: one for key, one in a.met.items() if b.met.get(key) is one}
     return new

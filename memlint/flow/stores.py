@@ -364,14 +364,18 @@ def _models_of(frame: Frame, tip: Source) -> Sources:
 def reachable(state: State) -> frozenset[Source]:
     """The objects that a variable or an attribute leads to."""
     seen: set[Source] = set()
-    todo = [key for value in (*state.env.values(), *state.sym.values()) for key in value.objs]
+    todo = {key for value in (*state.env.values(), *state.sym.values()) if value.objs for key in value.objs}
     while todo:
-        key = todo.pop()
-        if key in seen:
-            continue
-        seen.add(key)
-        obj = state.heap.get(key)
-        if obj is not None:
-            for value in (*obj.fields.values(), obj.elem):
-                todo.extend(value.objs)
+        seen |= todo
+        found: set[Source] = set()
+        for key in todo:
+            obj = state.heap.get(key)
+            if obj is None:
+                continue
+            if obj.elem.objs:
+                found |= obj.elem.objs
+            for value in obj.fields.values():
+                if value.objs:
+                    found |= value.objs
+        todo = found - seen
     return frozenset(seen) or EMPTY

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
+from memlint.flow.kept import kept
 from memlint.ir import nodes as ir
 
 
@@ -56,52 +56,52 @@ def dotted(expr: ir.Expr) -> str:
     return ".".join(reversed(parts))
 
 
-_T = TypeVar("_T")
-_R = TypeVar("_R")
-_KEPT: list[dict[int, Any]] = []
-_MAX_KEPT = 50_000
-
-
-def kept(answer: Callable[[_T], _R]) -> Callable[[_T], _R]:
-    """Keep what is found out about an expression or a body until the run is over, by identity, which is good as long
-    as they are held: the same ones are asked about in every pass over the loops around them."""
-    known: dict[int, tuple[_T, _R]] = {}
-    _KEPT.append(known)
-
-    @functools.wraps(answer)
-    def ask(about: _T) -> _R:
-        found = known.get(id(about))
-        if found is None:
-            if len(known) > _MAX_KEPT:
-                known.clear()
-            found = known[id(about)] = (about, answer(about))
-        return found[1]
-
-    return ask
-
-
-def forget() -> None:
-    """Let go of everything that is kept: a run is over."""
-    for known in _KEPT:
-        known.clear()
-
-
 @kept
 def assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """(names that the body binds, names that it declares global or nonlocal), nested definitions left out."""
     names: set[str] = set()
     foreign: set[str] = set()
-    for statement in walk_statements(body, into_definitions=False):
-        kind = type(statement)
-        if isinstance(statement, ir.Scope):
+    for statement in body:
+        if type(statement) is ir.Scope:
             foreign.update(statement.names)
-        elif kind in _BOUND_BY:
-            _BOUND_BY[kind](statement, names)
-        for expr in expressions(statement):
+            continue
+        names |= names_bound_by(statement)
+        for block in () if type(statement) in _DEFINITIONS else bodies(statement):
+            # what is in a block is asked for by itself as well, where it is a loop's
+            inner, declared = assigned_names(block) if block else _NO_NAMES
+            names |= inner
+            foreign |= declared
+    return frozenset(names), frozenset(foreign)
+
+
+_NO_NAMES: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+_DEFINITIONS = (ir.FunctionDef, ir.ClassDef)
+
+
+def binds(statement: ir.Stmt, name: str) -> bool:
+    """Whether a statement, or one in its blocks, binds the name."""
+    return name in names_bound_by(statement) or (
+        type(statement) not in _DEFINITIONS and any(name in assigned_names(block)[0] for block in bodies(statement))
+    )
+
+
+@kept
+def names_bound_by(statement: ir.Stmt) -> frozenset[str]:
+    """The names that a statement itself binds, without what its blocks do."""
+    names: set[str] = set()
+    bind = _BOUND_BY.get(type(statement))
+    if bind is not None:
+        bind(statement, names)
+    for expr in expressions(statement):
+        # (most are names, attributes of names and calls of them: the stack is left alone for those)
+        if type(expr) not in _LEAVES:
             for part in walk_expression(expr):
                 if type(part) is ir.Walrus:
                     _target(part.target, names)
-    return frozenset(names), frozenset(foreign)
+    return frozenset(names)
+
+
+_LEAVES = frozenset((ir.Name, ir.Const))
 
 
 def _target(target: ir.Expr, names: set[str]) -> None:
@@ -259,19 +259,21 @@ def _whole(expr: ir.Expr) -> str:
 
 
 def _binds(expr: ir.Expr) -> int:
-    match expr:
-        case ir.Binary() | ir.BoolOp():
-            return _BINDS[expr.op]
-        case ir.Unary():
-            return _BINDS.get(expr.op, _SIGN) if expr.op == "not" else _SIGN
-        case ir.Compare():
-            return _COMPARISON
-        case ir.Await():
-            return _AWAIT
-        case ir.IfExp() | ir.Lambda() | ir.Walrus() | ir.Yield():
-            return _CHOICE
-        case _:
-            return _PRIMARY
+    """How tightly an expression binds."""
+    if isinstance(expr, ir.Binary | ir.BoolOp) or (isinstance(expr, ir.Unary) and expr.op == "not"):
+        return _BINDS[expr.op]
+    return _BINDING.get(type(expr), _PRIMARY)
+
+
+_BINDING = {
+    ir.Unary: _SIGN,
+    ir.Compare: _COMPARISON,
+    ir.Await: _AWAIT,
+    ir.IfExp: _CHOICE,
+    ir.Lambda: _CHOICE,
+    ir.Walrus: _CHOICE,
+    ir.Yield: _CHOICE,
+}
 
 
 def _text(expr: ir.Expr | None, depth: int, place: int = 0) -> str:
@@ -280,56 +282,76 @@ def _text(expr: ir.Expr | None, depth: int, place: int = 0) -> str:
         return ""
     if depth > 6:
         return "…"
-    plain = _plain(expr, depth + 1)
-    return f"({plain})" if _binds(expr) < place and plain != "…" else plain
+    write = _WRITTEN.get(type(expr))
+    if write is None:
+        return "…"
+    plain: str = write(expr, depth + 1)
+    return f"({plain})" if place and _binds(expr) < place and plain != "…" else plain
 
 
-def _plain(expr: ir.Expr, inner: int) -> str:
-    match expr:
-        case ir.Name():
-            return expr.id
-        case ir.Const():
-            return repr(expr.value) if expr.value is not None else {"None": "None"}.get(expr.kind, "…")
-        case ir.Attr():
-            return f"{_text(expr.value, inner, _PRIMARY)}.{expr.name}"
-        case ir.Call():
-            parts = [_text(arg, inner) for arg in expr.args]
-            parts += [
-                f"{word.name}={_text(word.value, inner)}" if word.name else f"**{_text(word.value, inner)}"
-                for word in expr.keywords
-            ]
-            return f"{_text(expr.func, inner, _PRIMARY)}({', '.join(parts)})"
-        case ir.Subscript():
-            index = expr.index
-            several = isinstance(index, ir.Display) and index.kind == "tuple" and len(index.elements) > 1
-            shown = _text(index, inner)
-            shown = shown[1:-1] if several and shown.startswith("(") else shown
-            return f"{_text(expr.value, inner, _PRIMARY)}[{shown}]"
-        case ir.Slice():
-            return f"{_text(expr.lower, inner)}:{_text(expr.upper, inner)}"
-        case ir.Binary() | ir.BoolOp():
-            binds = _binds(expr)
-            left, right = (binds + 1, binds) if expr.op == "**" else (binds, binds + 1)
-            return f"{_text(expr.left, inner, left)} {expr.op} {_text(expr.right, inner, right)}"
-        case ir.Unary():
-            return f"{expr.op}{' ' if expr.op == 'not' else ''}{_text(expr.operand, inner, _binds(expr))}"
-        case ir.Display():
-            joined = ", ".join(_text(element, inner) for element in expr.elements)
-            comma = "," if len(expr.elements) == 1 else ""
-            return {"list": f"[{joined}]", "tuple": f"({joined}{comma})", "set": f"{{{joined}}}"}[expr.kind]
-        case ir.IfExp():
-            test, other = _text(expr.test, inner, 1), _text(expr.orelse, inner)
-            return f"{_text(expr.body, inner, 1)} if {test} else {other}"
-        case ir.Starred():
-            return f"*{_text(expr.value, inner)}"
-        case ir.Await():
-            return f"await {_text(expr.value, inner, _AWAIT)}"
-        case ir.Compare():
-            pairs = zip(expr.ops, expr.rights, strict=False)
-            tail = "".join(f" {op} {_text(right, inner, _COMPARISON + 1)}" for op, right in pairs)
-            return _text(expr.left, inner, _COMPARISON + 1) + tail
-        case _:
-            return "…"
+def _constant(expr: ir.Const, _: int) -> str:
+    return repr(expr.value) if expr.value is not None else "None" if expr.kind == "None" else "…"
+
+
+def _called(expr: ir.Call, inner: int) -> str:
+    parts = [_text(arg, inner) for arg in expr.args]
+    parts += [
+        f"{word.name}={_text(word.value, inner)}" if word.name else f"**{_text(word.value, inner)}"
+        for word in expr.keywords
+    ]
+    return f"{_text(expr.func, inner, _PRIMARY)}({', '.join(parts)})"
+
+
+def _subscripted(expr: ir.Subscript, inner: int) -> str:
+    index = expr.index
+    several = isinstance(index, ir.Display) and index.kind == "tuple" and len(index.elements) > 1
+    shown = _text(index, inner)
+    shown = shown[1:-1] if several and shown.startswith("(") else shown
+    return f"{_text(expr.value, inner, _PRIMARY)}[{shown}]"
+
+
+def _operation(expr: ir.Binary | ir.BoolOp, inner: int) -> str:
+    binds = _binds(expr)
+    left, right = (binds + 1, binds) if expr.op == "**" else (binds, binds + 1)
+    return f"{_text(expr.left, inner, left)} {expr.op} {_text(expr.right, inner, right)}"
+
+
+def _displayed(expr: ir.Display, inner: int) -> str:
+    joined = ", ".join([_text(element, inner) for element in expr.elements])
+    comma = "," if len(expr.elements) == 1 else ""
+    return {"list": f"[{joined}]", "tuple": f"({joined}{comma})", "set": f"{{{joined}}}"}[expr.kind]
+
+
+def _choice(expr: ir.IfExp, inner: int) -> str:
+    test, other = _text(expr.test, inner, 1), _text(expr.orelse, inner)
+    return f"{_text(expr.body, inner, 1)} if {test} else {other}"
+
+
+def _comparison(expr: ir.Compare, inner: int) -> str:
+    pairs = zip(expr.ops, expr.rights, strict=False)
+    tail = "".join([f" {op} {_text(right, inner, _COMPARISON + 1)}" for op, right in pairs])
+    return _text(expr.left, inner, _COMPARISON + 1) + tail
+
+
+#: what an expression looks like, by its type; others are not shown
+_WRITTEN: dict[type, Callable[[Any, int], str]] = {
+    ir.Name: lambda expr, _: str(expr.id),
+    ir.Const: _constant,
+    ir.Attr: lambda expr, inner: f"{_text(expr.value, inner, _PRIMARY)}.{expr.name}",
+    ir.Call: _called,
+    ir.Subscript: _subscripted,
+    ir.Slice: lambda expr, inner: f"{_text(expr.lower, inner)}:{_text(expr.upper, inner)}",
+    ir.Binary: _operation,
+    ir.BoolOp: _operation,
+    ir.Unary: lambda expr, inner: (
+        f"{expr.op}{' ' if expr.op == 'not' else ''}{_text(expr.operand, inner, _binds(expr))}"
+    ),
+    ir.Display: _displayed,
+    ir.IfExp: _choice,
+    ir.Starred: lambda expr, inner: f"*{_text(expr.value, inner)}",
+    ir.Await: lambda expr, inner: f"await {_text(expr.value, inner, _AWAIT)}",
+    ir.Compare: _comparison,
+}
 
 
 def mentions(expr: ir.Expr, place: str) -> bool:

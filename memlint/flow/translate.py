@@ -134,21 +134,21 @@ class Translation:
     def value(self, value: V, depth: int = 4) -> V:
         """A callee's value, here."""
         result = NOTHING
-        for path in ordered(value.syms):
+        for path in ordered(value.syms) if value.syms else ():
             result = join(result, self.resolve(path))
         if value.device != ANYWHERE and value.syms and result.kinds:
             # the callee moved what it was given
             device = CPU | ACCELERATOR if self._chosen(value.device) else value.device
             result = result.but(device=device & ~ANYWHERE | (result.device if device & ANYWHERE else 0))
-        own = value.src - value.syms
+        own = value.src - value.syms if value.syms else value.src
         kinds = value.kinds & ~UNKNOWN if value.syms else value.kinds
         if kinds & CONTAINER and value.syms and not value.objs:
             kinds &= ~CONTAINER
         if result.kinds and not own and not (kinds & ~result.kinds) and not value.objs:
             return result
         if kinds or own or value.objs:
-            objs = frozenset(self.object(key, depth) for key in value.objs) if depth else EMPTY
-            src = self.sources(own)
+            objs = frozenset([self.object(key, depth) for key in value.objs]) if depth and value.objs else EMPTY
+            src = self.sources(own) if own else EMPTY
             for item in src if value.bare else ():
                 if item in self.frame.graphs.nodes:
                     self.frame.graphs.nodes[item].partial = True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-
+from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import module_evidence
 
 
+@kept
 def states_made(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str, str]]:
     """(state, name, method) of each ``state = name.method(…)``."""
     made: set[tuple[str, str, str]] = set()
@@ -23,6 +23,7 @@ def states_made(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str, str]]:
     return {(state, name, method) for state, name, method in made if name != state}
 
 
+@kept
 def fed_to(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str]]:
     """(root of a callee's name, variable that it is given) of each call."""
     fed: set[tuple[str, str]] = set()
@@ -49,7 +50,7 @@ def uses_of(function: Function) -> frozenset[str]:
     return _module_uses(function.body)
 
 
-@functools.lru_cache(maxsize=4096)
+@kept
 def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Dotted texts on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
     found: set[str] = set()

@@ -12,7 +12,7 @@ fields are lost and nothing else. Graphs are named by *sources*:
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (
@@ -30,6 +30,10 @@ Sources = frozenset[Any]
 EMPTY: Sources = frozenset()
 
 
+#: makes a named tuple of its fields without a look at how many they are
+_tuple: Callable[[type[Path], tuple[Any, ...]], Path] = tuple.__new__
+
+
 class Path(NamedTuple):
     """A symbol: a root (``p:loss`` a parameter, ``c:x`` a free variable, ``g:pkg/mod.py:x`` a global) and steps
     (``.name``, ``[]``, ``[key]``)."""
@@ -38,7 +42,7 @@ class Path(NamedTuple):
     steps: tuple[str, ...] = ()
 
     def then(self, step: str) -> Path:
-        return Path._make((self.root, (*self.steps, step)))
+        return _tuple(Path, (self.root, (*self.steps, step)))
 
     @property
     def text(self) -> str:
@@ -169,6 +173,12 @@ NOTHING = V(0)
 UNKNOWN_VALUE = V(UNKNOWN)
 NONE_VALUE = V(NONE)
 DATA_VALUE = V(DATA, size=SCALAR)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def constant(kind: str, value: object) -> V:
+    """What is written here; ``kind`` tells ``True`` from 1."""
+    return NONE_VALUE if kind == "None" else V(DATA, size=SCALAR, const=value)
 
 
 def join(a: V, b: V) -> V:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-
+from memlint.flow.kept import kept
 from memlint.flow.syntax import text, walk_statements
 from memlint.ir import nodes as ir
 
 
-@functools.lru_cache(maxsize=1024)
+@kept
 def windows(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """The places of which a body drops the oldest members, or all but some: ``kept = kept[-n:]``, ``del kept[0]``."""
     found: set[str] = set()

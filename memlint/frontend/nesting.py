@@ -58,7 +58,7 @@ def depth(text: str) -> tuple[int, int]:
             if level == 0:
                 end = match.end()
                 if end - start - strings > _SHORT:
-                    deepest = max(deepest, _links(text, start, end))
+                    deepest = max(deepest, _nested(text[start:end]))
                 start, strings = end, 0
         elif kind == "flat":
             brackets = max(brackets, level + 1)
@@ -76,7 +76,7 @@ def depth(text: str) -> tuple[int, int]:
             level += len(_OPEN.findall(match["broken"]))
             brackets = max(brackets, level)
     if len(text) - start - strings > _SHORT:
-        deepest = max(deepest, _links(text, start, len(text)))
+        deepest = max(deepest, _nested(text[start:]))
     return brackets, deepest
 
 
@@ -98,12 +98,28 @@ def _formatted(text: str, match: re.Match[str]) -> int:
     return deepest
 
 
-def _links(text: str, start: int, end: int) -> int:
+#: What may link or stand between two keywords; all else is part of a word.
+_SIGNS = {ord(sign): None for sign in "!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~"}
+
+
+def _nested(statement: str) -> int:
+    """What nests in one statement, or up to 200 more: most have too few signs and words for that to matter."""
+    if statement.isascii() and not _FORMATTED.search(statement):
+        most = 2 * (len(statement) - len(statement.translate(_SIGNS))) + len(statement.split())
+        if most <= _SHORT:
+            return most
+    return _links(statement)
+
+
+_FORMATTED = re.compile(r"""[fFtT][rR]?["']""")
+
+
+def _links(text: str) -> int:
     """What nests in one statement: the open brackets, each with the operators, dots and keywords before it."""
     counts = [0]
     lambdas = [0]
     total = deepest = 0
-    for match in _TOKEN.finditer(text, start, end):
+    for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         if kind is None:
             continue
