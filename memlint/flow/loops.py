@@ -109,7 +109,9 @@ def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
     if not isinstance(iterable, ir.Attr):
         return False
     owner = evaluate(frame, state, iterable.value)
-    return owner.is_only(MODULE | INSTANCE) and evaluate(frame, state, iterable).is_only(MODULE | UNKNOWN)
+    if not owner.kinds & MODULE or not owner.is_only(MODULE | INSTANCE):
+        return False
+    return evaluate(frame, state, iterable).is_only(MODULE | UNKNOWN)
 
 
 def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:

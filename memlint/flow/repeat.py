@@ -109,6 +109,7 @@ def _loop(
     if loop.counts:
         frame.kinds_of_loops[loop.id] = loop.loop
     outer_pending = state.pending
+    begin = frame.graphs.clock
     for _ in range(MAX_PASSES):
         inner = frame.fork(head)
         frame.passes += 1
@@ -135,6 +136,9 @@ def _loop(
         frame.loops.pop()
         again = join_states(head, end)
         assert again is not None
+        if end is not None:
+            # what a round makes and frees is freed: before the first one it is not there
+            again.freed_must |= frame.graphs.made_between(end.freed_must, begin, frame.graphs.clock)
         if again.same(head):
             break
         head = again
