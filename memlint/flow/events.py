@@ -54,6 +54,8 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     assumed: bool = False
     #: a backward() runs in it
     trains: bool = False
+    #: an endless loop that a count breaks off (``if step > 50: break``)
+    counted: bool = False
 
     @property
     def over_data(self) -> bool:
@@ -78,7 +80,7 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
         if self.over_data or self.trains or self.every != "iteration":
             return False
         if self.kind == "while":
-            return self._source not in ("while true", "while 1")
+            return self.counted or self._source not in ("while true", "while 1")
         counts = self.over in ("range", "time", "rows", "modules") or self._source.startswith("reversed(range(")
         return counts and _SAMPLES.search(self._source) is None
 

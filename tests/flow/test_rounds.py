@@ -195,3 +195,29 @@ def test_a_state_that_makes_the_output_would_raise_if_nobody_cut_it(
     tmp_path: Path, made: str, output: str, told: bool
 ) -> None:
     assert ("MEM103" in codes(tmp_path, STATE.format(made=made, output=output))) == told
+
+
+SEARCH = """
+import torch
+
+
+def search(decoder, state, words):
+    decoder.eval()
+    step = 1
+    while True:
+        scores, state = decoder(words, state)
+        words = scores.argmax(1)
+        step += 1
+        if {test}:
+            break
+    return words.tolist()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "severity"), [("step > 50", "note"), ("step >= decoder.longest", "note"), ("words.sum() == 0", "warning")]
+)
+def test_a_search_that_a_count_ends(tmp_path: Path, test: str, severity: str) -> None:
+    (tmp_path / "search.py").write_text(SEARCH.format(test=test), encoding="utf-8")
+    found = memlint.lint([tmp_path], isolated=True).findings
+    assert {one.severity for one in found if one.code == "MEM103"} == {severity}
