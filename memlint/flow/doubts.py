@@ -12,6 +12,7 @@ from memlint.flow.events import Loop, Value
 from memlint.flow.feeding import cuts_rows, names_source
 from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of
+from memlint.flow.ops import names_count
 from memlint.flow.program import Function
 from memlint.flow.spent import is_trial
 from memlint.flow.syntax import dotted, walk_statements
@@ -127,6 +128,11 @@ def may_sum_itself(analyser: Analyser, frame: Frame, store: Store) -> bool:
         return False
     files = {store.site.path, *(step.site.path for step in store.trace)}
     return any(method.module.key in files for method in analyser.methods_named("__iadd__", frame.function))
+
+
+def counts(store: Store) -> bool:
+    """``total_steps += epoch_steps``, where what the name says is all that is known: a whole number."""
+    return store.kind == "carry" and store.how == "add" and names_count(store.text)
 
 
 def held_already(frame: Frame, store: Store, incoming: V) -> bool:

@@ -17,6 +17,7 @@ from memlint.flow.described import of_evaluation, self_name, value_of
 from memlint.flow.doubts import (
     adds_a_graph,
     begun_elsewhere,
+    counts,
     from_last_call,
     goes_through_data,
     held_already,
@@ -135,6 +136,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or begun_elsewhere(analyser, frame, store)
             or held_already(frame, store, incoming)
             or may_sum_itself(analyser, frame, store)
+            or (certainty != "high" and counts(store))
             or of_one_step(frame, store)
             or (value.freed == "no" and store.loop is not None and store.loop.over_objects)
             or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no")  # a number on some path

@@ -74,7 +74,7 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                     names[0] = "Tensor"
                 if truth and len(parts) == 1 and _is_loader(frame, parts[0]):
                     _narrow_to(state, test.args[0], LOADER, True)
-                elif "Tensor" in names and (truth or len(names) == 1):
+                elif "Tensor" in names:
                     _narrow_to(state, test.args[0], TENSOR, truth)
                 elif (
                     truth

@@ -261,3 +261,9 @@ _ASKED = """
 @pytest.mark.parametrize(("moved", "found"), [("x = x.to(device)", True), ("pass", False)])
 def test_who_moves_batches_to_the_module_has_an_accelerator_in_mind(tmp_path: Path, moved: str, found: bool) -> None:
     assert lines(tmp_path, _ASKED.format(moved)) == (["kept.append(model(x))"] if found else [])
+
+
+@pytest.mark.parametrize(("kept", "found"), [("model(x.cuda()).data[0]", False), ("model(x.cuda()).data", True)])
+def test_the_number_that_old_torch_takes_out_of_a_loss(tmp_path: Path, kept: str, found: bool) -> None:
+    told = lines(tmp_path, _LOOP.format("pass", kept))
+    assert told == ([f"kept.append({kept})"] if found else [])

@@ -597,3 +597,39 @@ def act(policy, states_loader):
 
 def test_what_is_drawn_from_a_distribution_tells_nothing_of_its_graph(tmp_path: Path) -> None:
     assert {code for code, _ in said(tmp_path, act=DRAWN)} == {"MEM201"}
+
+
+CONVERTED = """
+import numpy as np
+import torch
+
+
+def plain(value):
+    if isinstance(value, ({types})):
+        return value.item()
+    return value
+
+
+def validate(model, loader):
+    model.eval()
+    losses = []
+    with open("log.txt", "w") as log:
+        for x in loader:
+            loss, parts = model(x.cuda())
+            losses.append(plain(loss) * len(x))
+            log.write(str(len(parts)))
+    return losses
+"""
+
+
+@pytest.mark.parametrize(
+    ("types", "told"),
+    [
+        ("torch.Tensor, np.generic", {("MEM201", "warning")}),
+        ("np.generic, float", {("MEM201", "error"), ("MEM102", "error")}),
+    ],
+)
+def test_what_is_no_tensor_of_several_types_goes_on_as_it_is(
+    tmp_path: Path, types: str, told: set[tuple[str, str]]
+) -> None:
+    assert said(tmp_path, validate=CONVERTED.format(types=types)) == told
