@@ -246,8 +246,12 @@ def _note_key(
 
 
 def _over_itself(frame: Frame, target: ir.Subscript) -> bool:
-    """``for i, x in enumerate(items): items[i] = x.to(device)``: the members are replaced, not more."""
+    """``for i, x in enumerate(items): items[i] = x.to(device)``: the members are replaced, not more. So are those of
+    ``for name in names: sums[name] = sums[name].item()``."""
     name = text(target.value, 40)
+    by_name = isinstance(target.index, ir.Name) and frame.loops and target.index.id in frame.loops[-1].targets
+    if by_name and isinstance(frame.statement, ir.Assign) and mentions(frame.statement.value, text(target, 200)):
+        return True
     shown = frame.loops[-1].loop.text if frame.loops else ""
     return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 

@@ -154,7 +154,10 @@ def _is_shared(frame: Frame, sources: frozenset[Source]) -> bool:
     the result frees what those saved, and a running average of it saves next to nothing."""
     reached = frame.graphs.closure(sources)
     models = {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
-    inputs = models or {item for item in reached if isinstance(item, Path)}
+    paths = {item for item in reached if isinstance(item, Path)}
+    own = f"p:{self_name(frame.function)}"
+    # (a module's own attributes beside its inputs are rates and the like)
+    inputs = models or {path for path in paths if path.root != own} or paths
     return bool(inputs) and inputs <= frame.notes.returned
 
 

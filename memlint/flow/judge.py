@@ -137,6 +137,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or held_already(frame, store, incoming)
             or may_sum_itself(analyser, frame, store)
             or (certainty != "high" and counts(store))
+            or (value.freed == "no" and loop.kind == "for" and store.loop is not None and ends_early(store.loop))
             or of_one_step(frame, store)
             or (value.freed == "no" and store.loop is not None and store.loop.over_objects)
             or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no")  # a number on some path

@@ -15,9 +15,10 @@ from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element
 from memlint.flow.loops import MAX_PASSES
 from memlint.flow.modes import freezing_loop
+from memlint.flow.periods import ends_early
 from memlint.flow.state import Obj, State, join_states
 from memlint.flow.stores import end_iteration
-from memlint.flow.syntax import assigned_names, text, walk_expression
+from memlint.flow.syntax import assigned_names, text
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
@@ -72,9 +73,9 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
     loop = LoopFrame(
         ("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True
     )
-    counted = endless and _breaks_at_a_count(statement.body)
-    loop.loop = msgspec.structs.replace(loop.loop, assumed=over == "loader", counted=counted)
     _prepare(loop, statement.body)
+    counted = endless and ends_early(loop)
+    loop.loop = msgspec.structs.replace(loop.loop, assumed=over == "loader", counted=counted)
 
     def enter(inner: State) -> State | None:
         evaluate(frame, inner, statement.test)
@@ -87,22 +88,6 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
     for one in loop.breaks:
         end = join_states(end, one)
     return end
-
-
-def _breaks_at_a_count(body: tuple[ir.Stmt, ...]) -> bool:
-    """``if step > 50: break``, of what each round counts up."""
-    up = {
-        statement.target.id
-        for statement in body
-        if isinstance(statement, ir.AugAssign) and statement.op == "+" and isinstance(statement.target, ir.Name)
-    }
-    return any(
-        isinstance(statement, ir.If)
-        and any(isinstance(one, ir.Jump) and one.kind == "break" for one in statement.body)
-        and isinstance(statement.test, ir.Compare)
-        and any(isinstance(part, ir.Name) and part.id in up for part in walk_expression(statement.test))
-        for statement in body
-    )
 
 
 def _prepare(loop: LoopFrame, body: tuple[ir.Stmt, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os.path
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -115,9 +116,33 @@ class Project:
             if found := self._at(root, module):
                 return found
         above = (parent for parent in folder.parents if parent.is_relative_to(self.root))
-        return next(
+        beside = next(
             (found for parent in above if parent not in self._packages and (found := self._at(parent, module))), None
         )
+        return beside or self._on_path(module, folder)
+
+    def _on_path(self, module: str, folder: Path) -> str | None:
+        """The one file in a folder that a script may put on ``sys.path`` (``lib/core/train.py`` as ``core.train``):
+        the nearest to the importer, None where several are as near."""
+        first, dot, _ = module.partition(".")
+        if not dot:
+            return None
+        found = {
+            key: len(os.path.commonpath((parent, folder)))
+            for parent in self._holders.get(first, ())
+            if (key := self._at(parent, module)) is not None
+        }
+        nearest = [key for key, shared in found.items() if shared == max(found.values())]
+        return nearest[0] if len(nearest) == 1 else None
+
+    @functools.cached_property
+    def _holders(self) -> dict[str, list[Path]]:
+        """The folders that hold folders of a name."""
+        folders = {folder for path in self._keys for folder in path.parents if folder.is_relative_to(self.root)}
+        found: dict[str, list[Path]] = {}
+        for folder in sorted(folders - {self.root}):
+            found.setdefault(folder.name, []).append(folder.parent)
+        return found
 
     def _at(self, folder: Path, module: str) -> str | None:
         base = "/".join((str(folder), *module.split("."))) if module else str(folder)

@@ -215,9 +215,63 @@ def search(decoder, state, words):
 
 
 @pytest.mark.parametrize(
-    ("test", "severity"), [("step > 50", "note"), ("step >= decoder.longest", "note"), ("words.sum() == 0", "warning")]
+    ("test", "severity"),
+    [("step > 50", "note"), ("step >= decoder.longest", "note"), ("bool((words == 0).all())", "warning")],
 )
 def test_a_search_that_a_count_ends(tmp_path: Path, test: str, severity: str) -> None:
     (tmp_path / "search.py").write_text(SEARCH.format(test=test), encoding="utf-8")
     found = memlint.lint([tmp_path], isolated=True).findings
     assert {one.severity for one in found if one.code == "MEM103"} == {severity}
+
+
+FEW = """
+import torch
+
+
+def outputs(model, loader):
+    model.eval()
+    kept = []
+    for step, x in enumerate(loader):
+        kept.append(model(x.cuda()))
+        {then}
+    return torch.cat(kept).mean().item()
+"""
+
+
+@pytest.mark.parametrize(("then", "told"), [("if step > 5: break", False), ("if x is None: break", True)])
+def test_a_loop_over_data_that_ends_after_a_few_batches(tmp_path: Path, then: str, told: bool) -> None:
+    assert ("MEM102" in codes(tmp_path, FEW.format(then=then))) == told
+
+
+PLAIN = """
+import torch
+
+
+def train(model, loader, optimizer, names, epochs):
+    history = []
+    for epoch in range(epochs):
+        log = {{}}
+        sums = {{name: 0.0 for name in names}}
+        for x, y in loader:
+            losses = model(x.cuda(), y.cuda())
+            total = 0
+            for name in names:
+                sums[name] = sums[name] + losses[name]
+                total = total + losses[name]
+            optimizer.zero_grad()
+            total.backward()
+            optimizer.step()
+        for name in names:
+            sums[name] = {last}
+        for name in names:
+            log["loss_" + name] = sums[name]
+        history.append(log)
+    return history
+"""
+
+
+@pytest.mark.parametrize(("last", "told"), [("sums[name].item()", False), ("sums[name] / 2", True)])
+def test_members_that_a_loop_over_their_names_makes_plain(tmp_path: Path, last: str, told: bool) -> None:
+    (tmp_path / "train.py").write_text(PLAIN.format(last=last), encoding="utf-8")
+    found = memlint.lint([tmp_path], isolated=True).findings
+    assert any(one.code == "MEM102" and "history" in one.message for one in found) == told

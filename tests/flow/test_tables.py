@@ -142,3 +142,22 @@ def test_a_callee_that_runs_backward_tells_that_what_it_got_has_a_graph(
     tmp_path: Path, backward: str, found: list[str]
 ) -> None:
     assert codes(tmp_path, train=STEP.format(backward=backward)) == found
+
+
+LOADED = """
+import torch
+import archive
+
+
+def main(args, rows):
+    whole = archive.load(args.path)["average"]{frozen}.to("cuda")
+    net = whole.synthesis
+    net.eval()
+    for row in rows:
+        print(net(row.cuda()).mean().item())
+"""
+
+
+@pytest.mark.parametrize(("frozen", "found"), [(".requires_grad_(False)", []), ("", ["MEM201"])])
+def test_what_is_frozen_as_it_is_loaded(tmp_path: Path, frozen: str, found: list[str]) -> None:
+    assert codes(tmp_path, main=LOADED.format(frozen=frozen)) == found

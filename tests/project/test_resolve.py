@@ -67,3 +67,18 @@ def test_a_project_travels_to_a_worker_process(tmp_path: Path) -> None:
     assert again.linted == one.linted
     assert again.sources["a.py"] == one.sources["a.py"]
     assert again.resolve("b", "a.py", 0) == "b.py"
+
+
+@pytest.mark.parametrize(
+    ("files", "importer", "found"),
+    [
+        (("lib/core/train.py",), "tools/run.py", "lib/core/train.py"),  # tools/_init_paths.py adds lib to sys.path
+        (("a/lib/core/train.py", "b/lib/core/train.py"), "b/tools/run.py", "b/lib/core/train.py"),
+        (("a/core/train.py", "b/core/train.py"), "tools/run.py", None),
+        (("lib/core/other.py",), "tools/run.py", None),
+    ],
+)
+def test_a_folder_that_a_script_puts_on_the_path(
+    tmp_path: Path, files: tuple[str, ...], importer: str, found: str | None
+) -> None:
+    assert project(tmp_path, *files, importer).resolve("core.train", importer, 0) == found
