@@ -10,7 +10,7 @@ from memlint.flow.functions import accepts, call_function
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run
-from memlint.flow.modes import freeze, set_mode
+from memlint.flow.modes import set_mode
 from memlint.flow.module_methods import module_method
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import State, join_states
@@ -76,9 +76,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         if name == "eval" and not args and not words and not receiver.kinds & (TENSORS | CONTAINER | LOADER):
             return receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
     if name == "requires_grad_" and receiver.is_only(UNKNOWN) and not receiver.syms and args and args[0].const is False:
-        frozen = V(MODULE, store=frozenset((expr.at,)))  # ``load(path)["model"].requires_grad_(False)``
-        freeze(state, frozen, None, True)
-        return frozen
+        # ``load(path)["model"].requires_grad_(False)``
+        return module_method(frame, state, expr, V(MODULE), name, args, words)
     if (
         name in ("prepare", "setup_dataloaders")
         and args

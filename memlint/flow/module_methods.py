@@ -43,6 +43,8 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         flag = next(iter([*args, *words.values()]), None)
         const = name == "unfreeze" if flag is None or name != "requires_grad_" else flag.const
         frozen = not const if isinstance(const, bool) else None
+        if not receiver.syms and not receiver.store:  # it has no name yet to be known by
+            receiver = receiver.but(store=frozenset((expr.at,)))
         freeze(
             state,
             receiver,
