@@ -206,7 +206,7 @@ def _goes_to_host(expr: ir.Expr) -> bool:
 
 def _bound(target: ir.Expr) -> Iterator[str]:
     """The names that a target binds."""
-    if isinstance(target, ir.Name):
+    if isinstance(target, ir.Name) and target.id != "_":
         yield target.id
     elif isinstance(target, ir.Display):
         for element in target.elements:

@@ -36,7 +36,8 @@ def ends_early(loop: LoopFrame) -> bool:
 
 def _at_limit(loop: LoopFrame, test: ir.Expr) -> bool:
     if isinstance(test, ir.BoolOp):
-        return _at_limit(loop, test.left) or _at_limit(loop, test.right)
+        sides = (_at_limit(loop, test.left), _at_limit(loop, test.right))
+        return any(sides) if test.op == "or" else all(sides)
     if not isinstance(test, ir.Compare) or len(test.ops) != 1 or test.ops[0] not in (">=", ">", "=="):
         return False
     counted = test.left.left if isinstance(test.left, ir.Binary) and test.left.op == "+" else test.left

@@ -238,7 +238,15 @@ def outputs(model, loader):
 """
 
 
-@pytest.mark.parametrize(("then", "told"), [("if step > 5: break", False), ("if x is None: break", True)])
+@pytest.mark.parametrize(
+    ("then", "told"),
+    [
+        ("if step > 5: break", False),
+        ("if x is None or step > 5: break", False),
+        ("if x is None and step > 5: break", True),
+        ("if x is None: break", True),
+    ],
+)
 def test_a_loop_over_data_that_ends_after_a_few_batches(tmp_path: Path, then: str, told: bool) -> None:
     assert ("MEM102" in codes(tmp_path, FEW.format(then=then))) == told
 
