@@ -40,9 +40,10 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     value = event.value
     where = "host" if value.device == "cpu" else "device"
     memory: Memory = "host" if value.device == "cpu" else "device-graph"
-    # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end)
+    # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end, and where the
+    # model should not record at all, MEM201 says so at its call)
     bounded = bool(event.reset) or value.device == "cpu" or not event.loop.over_data
-    passing = event.loop.ends and event.place.kind in ("local", "parameter")
+    passing = event.loop.ends and (event.place.kind in ("local", "parameter") or event.in_model_loop)
     severity: Severity = "note" if passing else "warning" if bounded else "error"
     if value.freed == "no":
         return severity, memory, f"{where} memory grows by the saved activations of a whole forward pass"
