@@ -46,6 +46,14 @@ LISTS = [
         },
     ),
     (
+        "tried out",
+        "unsafe",
+        {
+            "post": "return losses",
+            "rest": "if __name__ == '__main__':\n    print(len(train(nn.Linear(1, 1), [], None)))\n",
+        },
+    ),
+    (
         "caller backward",
         "unsafe",
         {

@@ -23,7 +23,7 @@ from memlint.flow.mends.mentions import (
 from memlint.flow.mends.shares import share_of
 from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, mentions, parts, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -292,9 +292,21 @@ class Watch:
             return
         if not found:
             self.doubtful(f"{said}, and nobody is seen to call `{function.name}`")
+        elif all(call is not None and _tries(caller, call) for caller, call in found):
+            self.doubtful(f"{said}, and only what its file does when it is run calls `{function.name}`")
         for caller, call in found:
             if call is None:
                 self.doubtful(f"{said} by `{function.name}`, which is passed on without a call")
                 return
             self.results.setdefault(caller.key, set()).add(call.at)
             self._queue(caller)
+
+
+def _tries(caller: Function, call: ir.Call) -> bool:
+    """Whether a call stands under ``if __name__ == "__main__":``: a file that can be imported is tried out there."""
+    return caller.node is None and any(
+        isinstance(statement, ir.If)
+        and mentions(statement.test, "__name__")
+        and any(part.at == call.at for part in parts(statement.body))
+        for statement in caller.body
+    )
