@@ -74,13 +74,19 @@ def _event(frame: Frame, one: Made, loop: Loop, *, constant: bool, mutated: bool
         loop=loop,
         move=frame.site(one.move) if one.move is not None and _is_named(frame, one) else None,
         device=one.device,
-        doubt=_rounding(frame, one),
+        doubt=_rounding(frame, one) or _age(frame),
     )
 
 
 def _is_named(frame: Frame, one: Made) -> bool:
     """Whether the call names torch's own function: another may come in by a variable, which takes no device."""
     return function_target(frame.analyser, frame.function, one.expr.func)[1].startswith("torch.")
+
+
+def _age(frame: Frame) -> str:
+    """``device=`` came with torch 0.4, which a project of before may not be run with."""
+    old = frame.analyser.program.project.predates_grad_mode
+    return "nothing in the project is newer than torch 0.3, which knows no `device=`" if old else ""
 
 
 def _rounding(frame: Frame, one: Made) -> str:

@@ -64,6 +64,11 @@ class Project:
         """Whether any of the files uses what came with torch 0.4, and ``volatile=True`` went."""
         return any(_SINCE_04.search(self.sources[display].text) for display in self.sources)
 
+    @functools.cached_property
+    def predates_grad_mode(self) -> bool:
+        """Whether the files wrap tensors in ``Variable`` and use nothing that came with torch 0.4 or later."""
+        return not self.knows_grad_mode and any("Variable(" in self.sources[display].text for display in self.sources)
+
     def with_contents(self, contents: Mapping[str, bytes]) -> Project:
         """The same project, with other contents of some of its files (by display path)."""
         given = {**self._given, **{self._paths[display]: raw for display, raw in contents.items()}}

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import memlint
+
 PROGRAM = """\
 import torch
 
@@ -55,3 +57,21 @@ def test_an_argument_stands_where_people_write_it(before: str, after: str, tmp_p
     command = [sys.executable, "-m", "memlint", "train.py", "--isolated", "--preview", "--fix"]
     subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert file.read_text(encoding="utf-8") == PROGRAM.format(call=after)
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "loss", "safety"),
+    [
+        ("Variable(torch.ones(len(x)).cuda())", "loss.data[0]", "unsafe"),  # torch 0.3 knows no `device=`
+        ("Variable(torch.ones(len(x)).cuda())", "loss.item()", "safe"),
+        ("torch.ones(len(x)).cuda()", "loss.data[0]", "safe"),
+    ],
+)
+def test_code_of_before_the_argument_gets_it_only_when_asked(
+    tmp_path: Path, wrapped: str, loss: str, safety: str
+) -> None:
+    text = f"import torch\nfrom torch.autograd import {'Variable' if 'Var' in wrapped else 'grad'}\n\n\n"
+    text += f"def f(loader, model):\n    for x in loader:\n        loss = model(x, {wrapped})\n        print({loss})\n"
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    found = memlint.lint([tmp_path], select=["MEM303"], preview=True, isolated=True).findings
+    assert [one.fix.safety for one in found if one.fix is not None] == [safety]
