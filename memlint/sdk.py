@@ -52,6 +52,7 @@ from memlint.flow.events import (
     SummedLosses,
     Value,
 )
+from memlint.lasting import each_round, kind_of_growth, pace, weight
 
 __all__ = [
     "After",
@@ -89,9 +90,13 @@ __all__ = [
     "Under",
     "Value",
     "cut_plan",
+    "each_round",
     "guard_plan",
     "inference_plans",
+    "kind_of_growth",
+    "pace",
     "weakest",
+    "weight",
 ]
 
 E = TypeVar("E", bound=Event)

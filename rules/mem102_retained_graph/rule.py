@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Loop, Memory, Meta, Report, Retain, Severity, cut_plan, weakest
+from memlint.sdk import (
+    Facts,
+    Growth,
+    Memory,
+    Meta,
+    Report,
+    Retain,
+    Severity,
+    cut_plan,
+    kind_of_growth,
+    pace,
+    weakest,
+    weight,
+)
 
 META = Meta(
     code="MEM102",
@@ -24,12 +37,11 @@ def check(facts: Facts) -> Iterator[Report]:
         severity, memory, cost = _cost(event)
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` keeps `{value.text}` and its autograd graph: {cost} with "
-            f"{_each(event.loop)}{_until(event.reset)}{_cause(event)}",
+            message=f"`{event.place.text}` keeps `{value.text}` and its autograd graph: {cost} with {pace(event)}",
             advice=_advice(event),
             severity=severity,
             confidence=weakest(event.certainty, value.certainty),
-            growth=Growth(memory, "per-epoch" if event.loop.every == "epoch" else "per-iteration"),
+            growth=Growth(memory, kind_of_growth(event.loop)),
             trace=(*value.origin, *event.trace),
             fix=cut_plan(event.cut, as_number=facts.scalar_fix == "item" and value.size == "scalar"),
         )
@@ -39,21 +51,20 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
     """What the store costs, by what backward() has freed of the graph at the end of an iteration."""
     value = event.value
     where = "host" if value.device == "cpu" else "device"
-    # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end, and where the
-    # model should not record at all, MEM201 says so at its call)
-    bounded = bool(event.reset) or value.device == "cpu" or not event.loop.over_data
-    passing = event.loop.ends and (event.place.kind in ("local", "parameter") or event.in_model_loop)
-    severity: Severity = "note" if passing else "warning" if bounded else "error"
+    kept = weight(event)
     if value.freed in ("no", "some"):
         memory: Memory = "host" if value.device == "cpu" else "device-graph"
         what = "a whole forward pass" if value.freed == "no" else "each iteration that no backward() frees"
-        return severity, memory, f"{where} memory grows by the saved activations of {what}"
+        return kept.activations, memory, f"{where} memory grows by the saved activations of {what}"
     freed = "backward() frees its saved activations, but " if value.freed == "yes" else ""
     if value.size in LARGE and value.device != "cpu":
-        return severity, "device-tensor", f"{freed}device memory grows by the tensor, host memory by the graph's nodes"
+        return (
+            kept.activations,
+            "device-tensor",
+            f"{freed}device memory grows by the tensor, host memory by the graph's nodes",
+        )
     block = " and device memory by a block of 512 B" if value.size == "scalar" and value.device != "cpu" else ""
-    small = event.loop.every == "epoch" or bool(event.reset) or passing
-    return "note" if small else "warning", "host", f"{freed}host memory grows by the graph's nodes{block}"
+    return kept.nodes, "host", f"{freed}host memory grows by the graph's nodes{block}"
 
 
 def _advice(event: Retain) -> str:
@@ -68,17 +79,3 @@ def _advice(event: Retain) -> str:
     if event.value.size in LARGE:
         return f"store `{name}.detach().cpu()` if only the values are needed later"
     return f"store `{name}.detach()` if only the values are needed later"
-
-
-def _cause(event: Retain) -> str:
-    if not event.in_model_loop:
-        return ""
-    return "; the graph is there because the model runs without torch.no_grad() (MEM201 at the call)"
-
-
-def _until(reset: str) -> str:
-    return f", until {reset}" if reset else ""
-
-
-def _each(loop: Loop) -> str:
-    return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import After, Carry, Change, Facts, Growth, Loop, Memory, Meta, Plan, Report, Severity, Top, weakest
+from memlint.sdk import (
+    After,
+    Carry,
+    Change,
+    Facts,
+    Growth,
+    Memory,
+    Meta,
+    Plan,
+    Report,
+    Severity,
+    Top,
+    kind_of_growth,
+    pace,
+    weakest,
+    weight,
+)
 
 META = Meta(
     code="MEM103",
@@ -25,11 +41,11 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=f"`{event.place.text}` is computed from its own previous value, so its autograd graph reaches back "
-            f"through all earlier iterations: {cost} with {_each(event.loop)}{_until(event.reset)}{_cause(event)}",
+            f"through all earlier iterations: {cost} with {pace(event)}",
             advice=_advice(event),
             severity=severity,
             confidence=weakest(event.certainty, value.certainty),
-            growth=Growth(memory, "per-epoch" if event.loop.every == "epoch" else "per-iteration"),
+            growth=Growth(memory, kind_of_growth(event.loop)),
             trace=(*value.origin, *event.trace),
             fix=_fix(event),
         )
@@ -45,25 +61,20 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     value = event.value
     where = "host" if value.device == "cpu" else "device"
     memory: Memory = "host" if value.device == "cpu" else "device-graph"
-    # (the host has more memory than the device; the steps of a sequence, or a handful of parts, end, and where the
-    # model should not record at all, MEM201 says so at its call)
-    bounded = bool(event.reset) or value.device == "cpu" or not event.loop.over_data
-    passing = event.loop.ends and (event.place.kind in ("local", "parameter") or event.in_model_loop)
-    severity: Severity = "note" if passing else "warning" if bounded else "error"
+    kept = weight(event)
     if value.freed == "no":
-        return severity, memory, f"{where} memory grows by the activations that one iteration saves"
+        return kept.activations, memory, f"{where} memory grows by the activations that one iteration saves"
     if value.freed == "some":
-        return severity, memory, f"{where} memory grows by the activations that no backward() frees"
+        return kept.activations, memory, f"{where} memory grows by the activations that no backward() frees"
     if event.how == "call" and value.freed == "yes":
         return (
-            "note" if passing else "warning",
+            "note" if kept.activations == "note" else "warning",
             "host",
             "a plain backward() that reaches it raises in the second iteration, retain_graph=True keeps the saved "
             "activations of all iterations, and host memory grows by the graph's nodes",
         )
     freed = "backward() frees what it saved, but " if value.freed == "yes" else ""
-    small = event.loop.every == "epoch" or bool(event.reset) or passing
-    return "note" if small else "warning", "host", f"{freed}host memory grows by the graph's nodes"
+    return kept.nodes, "host", f"{freed}host memory grows by the graph's nodes"
 
 
 def _advice(event: Carry) -> str:
@@ -84,17 +95,3 @@ def _fix(event: Carry) -> Plan | None:
         return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
     start = Top(event.loop.site, cut.start)
     return Plan(title=f"detach `{cut.text}` when an iteration begins", changes=(start,), doubt=cut.doubt)
-
-
-def _cause(event: Carry) -> str:
-    if not event.in_model_loop:
-        return ""
-    return "; the graph is there because the model runs without torch.no_grad() (MEM201 at the call)"
-
-
-def _until(reset: str) -> str:
-    return f", until {reset}" if reset else ""
-
-
-def _each(loop: Loop) -> str:
-    return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"

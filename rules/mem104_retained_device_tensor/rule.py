@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import After, Facts, Growth, Loop, Meta, Plan, Report, Retain, weakest
+from memlint.sdk import After, Facts, Growth, Loop, Meta, Plan, Report, Retain, each_round, weakest
 
 META = Meta(
     code="MEM104",
@@ -25,7 +25,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=f"`{event.place.text}` keeps `{value.text}` on the device: device memory grows by a tensor "
-            f"{_batch(value.size)} with {_each(event.loop)}{until}",
+            f"{_batch(value.size)} with {each_round(event.loop)}{until}",
             advice=f"move {_to_host(value.text)}, or reduce it to the numbers that are needed",
             # a buffer that is emptied now and then (cached micro-batches) is most often meant
             confidence="low" if event.reset else weakest(event.certainty, value.certainty),
@@ -58,7 +58,3 @@ def _every_batch(loop: Loop) -> bool:
 
 def _batch(size: str) -> str:
     return "of the size of a batch" if size == "batch" else "of the size of an activation"
-
-
-def _each(loop: Loop) -> str:
-    return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Around, Carry, Facts, Growth, Line, Loop, Meta, Plan, Report, Severity, weakest
+from memlint.sdk import Around, Carry, Facts, Growth, Line, Meta, Plan, Report, Severity, each_round, weakest
 
 META = Meta(
     code="MEM302",
@@ -26,8 +26,8 @@ def check(facts: Facts) -> Iterator[Report]:
             extra += ", because the model runs without torch.no_grad() (MEM201 at the call)"
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` is copied whole with {_each(event.loop)}: the bytes copied grow with the "
-            f"square of the number of parts, and at the end the old and the new one take twice the result{extra}",
+            message=f"`{event.place.text}` is copied whole with {each_round(event.loop)}: the bytes copied grow with "
+            f"the square of the number of parts, and at the end the old and the new one take twice the result{extra}",
             advice=_advice(event, graph),
             severity=_severity(event, graph),
             confidence=weakest(event.certainty, event.value.certainty) if graph else event.certainty,
@@ -80,7 +80,3 @@ def _advice(event: Carry, graph: bool) -> str:
         f"write `{part}` into a tensor allocated before the loop; or, to save the copies alone, collect it in a list "
         "and concatenate once after the loop"
     )
-
-
-def _each(loop: Loop) -> str:
-    return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"

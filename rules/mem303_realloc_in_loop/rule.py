@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Allocate, Argument, Around, Facts, Growth, Loop, Meta, Plan, Report
+from memlint.sdk import Allocate, Argument, Around, Facts, Growth, Meta, Plan, Report, each_round
 
 META = Meta(
     code="MEM303",
@@ -23,14 +23,14 @@ def check(facts: Facts) -> Iterator[Report]:
             yield _report(
                 event,
                 f"`{event.factory}` fills a tensor on the host and `{event.moved}` copies it to the device, with "
-                f"{_each(event.loop)}: no memory is kept, but it takes many times as long as making it there",
+                f"{each_round(event.loop)}: no memory is kept, but it takes many times as long as making it there",
                 f"make it on the device: pass `device=` to `{event.factory}`",
             )
         elif event.constant == "yes" and event.mutated == "no" and event.kept == "no":
             yield _report(
                 event,
-                f"`{event.factory}` makes the same tensor with {_each(event.loop)}: no memory is kept, but each one "
-                "is allocated and filled again",
+                f"`{event.factory}` makes the same tensor with {each_round(event.loop)}: no memory is kept, but each "
+                "one is allocated and filled again",
                 "make it once before the loop",
             )
 
@@ -53,7 +53,3 @@ def _fix(event: Allocate) -> Plan | None:
         return None
     changes = (Argument(event.site, f"device={event.device}"), Around(event.site, event.move))
     return Plan(title=f"pass `device={event.device}` to `{event.factory}`", changes=changes, doubt=event.doubt)
-
-
-def _each(loop: Loop) -> str:
-    return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"

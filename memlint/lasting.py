@@ -1,0 +1,45 @@
+"""What all rules on graphs that outlive an iteration say alike: how grave the growth is, and how often it happens."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from memlint.finding import GrowthKind, Severity
+from memlint.flow.events import Carry, Loop, Retain
+
+
+class Weight(NamedTuple):
+    """How grave growth is: of saved activations (``activations``), and of a graph's nodes on the host alone."""
+
+    activations: Severity
+    nodes: Severity
+
+
+def weight(event: Carry | Retain) -> Weight:
+    """An error grows on the device, with batches, epochs or calls. The host has more memory than the device; the steps
+    of a sequence, or a handful of parts, end, and where the model should not record at all, MEM201 says so at its
+    call."""
+    passing = event.loop.ends and (event.place.kind in ("local", "parameter") or event.in_model_loop)
+    if passing:
+        return Weight("note", "note")
+    bounded = bool(event.reset) or event.value.device == "cpu" or not event.loop.over_data
+    small = event.loop.every == "epoch" or bool(event.reset)
+    return Weight("warning" if bounded else "error", "note" if small else "warning")
+
+
+def kind_of_growth(loop: Loop) -> GrowthKind:
+    return "per-epoch" if loop.every == "epoch" else "per-iteration"
+
+
+def each_round(loop: Loop) -> str:
+    """``each iteration of `for x in xs` ``, ``each call of training_step``"""
+    return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"
+
+
+def pace(event: Carry | Retain) -> str:
+    """``each iteration of `for x in xs`, until …; …``: how often it grows, and which other finding is its cause."""
+    each = each_round(event.loop)
+    until = f", until {event.reset}" if event.reset else ""
+    if not event.in_model_loop:
+        return each + until
+    return f"{each}{until}; the graph is there because the model runs without torch.no_grad() (MEM201 at the call)"
