@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import signal
 import stat
 import threading
-import tokenize
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from memlint.fix.spans import EditError
-from memlint.project import decode
+from memlint.project import decode, encoding_of
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -41,7 +39,7 @@ def encode(before: bytes, text: str) -> bytes:
     Raises EditError where that encoding cannot hold the text or would not be read from it.
     """
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(before).readline)
+        encoding = encoding_of(before)
         same = before.decode(encoding).encode(encoding) == before
     except (SyntaxError, LookupError, UnicodeError):  # it could be read once
         raise EditError("it has changed since it was read") from None

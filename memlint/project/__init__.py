@@ -4,7 +4,7 @@ from memlint.project.discovery import Discovery, Named, apart, discover, list_co
 from memlint.project.patterns import Patterns, mistake
 from memlint.project.project import Project
 from memlint.project.roots import display_path, find_root
-from memlint.project.source import Source, Sources, decode
+from memlint.project.source import Source, Sources, decode, encoding_of
 
 __all__ = [
     "Discovery",
@@ -17,6 +17,7 @@ __all__ = [
     "decode",
     "discover",
     "display_path",
+    "encoding_of",
     "find_root",
     "list_context",
     "mistake",

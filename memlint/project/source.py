@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -85,11 +86,21 @@ def decode(raw: bytes) -> str:
     Raises SyntaxError for an unknown or contradictory encoding, UnicodeDecodeError for bytes that are not in it.
     """
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+        encoding = encoding_of(raw)
     except SyntaxError:
         raw.decode("utf-8-sig")  # where nothing is declared, this says which byte is wrong
         raise
     return raw.decode(encoding)
+
+
+def encoding_of(raw: bytes) -> str:
+    """The encoding that a Python file declares. Raises SyntaxError for an unknown or contradictory one."""
+    lines = [_OF_PACKAGES.sub(rb"\1utf-8", line) for line in raw.split(b"\n", 2)]
+    return tokenize.detect_encoding(io.BytesIO(b"\n".join(lines)).readline)[0]
+
+
+#: codecs that packages bring along: UTF-8, with something of newer Pythons made ready for older ones
+_OF_PACKAGES = re.compile(rb"^([ \t\f]*#.*?coding[:=][ \t]*)future[-_](?:fstrings|annotations)(?![-\w.])")
 
 
 def _encoding_reason(error: Exception) -> str:

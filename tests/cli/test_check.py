@@ -75,8 +75,9 @@ def test_an_undecodable_file_is_a_failure_and_the_others_go_on(toy: Toy, capsys:
         b"\xef\xbb\xbfleak('\xc3\xa9')\n",
         "# -*- coding: latin-1 -*-\nleak('é')\n".encode("latin-1"),
         b"leak(1)\r\n",
+        "# -*- coding: future_fstrings -*-\nleak(f'é')\n".encode(),
     ],
-    ids=["bom", "latin-1", "crlf"],
+    ids=["bom", "latin-1", "crlf", "of-a-package"],
 )
 def test_encodings_and_newlines(toy: Toy, capsys: Capture, text: bytes) -> None:
     toy({"train.py": text})
