@@ -161,10 +161,11 @@ def becomes_array(frame: Frame, store: Store) -> bool:
 
 def proved_free(frame: Frame, sources: Sources, tests: tuple[ir.Expr, ...]) -> bool:
     """Whether a call of ``numpy()``, which raises for a tensor with a graph, is made of these graphs (or of what is
-    computed from them) wherever the tests around hold."""
+    surely computed from them: a call that cannot be resolved may give a metric beside the loss) wherever the tests
+    around hold."""
     nodes = {source for source in sources if source in frame.graphs.nodes}
     return bool(nodes) and any(
-        all(test in tests for test in around) and nodes <= frame.graphs.closure(given)
+        all(test in tests for test in around) and nodes <= frame.graphs.sure(given)
         for given, around in frame.notes.arrays
     )
 
