@@ -47,6 +47,8 @@ class Attributes:
         self._called: dict[str, bool] = {}
         self._stored: dict[str, list[tuple[str, int]]] = {}
         self._dispatching: dict[tuple[str, str], bool] = {}
+        #: how often a method was asked that is being interpreted itself
+        self._unfinished = 0
         self._emptied: dict[str, set[tuple[str, str]]] | None = None
         self._emptied_through: set[str] | None = None
 
@@ -63,13 +65,16 @@ class Attributes:
             return self._values[key]
         self._values[key] = NOTHING
         order, _ = self.analyser.program.ancestors(cls)
-        found = NOTHING
+        found, unfinished = NOTHING, self._unfinished
         for item in order:
             found = join(found, self._assigned(item, name))
         used = any(f"self.{name}" in self._used_as_modules(item) for item in order)
         if used and (found.may_be_module() or not found.kinds & ~NONE):
             found = V(MODULE, refs=found.refs)
-        self._values[key] = found
+        if self._unfinished == unfinished:
+            self._values[key] = found
+        else:
+            del self._values[key]  # asked for by the constructor itself: when it is done, more is known
         return found
 
     def _assigned(self, cls: Class, name: str) -> V:
@@ -95,6 +100,7 @@ class Attributes:
                 "build_model",
             ):
                 summary = self.analyser.summary(method)
+                self._unfinished += summary is None and self.analyser.summaries.is_running(method)
                 if summary is not None and summary.exit is not None:
                     value = summary.exit.sym.get(
                         Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",))

@@ -24,6 +24,8 @@ _GIVES = re.compile(
     r"training_step|validation_step|test_step|pred|call|inverse|reverse|project|evaluate|apply_model|model|"
     r"attention|head|backbone|net)\w*"
 )
+#: names by which well-known networks keep their layers with parameters: ``resnet.layer4(resnet.conv1(x))``
+_LAYERS = re.compile(r"(conv|bn|norm|layer|block|fc|linear|stem|stage|features|classifier|patch_embed)(_?\d+)*")
 
 
 class Namesakes(NamedTuple):
@@ -78,7 +80,7 @@ def unseen(name: str) -> str:
     """What the name alone says of the graph of what is called so, which no code in sight defines: ``yes`` for a model
     inside the module (``model.encoder(x)``), ``unknown`` for a method that gives what layers compute, else
     ``unheard``: it may not even run a layer."""
-    if names_model(name):
+    if names_model(name) or _LAYERS.fullmatch(name):
         return "yes"
     return "unknown" if _GIVES.fullmatch(name.lower()) is not None else "unheard"
 

@@ -76,6 +76,10 @@ class Summaries:
         self._again.add(self._running[-1])
         return True
 
+    def is_running(self, function: Function) -> bool:
+        """Whether the function is being interpreted, with any literals."""
+        return any(key[:2] == function.key for key in self._running)
+
     def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
         """Remember that the summary that is being made depends on this answer."""
         question = (kind, identity)

@@ -1,0 +1,228 @@
+"""Evaluations that record, in the ways that projects write them: what guards or trains beside them is silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+
+def told(folder: Path, only: str = ".", **files: str) -> set[str]:
+    """The codes of what is no note."""
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    found = memlint.lint([folder / only], isolated=True).findings
+    return {one.code for one in found if one.severity != "note"}
+
+
+METRIC = """
+import torch
+
+
+def validate(loader, model, criterion):
+    model.eval()
+    total = 0.0
+    for batch, labels in loader:
+        {scores}
+        total += losses.mean().{number}
+        print(hits.mean().cpu().numpy())
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("scores", "number", "codes"),
+    [
+        # a criterion that is not in sight gives a metric beside the loss: numpy() of the metric tells nothing
+        ("losses, hits = criterion(model(batch.cuda()), labels.cuda())", "detach().cpu().numpy()", {"MEM201"}),
+        # numpy() of what the model itself gives would raise if it recorded
+        ("losses = hits = model(batch.cuda())", "cpu().numpy()", set()),
+    ],
+)
+def test_numpy_of_what_an_unknown_call_gives(tmp_path: Path, scores: str, number: str, codes: set[str]) -> None:
+    assert told(tmp_path, validate=METRIC.format(scores=scores, number=number)) == codes
+
+
+BACKBONE = """
+import torch
+from torch import nn
+from torchvision import models
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2048, 10)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        backbone = models.resnet50()
+        self.backbone = backbone
+        self.backbone.layer4[0].conv2.stride = (1, 1)
+        for part in range(6):
+            setattr(self, f"head{part}", Head())
+
+    def forward(self, x):
+        x = self.backbone.conv1(x)
+        x = self.backbone.layer4(x)
+        scores = {}
+        for part in range(6):
+            head = getattr(self, f"head{part}")
+            scores[part] = head(torch.squeeze(x[:, :, part]))
+        return [scores[part] for part in range(6)]
+"""
+BY_PARTS = """
+import torch
+from parts import Parts
+
+
+def extract(model, loader):
+    for images, _ in loader:
+        {guard}
+            print(model(images.cuda())[0].data.cpu())
+
+
+model = Parts().eval()
+extract(model, torch.utils.data.DataLoader([1]))
+"""
+
+
+@pytest.mark.parametrize(("guard", "codes"), [("if True:", {"MEM201"}), ("with torch.no_grad():", set())])
+def test_layers_of_a_well_known_network(tmp_path: Path, guard: str, codes: set[str]) -> None:
+    """What a module reads of its own parts while it is made is asked before it is made: the answer is not kept."""
+    assert told(tmp_path, "extract.py", parts=BACKBONE, extract=BY_PARTS.format(guard=guard)) == codes
+
+
+BY_NAME = """
+import torch
+
+
+def {name}(model, loader, criterion, optimizer, interval):
+    model.train()
+    total = 0
+    for step, batch in enumerate(range(0, 10000, 32)):
+        optimizer.zero_grad()
+        loss = criterion(model(loader[batch]), loader[batch])
+        loss.backward()
+        optimizer.step()
+        total += loss
+        if step % interval == 0:
+            print(total)
+            total = 0
+"""
+
+
+@pytest.mark.parametrize(("name", "codes"), [("train", {"MEM101"}), ("test_training", set())])
+def test_a_script_named_as_tests_are(tmp_path: Path, name: str, codes: set[str]) -> None:
+    """A file named ``…_test.py`` is one of tests where it holds one."""
+    assert told(tmp_path, copy_test=BY_NAME.format(name=name)) == codes
+
+
+SCRIPT = """
+import torch
+from torch import nn
+from nets import build
+
+def evaluate(epoch{takes}):
+    net.eval()
+    for images, labels in loader:
+        print(criterion(net(images.cuda()), labels.cuda()).item())
+
+if __name__ == "__main__":
+    net = build()
+    loader = torch.utils.data.DataLoader([1])
+    criterion = nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    example = torch.rand(1, 3, 32, 32, requires_grad=True)
+    writer.add_graph(net, example)
+    evaluate(1{gives})
+"""
+
+
+@pytest.mark.parametrize(("takes", "gives", "codes"), [("", "", {"MEM201"}), (", example", ", example", set())])
+def test_what_requires_grad_beside_the_call(tmp_path: Path, takes: str, gives: str, codes: set[str]) -> None:
+    """An input that requires grad in the caller matters where the evaluation is given it."""
+    assert told(tmp_path, script=SCRIPT.format(takes=takes, gives=gives)) == codes
+
+
+FORWARD = """
+import torch
+
+
+class Trainer:
+    def __init__(self, model, task):
+        self.model = model
+        self.task = task
+
+    def run(self, batch):
+        return self.model.forward(self.task, batch)
+
+    {decorator}
+    def validate(self, loader):
+        self.model.eval()
+        for batch in loader:
+            print(self.run(batch)["loss"].data.cpu().numpy())
+"""
+#: projects define many forwards: which one is meant cannot be told, that it is a model's can
+FORWARDS = "from torch import nn\n" + "".join(
+    f"class Net{number}(nn.Module):\n    def forward(self, task, batch):\n        return batch\n"
+    for number in range(40)
+)
+
+
+@pytest.mark.parametrize(("decorator", "codes"), [("# recorded", {"MEM201"}), ("@torch.no_grad()", set())])
+def test_forward_by_its_name(tmp_path: Path, decorator: str, codes: set[str]) -> None:
+    files = {"trainer": FORWARD.format(decorator=decorator), "nets": FORWARDS}
+    assert told(tmp_path, "trainer.py", **files) == codes
+
+
+ABSTRACT = """
+import torch
+from torch import nn
+
+
+class Base(nn.Module):
+    {decorator}
+    def predict(self, batches):
+        self.eval()
+        return [self.forward(batch).cpu().data.numpy() for batch in batches]
+"""
+
+
+@pytest.mark.parametrize(("decorator", "codes"), [("# recorded", {"MEM201"}), ("@torch.no_grad()", set())])
+def test_the_forward_that_subclasses_define(tmp_path: Path, decorator: str, codes: set[str]) -> None:
+    assert told(tmp_path, base=ABSTRACT.format(decorator=decorator)) == codes
+
+
+ASKED = """
+import torch
+from torch import nn
+
+
+class Unet(nn.Module):
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+
+    def mask(self, images):
+        {ask}
+        return [self.forward(image) > 0 for image in images]
+"""
+
+
+@pytest.mark.parametrize(
+    ("ask", "codes"),
+    [
+        ("if self.training: self.eval()", {"MEM201"}),
+        ("if self.training: print('it trains')", set()),
+    ],
+)
+def test_eval_where_it_trains(tmp_path: Path, ask: str, codes: set[str]) -> None:
+    """Where it does not train, it is in eval mode already."""
+    assert told(tmp_path, unet=ASKED.format(ask=ask)) == codes
