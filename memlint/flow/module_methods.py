@@ -78,6 +78,8 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return V(MODULE)
     if name in ("state_dict", "buffers", "named_buffers"):
         return V(TREE, size=4)
+    if name in ("forward", "__call__"):
+        return run_module(frame, state, expr, receiver, args, words)
     if is_any_callable(frame.analyser, receiver, name):
         return calls.unknown_call(
             frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words
