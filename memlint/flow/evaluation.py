@@ -17,7 +17,7 @@ from memlint.flow.spent import is_spent, is_trial
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.told import MAX_CALLERS_UP, told
-from memlint.flow.values import Source, Sources
+from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source, Sources
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -292,8 +292,9 @@ def _wanted(analyser: Analyser, frame: Frame, run: ModelRun, depth: int = 0) -> 
         why = _wanted_here(inner) or _reached(analyser, inner, {origin.node, *origin.value.src}, MAX_CALLERS_UP)
         if why:
             return why
-    for caller, _ in analyser.facts.calls_of(frame.function):
-        if caller is not frame and (why := _wanted_here(caller)) == REQUIRES:
+    for caller, record in analyser.facts.calls_of(frame.function):
+        given = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
+        if given and caller is not frame and (why := _wanted_here(caller)) == REQUIRES:
             return why  # it may be what this function is given
     marks = {run.node, *run.value.src}
     return _reached(analyser, frame, marks, 0)

@@ -73,15 +73,23 @@ def is_trial(function: Function) -> bool:
 
 
 def _named_test(function: Function) -> bool:
-    return function.name.startswith("test_") or function.module.key.rsplit("/", 1)[-1].startswith("test_")
+    return function.name.startswith("test_") or _is_test_file(function, "test_")
+
+
+def _is_test_file(function: Function, *names: str) -> bool:
+    """Whether a file is named as tests are, and holds one: ``test_kitti.py`` may as well test a trained model."""
+    name = function.module.key.rsplit("/", 1)[-1].removesuffix(".py")
+    return any(name.startswith(one) or name.endswith(one) for one in names) and any(
+        unit.name.startswith(("test_", "Test")) or unit.name.endswith(("Test", "TestCase"))
+        for unit in function.module.index.units
+    )
 
 
 def is_test(function: Function) -> bool:
     """Code of a test, or that helps tests."""
-    name = function.module.key.rsplit("/", 1)[-1]
     return (
         _named_test(function)
-        or name.endswith("_test.py")
+        or _is_test_file(function, "_test")
         or in_tests(function.module.key)
         or (function.around is not None and is_test(function.around))
     )
