@@ -127,8 +127,10 @@ def _unpack(
                 rest = rest.but(objs=rest.objs - {key})
             elif obj.kind == "tuple" and obj.fields and not obj.elem.kinds and not starred:
                 rest = rest.but(objs=rest.objs - {key})  # a tuple of another length, of another path
-        if rest.objs or rest.kinds & ~(CONTAINER | TENSOR if found.kinds else CONTAINER):
+        if found.kinds and not rest.objs:
             # what is unpacked so is the tuple of that length, not the single tensor of another path
+            found = found.but(kinds=found.kinds | rest.kinds & UNKNOWN)
+        elif rest.objs or rest.kinds & ~CONTAINER:
             found = join(found, _part(frame, state, rest, position))
         assign(frame, state, part, found if found.kinds else UNKNOWN_VALUE, statement)
 

@@ -13,6 +13,7 @@ from memlint.flow.flags import truth, usual_side
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
+from memlint.flow.modes import settle_mode
 from memlint.flow.narrowing import broken_number, last_case, narrow, narrow_to_number
 from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
@@ -240,6 +241,7 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     recall(frame, other, statement.test, False)
     narrow(frame, state, statement.test, True)
     narrow(frame, other, statement.test, False)
+    settle_mode(frame, other, statement)
     if statement.body and isinstance(statement.body[-1], ir.Return):
         narrow_to_number(state, statement.test)
     frame.tests.append(statement.test)
@@ -265,16 +267,19 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
 def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
     before = state.grad
     changed = False
+    flag: ir.Expr | None = None
     for item in statement.items:
         grad, value = entered_grad(frame, state, item.context)
         if grad is not None:
             inert.entered(frame, statement, state.grad, grad)
             state.grad = grad
             changed = True
+            if grad == ON | OFF:
+                flag = switch_of(item.context) or flag
         if item.target is not None:
             assign(frame, state, item.target, value, None)
     outer_returns = len(frame.returns)
-    flag = switch_of(statement) if state.grad == ON | OFF else None
+    flag = flag if state.grad == ON | OFF else None
     if flag is not None:
         frame.recorded_if[statement.at] = (flag, frame.graphs.clock, None)
     end = block(frame, state, statement.body)

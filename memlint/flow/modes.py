@@ -38,6 +38,20 @@ def set_mode(state: State, func: ir.Attr, receiver: V, name: str, args: list[V],
         state.modes[key] = None if training is None else not training
 
 
+def settle_mode(frame: Frame, other: State, statement: ir.If) -> None:
+    """``if model.training: model.eval()``: where it does not train, it is in eval mode already."""
+    from memlint.flow.evaluate import evaluate
+
+    test = statement.test
+    if not isinstance(test, ir.Attr) or test.name != "training" or not (place := dotted(test.value)):
+        return
+    for inner in statement.body:
+        call = inner.value if isinstance(inner, ir.ExprStmt) else None
+        if isinstance(call, ir.Call) and dotted(call.func) == f"{place}.eval":
+            for key in mode_keys(evaluate(frame, other, test.value), test.value):
+                other.modes[key] = True
+
+
 def freeze(state: State, module: V, expr: ir.Expr | None, frozen: bool | None) -> None:
     """The module's parameters stop (True) or start (False) to require grad; None where a flag decides."""
     for key in mode_keys(module, expr):

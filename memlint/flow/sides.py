@@ -103,15 +103,12 @@ def meet(frame: Frame, statement: ir.If, yes: State | None, no: State | None, jo
     joined.met = {**joined.met, shown: Meeting(statement.at, frame.graphs.clock, kept, left[0], left[1])}
 
 
-def switch_of(statement: ir.With) -> ir.Expr | None:
-    """The test in ``with torch.set_grad_enabled(test):``"""
-    for item in statement.items:
-        call = item.context
-        if isinstance(call, ir.Call) and dotted(call.func).endswith("set_grad_enabled"):
-            given = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
-            if given is not None and _shown(given):
-                return given
-    return None
+def switch_of(context: ir.Expr) -> ir.Expr | None:
+    """The test in ``with torch.set_grad_enabled(test):``, or in that of a project's own guard that does the same."""
+    if not isinstance(context, ir.Call):
+        return None
+    given = (*context.args, *(word.value for word in context.keywords))
+    return given[0] if len(given) == 1 and _shown(given[0]) else None
 
 
 def only_recorded(frame: Frame, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:

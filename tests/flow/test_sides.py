@@ -153,3 +153,82 @@ def test_a_flag_that_records_and_runs_backward(
     (tmp_path / "train.py").write_text(RECORDED.format(switch=switch, inside=inside, after=after))
     said = [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM102"]
     assert [one.severity for one in said] == [severity]
+
+
+OWN_GUARD = """
+import contextlib
+import torch
+
+
+@contextlib.contextmanager
+def recording(on):
+    if on:
+        with torch.enable_grad():
+            yield
+    else:
+        with torch.no_grad():
+            yield
+
+
+def validate(model, loader, criterion, collect=False):
+    losses = []
+    model.eval()
+    with recording(collect):
+        for batch, labels in loader:
+            loss = criterion(model(batch.cuda()), labels.cuda())
+            losses.append(loss)
+            if {test}:
+                loss.backward()
+    return torch.stack(losses).mean()
+"""
+
+
+@pytest.mark.parametrize(("test", "severity"), [("collect", "warning"), ("len(losses) > 3", "error")])
+def test_a_guard_of_the_project_with_a_switch(tmp_path: Path, test: str, severity: str) -> None:
+    """What records only where the switch is on is freed by the backward that the switch also asks for."""
+    (tmp_path / "validate.py").write_text(OWN_GUARD.format(test=test), encoding="utf-8")
+    found = memlint.lint([tmp_path], isolated=True).findings
+    assert {one.severity for one in found if one.code == "MEM102"} == {severity}
+
+
+ONE_OR_TWO = """
+import importlib
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.body = importlib.import_module(name).Body()
+        self.head = importlib.import_module(name).Head()
+
+    def forward(self, data, label=None):
+        out = self.body.forward(data)
+        if label == None:
+            return out
+        loss, hits = self.head.forward(out, label)
+        return loss, {hits}
+
+
+class Trainer:
+    def __init__(self, net: Net, optimizer):
+        self.net, self.optimizer = net, optimizer
+
+    def train(self, loader):
+        hits = 0
+        for data, label in loader:
+            loss, more = self.net(data.cuda(), label.cuda())
+            hits += more
+            loss.backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        return hits
+"""
+
+
+@pytest.mark.parametrize(("hits", "codes"), [("hits", set()), ("loss", {"MEM101"})])
+def test_what_is_unpacked_is_the_tuple(tmp_path: Path, hits: str, codes: set[str]) -> None:
+    """The single tensor of another path is not what is unpacked: of the second part, that says nothing."""
+    (tmp_path / "train.py").write_text(ONE_OR_TWO.format(hits=hits), encoding="utf-8")
+    assert {one.code for one in memlint.lint([tmp_path], isolated=True).findings} == codes
