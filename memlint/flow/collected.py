@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.program import Function
-from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, calls_backward, dotted, mentions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import Sources
 from memlint.ir import nodes as ir
 
@@ -75,7 +75,7 @@ def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -
         if isinstance(statement, ir.For | ir.While):
             trains = ("loop", statement.at) in loops
         elif isinstance(statement, ir.FunctionDef):
-            trains = _calls_backward(statement)
+            trains = calls_backward(statement.body)
         else:
             continue
         if trains and any(isinstance(part, ir.Name) and part.id in names for part in parts(statement.body)):
@@ -85,10 +85,6 @@ def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -
         call.at in given and any(_mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
         for call in calls(frame.function.body)
     )
-
-
-def _calls_backward(definition: ir.FunctionDef) -> bool:
-    return any(isinstance(call.func, ir.Attr) and call.func.name == "backward" for call in calls(definition.body))
 
 
 def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:

@@ -12,10 +12,11 @@ from memlint.flow.events import Loop, ModelCall
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.owner import owner_of
+from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.spent import is_spent, is_trial
 from memlint.flow.state import AMBIENT, ON
-from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import calls_backward, dotted, expressions, walk_expression, walk_statements
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source, Sources
 from memlint.ir import nodes as ir
@@ -56,6 +57,7 @@ class Verdict:
     run: ModelRun
     evaluation: Literal["eval", "spent", "name", ""]
     wanted: str
+    phase: Phase | None = None
 
 
 class Keeper(NamedTuple):
@@ -75,7 +77,9 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
         if verdict is not None and not _reported_inside(analyser, run):
             found.append(verdict)
     frame.notes.evaluations = frozenset(
-        item.run.node for item in found if item.evaluation == "eval" and item.wanted in ("", ENABLED)
+        item.run.node
+        for item in found
+        if item.evaluation == "eval" and item.wanted in ("", ENABLED) and item.phase is None
     )
     return found
 
@@ -146,6 +150,9 @@ def model_calls(
             owner="unknown",
             guard="",
             consumed=_consumed(frame, run),
+            named=is_evaluation_name(frame.function),
+            phase=first.phase.quiet if first.phase is not None else "",
+            training=first.phase.training if first.phase is not None else "",
         )
 
 
@@ -189,6 +196,8 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         evaluation = "eval"
     if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
         evaluation = "spent"
+    if mode is None and (phase := phase_of(frame, run)) is not None and not _wanted_here(frame):
+        return Verdict(run, "eval", "", phase)
     if not evaluation:
         return Verdict(run, "", "")
     if told(analyser, frame, run.module, "frozen") is True:
@@ -308,12 +317,13 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
         return "a backward() of unknown origin is called"
     own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
     stored = frame.exit.sym.items() if frame.exit is not None else ()
-    names = {
-        path.steps[0]
+    if any(
+        path.steps
+        and path.root == own
+        and marks & frame.graphs.closure(value.src)
+        and analyser.facts.in_backward(path.steps)
         for path, value in stored
-        if path.steps and path.root == own and marks & frame.graphs.closure(value.src)
-    }
-    if names & analyser.facts.differentiated:
+    ):
         return "a backward() of another method reaches it"
     if depth >= MAX_CALLERS_UP or not marks & frame.notes.returned:
         return ""
@@ -348,7 +358,7 @@ def _wanted_here(frame: Frame) -> str:
                 if not isinstance(part, ir.Call):
                     continue
                 name = dotted(part.func).rsplit(".", 1)[-1] if not isinstance(part.func, ir.Attr) else part.func.name
-                if name == "zero_grad" and not frame.backwards:
+                if name == "zero_grad" and not frame.backwards and not calls_backward(frame.function.body):
                     return "gradients are cleared, so some code that is called makes them"
                 if name in ("requires_grad_", "enable_grad") and not (part.args and _false(part.args[0])):
                     return "gradients are asked for"

@@ -235,6 +235,11 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     consumed: Literal["detached", "escapes", "loss", "dropped"]
     place: GuardPlace | None = None
     rounds: Loop | None = None
+    #: the function is named as evaluations are
+    named: bool = False
+    #: where one body serves several phases: a test of the rounds without a backward, and of those that have one
+    phase: str = ""
+    training: str = ""
 
 
 class Guard(Event, frozen=True, gc=False, kw_only=True):

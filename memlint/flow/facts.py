@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
 from memlint.flow.frame import CallRecord, Frame
+from memlint.flow.heap import holds_modules, members
 from memlint.flow.program import Class, Function
 from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON
@@ -15,6 +16,7 @@ from memlint.flow.syntax import walk_statements
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     CALLABLE,
+    CONTAINER,
     DATA,
     INSTANCE,
     LOADER,
@@ -25,6 +27,7 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
+    Ref,
     V,
     join,
     ordered,
@@ -54,7 +57,7 @@ class Facts:
         self._methods_named: dict[str, list[Function]] = {}
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
-        self._differentiated: frozenset[str] | None = None
+        self._differentiated: frozenset[tuple[str, ...]] | None = None
         self._owned: frozenset[str] | None = None
         #: functions that are handed on as values to others, which may well guard them
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
@@ -97,11 +100,11 @@ class Facts:
         return self._overridden[key]
 
     @property
-    def differentiated(self) -> frozenset[str]:
-        """Attributes of ``self`` that some method of the project sends into a backward."""
+    def differentiated(self) -> frozenset[tuple[str, ...]]:
+        """Places in ``self`` that some method of the project sends into a backward."""
         if self._differentiated is None:
             self._differentiated = frozenset(
-                item.steps[0]
+                item.steps
                 for frame in self.analyser.frames()
                 if frame.function.takes_self and frame.function.params
                 for reached, *_ in frame.backwards
@@ -109,6 +112,10 @@ class Facts:
                 if isinstance(item, Path) and item.steps and item.root == f"p:{frame.function.params[0].name}"
             )
         return self._differentiated
+
+    def in_backward(self, steps: tuple[str, ...]) -> bool:
+        """Whether a place in ``self``, what it is a part of or a part of it goes into a backward of some method."""
+        return any(steps[: len(other)] == other or other[: len(steps)] == steps for other in self.differentiated)
 
     @property
     def owned_attributes(self) -> frozenset[str]:
@@ -163,7 +170,9 @@ class Facts:
             known = self.settled(frame, value)
             if known is None:
                 return None
-            found = join(found, known)
+            found = join(found, _of_modules(frame, known))
+        if found.is_only(CONTAINER | NONE) and holds_modules(found):
+            return V(found.kinds, refs=found.refs)
         if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
             return None
         return V(found.kinds, refs=found.refs, device=found.device, size=found.size)
@@ -381,3 +390,14 @@ class Facts:
                 callers.append(module.main)
             callers += [function for function in list(module.functions.values()) if function.unit == number]
         return callers
+
+
+def _of_modules(frame: Frame, value: V) -> V:
+    """A container whose members are modules, all of them, as another function sees it: ``{"encoder": encoder}``."""
+    held = [frame.exit.heap.get(key) for key in value.objs] if frame.exit is not None else []
+    if not held or not value.is_only(CONTAINER | NONE):
+        return value
+    of_modules = all(
+        obj is not None and members(obj).is_only(MODULE | INSTANCE) and members(obj).kinds & MODULE for obj in held
+    )
+    return V(value.kinds, refs=frozenset((Ref("over", "", "modules"),))) if of_modules else value

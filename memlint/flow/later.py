@@ -63,7 +63,7 @@ def _in_a_loss(analyser: Analyser, frame: Frame, marks: set[Source]) -> bool:
     return frame.exit is not None and any(
         isinstance(path, Path)
         and path.steps
-        and (path.steps[-1] in analyser.facts.differentiated or path.steps[-1] in _LOSSES)
+        and (analyser.facts.in_backward(path.steps[-1:]) or path.steps[-1] in _LOSSES)
         and marks & frame.graphs.closure(value.src)
         for path, value in frame.exit.sym.items()
     )

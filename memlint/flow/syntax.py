@@ -229,6 +229,12 @@ def calls(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator
     return (part for part in parts(body, into_definitions) if isinstance(part, ir.Call))
 
 
+@kept
+def calls_backward(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a body calls ``backward()`` of something, whatever it is."""
+    return any(isinstance(call.func, ir.Attr) and call.func.name == "backward" for call in calls(body))
+
+
 #: how tightly operators bind; what binds less than its place asks for stands in parentheses
 _BINDS = {
     **dict.fromkeys(("or",), 1),

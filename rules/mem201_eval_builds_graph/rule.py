@@ -35,10 +35,9 @@ def check(facts: Facts) -> Iterator[Report]:
         memory: Memory = "device-graph" if event.retained else "none"
         yield Report(
             site=event.site,
-            message=f"`{event.module}` is evaluated with grad mode on, so the call saves every activation for a "
-            f"backward() that never comes: {_cost(event)}",
-            advice="run the evaluation under `with torch.no_grad():` or `torch.inference_mode()`; "
-            "eval() does not turn autograd off",
+            message=f"`{event.module}` is evaluated with grad mode on{_where(event)}, so the call saves every "
+            f"activation for a backward() that never comes: {_cost(event)}",
+            advice=_advice(event),
             severity="error" if event.rounds is not None and event.rounds.over_data else "warning",
             confidence=_confidence(event),
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
@@ -46,6 +45,19 @@ def check(facts: Facts) -> Iterator[Report]:
             fix=guard_plan(event.place),
             alternatives=inference_plans(event.place),
         )
+
+
+def _where(event: ModelCall) -> str:
+    return f" where `{event.phase}`" if event.phase else ""
+
+
+def _advice(event: ModelCall) -> str:
+    if event.phase:
+        return f"run it under `with torch.set_grad_enabled({event.training}):`; eval() does not turn autograd off"
+    return (
+        "run the evaluation under `with torch.no_grad():` or `torch.inference_mode()`; "
+        "eval() does not turn autograd off"
+    )
 
 
 def _cost(event: ModelCall) -> str:
@@ -57,7 +69,10 @@ def _cost(event: ModelCall) -> str:
 
 def _confidence(event: ModelCall) -> Confidence:
     if event.evaluation == "name":
-        return "low"
+        through_data = event.loop is not None and event.loop.over == "loader" and event.loop.over_data
+        return weakest(event.certainty, "medium" if through_data and event.consumed == "detached" else "low")
     if event.consumed == "escapes" and not event.retained:
-        return "low" if event.loop is None else weakest(event.certainty, "medium")
+        # (a single run that is returned may be for a caller who wants gradients, unless all tells that it is not)
+        alone = event.loop is None and not (event.named and event.certainty == "high")
+        return "low" if alone else weakest(event.certainty, "medium")
     return event.certainty

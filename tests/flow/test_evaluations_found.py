@@ -226,3 +226,152 @@ class Unet(nn.Module):
 def test_eval_where_it_trains(tmp_path: Path, ask: str, codes: set[str]) -> None:
     """Where it does not train, it is in eval mode already."""
     assert told(tmp_path, unet=ASKED.format(ask=ask)) == codes
+
+
+PHASES = """
+import torch
+
+
+def fit(model, loaders, criterion, optimizer):
+    for epoch in range(25):
+        for phase in ["train", {other!r}]:
+            model.train() if phase == "train" else model.eval()
+            for inputs, labels in loaders[phase]:
+                optimizer.zero_grad()
+                {around}
+                    outputs = model(inputs.cuda())
+                    loss = criterion(outputs, labels.cuda())
+                    if {test}:
+                        loss.backward()
+                        optimizer.step()
+                print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "around", "test", "codes"),
+    [
+        ("val", "if True:", "phase == 'train'", {"MEM201"}),
+        ("val", "if True:", "phase != 'val'", {"MEM201"}),
+        ("val", "with torch.set_grad_enabled(phase == 'train'):", "phase == 'train'", set()),
+        ("val", "if True:", "phase in ('train', 'val')", set()),
+        ("val", "if phase == 'train':", "phase == 'train'", set()),
+        ("pretrain", "if True:", "phase == 'train'", set()),  # what it does in that phase, its name does not tell
+        ("val", "if True:", "loss > 0", set()),
+    ],
+)
+def test_one_body_for_two_phases(tmp_path: Path, other: str, around: str, test: str, codes: set[str]) -> None:
+    assert told(tmp_path, fit=PHASES.format(other=other, around=around, test=test)) == codes
+
+
+SEVERAL = """
+from typing import Dict
+import torch
+from torch import nn
+from nets import Generator, Judge
+
+
+class Trainer:
+    def __init__(self, nets{note}, loader):
+        self.nets = nets
+        self.loader = loader
+
+    def step(self, batch):
+        print(self.nets["generator"](batch.cuda()).mean().item())
+
+    {guard}
+    def evaluate(self):
+        for key in self.nets:
+            self.nets[key].eval()
+        for batch in self.loader:
+            self.step(batch)
+
+
+def main(loader):
+    nets = {{"generator": Generator().cuda(), "judge": Judge().cuda()}}
+    Trainer(nets, loader).evaluate()
+"""
+
+
+@pytest.mark.parametrize("note", ["", ": Dict[str, nn.Module]"])
+@pytest.mark.parametrize(("guard", "codes"), [("# recorded", {"MEM201"}), ("@torch.no_grad()", set())])
+def test_a_dictionary_of_models(tmp_path: Path, note: str, guard: str, codes: set[str]) -> None:
+    nets = "from torch import nn\n" + "".join(
+        f"class {name}(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.body = nn.Linear(8, 8)\n"
+        "    def forward(self, x):\n        return self.body(x)\n"
+        for name in ("Generator", "Judge")
+    )
+    assert told(tmp_path, "trainer.py", nets=nets, trainer=SEVERAL.format(note=note, guard=guard)) == codes
+
+
+BASE = """
+import torch
+from torch import nn
+
+
+class Base(nn.Module):
+    def forward(self, x, train):
+        self.train(train)
+        return x / 255
+
+
+class Net(Base):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+
+    def forward(self, x, train):
+        return self.body(super().forward(x, train))
+
+
+class Evaluator:
+    def __init__(self, net: Base):
+        self.net = net
+
+    {guard}
+    def evaluate(self, loader, criterion):
+        errors = []
+        for x, y in loader:
+            errors.append(criterion(self.net.forward(x.cuda(), train=False), y.cuda()).mean())
+        return torch.stack(errors).mean().item()
+"""
+
+
+@pytest.mark.parametrize(("guard", "codes"), [("# recorded", {"MEM102", "MEM201"}), ("@torch.no_grad()", set())])
+def test_a_base_class_whose_subclasses_run_layers(tmp_path: Path, guard: str, codes: set[str]) -> None:
+    assert told(tmp_path, evaluator=BASE.format(guard=guard)) == codes
+
+
+STATEFUL = """
+import torch
+
+
+class Trainer:
+    def __init__(self, model, criterion):
+        self.model, self.criterion = model, criterion
+
+    def train(self, loader, optimizer):
+        self.model.train()
+        for x, y in loader:
+            loss = self.criterion(self.model(x.cuda()), y.cuda(), self.model.device_id)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    def evaluate(self, loader):
+        self.model.eval()
+        for x, y in loader:
+            scores = self.model(x.cuda())
+            {keep}
+            print(scores.argmax(1).tolist())
+
+    def regularize(self, optimizer):
+        self.kept.mean().backward()
+"""
+
+
+@pytest.mark.parametrize(("keep", "codes"), [("self.model.last = scores", {"MEM201"}), ("self.kept = scores", set())])
+def test_another_method_trains_by_another_part(tmp_path: Path, keep: str, codes: set[str]) -> None:
+    """A place of the model that a loss is computed with is not every place of the model."""
+    assert told(tmp_path, trainer=STATEFUL.format(keep=keep)) == codes

@@ -146,9 +146,28 @@ def test_a_chain_is_as_strong_as_its_weakest_link(code: str) -> None:
     assert report.confidence == ("medium" if code == "MEM102" else "high")
 
 
-def test_a_name_alone_has_low_confidence() -> None:
-    (report,) = reports("MEM201", call(evaluation="name"))
-    assert report.confidence == "low"
+@pytest.mark.parametrize(
+    ("event", "confidence"),
+    [
+        (call(evaluation="name", loop=None), "low"),
+        (call(evaluation="name", loop=STEPS), "low"),
+        (call(evaluation="name", consumed="escapes"), "low"),
+        (call(evaluation="name"), "medium"),  # in a loop over a loader, and cut
+        (call(evaluation="name", certainty="low"), "low"),
+        (call(consumed="escapes", loop=None), "low"),
+        (call(consumed="escapes", loop=None, named=True), "medium"),
+        (call(consumed="escapes", loop=None, named=True, certainty="medium"), "low"),
+    ],
+)
+def test_how_sure_it_is_that_a_run_is_an_evaluation(event: Event, confidence: str) -> None:
+    (report,) = reports("MEM201", event)
+    assert report.confidence == confidence
+
+
+def test_phases_of_one_body() -> None:
+    (report,) = reports("MEM201", call(phase="phase == 'val'", training="phase == 'train'"))
+    assert "where `phase == 'val'`" in report.message
+    assert "set_grad_enabled(phase == 'train')" in report.advice
 
 
 def test_a_freed_graph_is_not_called_a_device_leak() -> None:

@@ -85,7 +85,8 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
     """The events, each told where the guard belongs that it misses."""
     for event in events:
         place = None
-        if isinstance(event, ModelCall) and not event.guard and not event.wanted and event.certainty != "low":
+        wanted = isinstance(event, ModelCall) and bool(event.guard or event.wanted or event.phase)
+        if isinstance(event, ModelCall) and not wanted and event.certainty != "low":
             place = guard_of(analyser, frame, event)
         elif isinstance(event, Guard) and event.kind != "early":
             rest = _rest_of_block(analyser, frame, event.site.at, itself=event.kind == "volatile")

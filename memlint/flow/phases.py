@@ -1,0 +1,97 @@
+"""Loops over named phases: ``for phase in ("train", "val")``, one body for training and evaluation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.syntax import mentions, text, walk_statements
+from memlint.ir import nodes as ir
+
+#: a longer list is one of data, not of phases
+_MOST = 6
+
+
+class Phase(NamedTuple):
+    """``quiet``: a test of the rounds without a backward, as source; ``training``: one of those that have one."""
+
+    quiet: str
+    training: str
+
+
+def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
+    """The phases in which a model runs and records, though the backward that reaches it in others is left out; None
+    for none. In one of those rounds the model has to be put into eval mode, or the name has to say so."""
+    marks = {run.node, *run.value.src}
+    backwards = [one for one in frame.backwards if marks & one.reached]
+    if not backwards or run.origin is not None or frame.notes.blind_backward or frame.notes.gradients:
+        return None
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if not isinstance(statement, ir.For) or ("loop", statement.at) not in run.loops:
+            continue
+        names = _phases(statement)
+        if names is None or any(mentions(test, names[0].id) for test in run.tests):
+            continue
+        name, phases = names
+        trained = [phase for phase in phases if any(_may_run(one.tests, name.id, phase.value) for one in backwards)]
+        quiet = [phase for phase in phases if phase not in trained]
+        if quiet and trained and all(_evaluates(statement, name.id, phase) for phase in quiet):
+            return Phase(f"{name.id} == {text(quiet[0])}", f"{name.id} == {text(trained[0])}")
+    return None
+
+
+def _phases(loop: ir.For) -> tuple[ir.Name, tuple[ir.Const, ...]] | None:
+    """The variable and the literals of a loop over phases."""
+    if not isinstance(loop.target, ir.Name) or not isinstance(loop.iter, ir.Display):
+        return None
+    literals = tuple(one for one in loop.iter.elements if isinstance(one, ir.Const) and isinstance(one.value, str))
+    if len(literals) != len(loop.iter.elements) or not 2 <= len(literals) <= _MOST:
+        return None
+    return loop.target, literals
+
+
+def _may_run(tests: tuple[ir.Expr, ...], name: str, phase: object) -> bool:
+    return all(_holds(test, name, phase) is not False for test in tests)
+
+
+def _holds(test: ir.Expr, name: str, phase: object) -> bool | None:
+    """Whether a test holds in a phase; None where it asks for something else."""
+    match test:
+        case ir.Unary(op="not"):
+            inner = _holds(test.operand, name, phase)
+            return None if inner is None else not inner
+        case ir.BoolOp():
+            sides = (_holds(test.left, name, phase), _holds(test.right, name, phase))
+            decides = test.op == "or"
+            if decides in sides:
+                return decides
+            return None if None in sides else not decides
+        case ir.Compare(left=ir.Name(id=asked), ops=("==" | "!=" as op,), rights=(ir.Const(value=value),)):
+            return (value == phase) == (op == "==") if asked == name else None
+        case ir.Compare(left=ir.Name(id=asked), ops=("in" | "not in" as op,), rights=(ir.Display() as several,)):
+            values = [one.value for one in several.elements if isinstance(one, ir.Const)]
+            if asked != name or len(values) != len(several.elements):
+                return None
+            return (phase in values) == (op == "in")
+        case _:
+            return None
+
+
+def _evaluates(loop: ir.For, name: str, phase: ir.Const) -> bool:
+    """Whether a phase is one of evaluation, by its name or by what puts the model into eval mode in it."""
+    called = str(phase.value).lower()
+    return any(word in called for word in ("val", "eval", "test", "dev", "infer")) or any(
+        _holds(statement.test, name, phase.value) is not None and _switches(statement)
+        for statement in walk_statements(loop.body, into_definitions=False)
+        if isinstance(statement, ir.If)
+    )
+
+
+def _switches(statement: ir.If) -> bool:
+    return any(
+        isinstance(inner, ir.ExprStmt)
+        and isinstance(inner.value, ir.Call)
+        and isinstance(inner.value.func, ir.Attr)
+        and inner.value.func.name == "eval"
+        for inner in (*statement.body, *statement.orelse)
+    )
