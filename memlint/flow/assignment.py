@@ -22,7 +22,6 @@ from memlint.flow.values import (
     NONE,
     NONE_VALUE,
     NOTHING,
-    TENSOR,
     TENSORS,
     TREE,
     UNKNOWN,

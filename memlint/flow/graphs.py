@@ -172,6 +172,18 @@ class Graphs:
         self._sure[sources] = frozenset(seen)
         return self._sure[sources]
 
+    def beside(self, source: Source) -> bool:
+        """Whether a source is a part, not the first, of what a model gives that cannot be followed."""
+        node = self.nodes.get(source)
+        return (
+            node is not None
+            and node.unknown
+            and any(
+                part_of(source, item) and (whole := self.nodes.get(item)) is not None and whole.opaque
+                for item in node.parents
+            )
+        )
+
     def digest(self, source: Source) -> tuple[list[tuple[Path, bool]], list[Node], int | str]:
         """The ancestry of a source in a graph that is finished: its symbols, each with whether it is sure, the sure
         nodes, and what tells other symbols apart."""

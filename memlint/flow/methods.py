@@ -9,7 +9,7 @@ from memlint.flow.frame import Backward, Frame
 from memlint.flow.functions import accepts, call_function
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
-from memlint.flow.models import note_run
+from memlint.flow.models import note_run, run_module
 from memlint.flow.modes import set_mode
 from memlint.flow.module_methods import module_method
 from memlint.flow.reading import read_attribute
@@ -158,9 +158,16 @@ def _resolved_method(
         ):
             return calls.unknown_call(frame, state, expr, member, args, words)
         return None
+    if receiver.kinds & MODULE and name == "forward" and not _is_self(frame, receiver):
+        return run_module(frame, state, expr, receiver, args, words)
     if receiver.kinds & MODULE:
         return _module_call(frame, state, expr, receiver, name, member, args, words)
     return calls.call_value(frame, state, member, args, words, expr)
+
+
+def _is_self(frame: Frame, receiver: V) -> bool:
+    own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
+    return any(path.root == f"p:{own}" and not path.steps for path in receiver.syms)
 
 
 def _own_method(frame: Frame, receiver: V, name: str) -> bool:

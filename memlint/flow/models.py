@@ -9,7 +9,7 @@ from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_of, mode_of
 from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
-from memlint.flow.program import Function
+from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, State
 from memlint.flow.syntax import text
 from memlint.flow.values import (
@@ -81,6 +81,8 @@ def run_module(
                 ]
                 for tip in tips:
                     frame.graphs.nodes[tip].model = True
+            if not tips and cls is not None and _overridden(frame, cls, method):
+                continue  # it may be one of those that run layers
             if not told and not tips:
                 return as_output(state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), shown)
             if not tips and state.grad != OFF and _saves(frame, function, expr):
@@ -117,6 +119,11 @@ def run_module(
         if expr.at in frame.runs:
             frame.runs[expr.at].method = method
     return result
+
+
+def _overridden(frame: Frame, cls: Class, method: str) -> bool:
+    """Whether a subclass has a method of its own in the place of one."""
+    return any(method in other.methods for other in frame.analyser.program.subclasses(cls))
 
 
 def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) -> bool:

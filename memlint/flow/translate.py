@@ -279,6 +279,9 @@ class Translation:
         if own.ambient and self.state.grad == OFF:
             self._nodes[source] = EMPTY
             return EMPTY
+        if graphs.beside(source):
+            # (whatever stands beside the output of a model that cannot be followed may well be a number to show)
+            definite, model, unknown = None, False, own
         if definite is None and source in self.proved:
             definite = own
         if definite is None and unknown is None and not parents:
