@@ -20,6 +20,7 @@ from memlint.flow.values import (
     BATCH,
     CALLABLE,
     CONTAINER,
+    CPU,
     DATA_VALUE,
     EMPTY,
     INSTANCE,
@@ -108,7 +109,7 @@ def _computes_outside(frame: Frame, cls: Class, name: str) -> bool:
 def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
     """Call a value: the join over all that it may be."""
     found = NOTHING
-    if not callee.kinds & UNKNOWN and callee.may_be_module():
+    if callee.may_be_module() and (not callee.kinds & UNKNOWN or _called_as_model(callee, args, expr)):
         callee = callee.as_module()  # what a file held, and is called
     for ref in ordered(callee.refs):
         found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
@@ -124,6 +125,17 @@ def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, 
     if not found.kinds or callee.kinds & UNKNOWN:
         found = join(found, unknown_call(frame, state, expr, callee, args, words))
     return found
+
+
+def _called_as_model(callee: V, args: Args, expr: ir.Call) -> bool:
+    """``model(batch)``: what nothing is known of but its name, given a tensor on the device first."""
+    return (
+        callee.is_only(UNKNOWN)
+        and bool(args)
+        and args[0].is_only(TENSORS)
+        and args[0].device != CPU
+        and names_model(text(expr.func))
+    )
 
 
 def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words: Words, expr: ir.Call) -> V:

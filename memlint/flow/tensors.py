@@ -70,7 +70,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
         return cut(
             receiver,
-            TENSOR if name.startswith(("detach", "new_")) and not receiver.kinds & TREE else None,
+            TENSOR if name.startswith(("detach", "new_")) else None,
             size=_smaller(receiver, size)
             if args or words or name not in ("argmax", "argmin", "all", "any")
             else SCALAR,

@@ -375,3 +375,32 @@ class Trainer:
 def test_another_method_trains_by_another_part(tmp_path: Path, keep: str, codes: set[str]) -> None:
     """A place of the model that a loss is computed with is not every place of the model."""
     assert told(tmp_path, trainer=STATEFUL.format(keep=keep)) == codes
+
+
+PASSED = """
+import torch
+
+
+def score(model, loader, device):
+    total = 0
+    model = model.to(device)
+    for images, labels in loader:
+        images = images.to(device)
+        {guard}
+            scores = {called}(images)
+        total += (scores[0].detach().cpu().argmax(1) == labels).sum().item()
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "called", "codes"),
+    [
+        ("if True:", "model", {"MEM201"}),
+        ("with torch.no_grad():", "model", set()),
+        ("if True:", "transform", set()),  # what it runs, nothing tells
+    ],
+)
+def test_a_model_by_its_name(tmp_path: Path, guard: str, called: str, codes: set[str]) -> None:
+    """Nothing is known of what is passed but that it is named as models are, and called with a batch."""
+    assert told(tmp_path, score=PASSED.format(guard=guard, called=called)) == codes
