@@ -15,9 +15,10 @@ from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.spent import is_spent, is_trial
-from memlint.flow.state import AMBIENT, ON
+from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import calls_backward, dotted, expressions, walk_expression, walk_statements
 from memlint.flow.told import MAX_CALLERS_UP, told
+from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source, Sources
 from memlint.ir import nodes as ir
 
@@ -42,7 +43,7 @@ _NAMES = (
 
 
 #: how an evaluation is known, the surest way first
-_SUREST = ("eval", "spent", "name", "")
+_SUREST = ("eval", "spent", "name", "cut", "")
 
 
 #: the gradients are wanted while the model runs; whether the graph is, afterwards, is another question
@@ -55,7 +56,7 @@ class Verdict:
     """What a recorded model run is. ``evaluation`` and ``wanted``: see `ModelCall`."""
 
     run: ModelRun
-    evaluation: Literal["eval", "spent", "name", ""]
+    evaluation: Literal["eval", "spent", "name", "cut", ""]
     wanted: str
     phase: Phase | None = None
 
@@ -69,8 +70,12 @@ class Keeper(NamedTuple):
 
 def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
     """The recorded runs of the function in source order; remembers which graphs a missing guard made."""
-    if not frame.runs or _is_layer_code(analyser, frame):
+    if not frame.runs:
         return []
+    if _is_layer_code(analyser, frame):
+        # (in what mode a forward runs is its caller's to say; what it cuts is cut for all of them)
+        recorded = [run for run in frame.runs.values() if run.grad != OFF]
+        return [Verdict(run, "cut", "") for run in recorded if runs_for_nothing(analyser, frame, run)]
     found = []
     for run in sorted(frame.runs.values(), key=lambda run: run.site):
         verdict = judge_run(analyser, frame, run)
@@ -115,7 +120,9 @@ def model_calls(
                 else _consumed(frame, run),
             )
             continue
-        if verdict.evaluation and not verdict.wanted:
+        if verdict.evaluation == "cut":
+            yield _cut(frame, run)
+        elif verdict.evaluation and not verdict.wanted:
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
     for name, group in groups.items():
         if _guarded_with(name, group[0].run, groups):
@@ -154,6 +161,23 @@ def model_calls(
             phase=first.phase.quiet if first.phase is not None else "",
             training=first.phase.training if first.phase is not None else "",
         )
+
+
+def _cut(frame: Frame, run: ModelRun) -> ModelCall:
+    return ModelCall(
+        site=run.site,
+        function=frame.function.qual,
+        certainty="medium",
+        trace=run.trace,
+        module=run.text,
+        loop=run.loop.loop if run.loop is not None else None,
+        evaluation="cut",
+        wanted="",
+        retained="",
+        owner="unknown",
+        guard="",
+        consumed="detached",
+    )
 
 
 def _keeper(frame: Frame, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
@@ -199,7 +223,8 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     if mode is None and (phase := phase_of(frame, run)) is not None and not _wanted_here(frame):
         return Verdict(run, "eval", "", phase)
     if not evaluation:
-        return Verdict(run, "", "")
+        cut = bool(frame.backwards) and runs_for_nothing(analyser, frame, run)
+        return Verdict(run, "cut" if cut else "", "")
     if told(analyser, frame, run.module, "frozen") is True:
         return None
     return Verdict(run, evaluation, _wanted(analyser, frame, run))

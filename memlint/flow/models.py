@@ -81,7 +81,8 @@ def run_module(
                 ]
                 for tip in tips:
                     frame.graphs.nodes[tip].model = True
-            if not tips and cls is not None and _overridden(frame, cls, method):
+            if not tips and cls is not None and (below := _overrides(frame, cls, method)):
+                frame.notes.gradients |= any(one is not None and one.notes.gradients for one in below)
                 continue  # it may be one of those that run layers
             if not told and not tips:
                 return as_output(state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), shown)
@@ -121,9 +122,10 @@ def run_module(
     return result
 
 
-def _overridden(frame: Frame, cls: Class, method: str) -> bool:
-    """Whether a subclass has a method of its own in the place of one."""
-    return any(method in other.methods for other in frame.analyser.program.subclasses(cls))
+def _overrides(frame: Frame, cls: Class, method: str) -> list[Frame | None]:
+    """What subclasses have in the place of a method."""
+    classes = frame.analyser.program.subclasses(cls)
+    return [frame.analyser.summary(other.methods[method]) for other in classes if method in other.methods]
 
 
 def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) -> bool:

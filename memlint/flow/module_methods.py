@@ -100,7 +100,13 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return run_module(frame, state, expr, receiver, args, words, method=name)
     said = namesakes(frame, state, receiver, name, args, words)
     # (what is named as those are that a library guards may wrap one)
-    if said.guards or said.silent or said.idle or (name in knowledge.guarded_methods() and said.graph != "yes"):
+    if (
+        said.guards
+        or said.silent
+        or said.idle
+        or said.trains
+        or (name in knowledge.guarded_methods() and said.graph != "yes")
+    ):
         return calls.unknown_call(frame, state, expr, receiver, args, words)
     if said.differentiates:
         frame.notes.gradients = True

@@ -38,6 +38,8 @@ class Namesakes(NamedTuple):
     guards: bool
     #: one of them asks for gradients
     differentiates: bool
+    #: all of them run a backward themselves: they train
+    trains: bool
     #: none gives anything
     silent: bool
     #: none runs a layer, nor gives what has a graph: they look something up, or build an input
@@ -71,6 +73,7 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
         graph,
         bool(near) and 2 * sum(_guards(summary) for _, summary in near) >= len(near),
         any(summary.notes.gradients for _, summary in summaries),
+        bool(summaries) and all(summary.backwards for _, summary in summaries),
         bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
         graph == "no" and not any(_computes(summary) for _, summary in summaries),
     )

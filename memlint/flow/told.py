@@ -96,8 +96,8 @@ def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bo
     function = frame.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
         return None
-    if analyser.program.is_module(function.cls):
-        return None
+    if not tag and analyser.program.is_module(function.cls):
+        return None  # who trains or evaluates the whole sets the mode of its parts
     return analyser.facts.made_mode(function.cls, path.steps, tag)
 
 

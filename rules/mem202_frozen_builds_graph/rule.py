@@ -18,23 +18,33 @@ META = Meta(
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(ModelCall):
-        if event.owner != "no" or event.wanted or event.guard:
+        if (event.owner != "no" and event.evaluation != "cut") or event.wanted or event.guard:
             continue
         if event.consumed == "escapes" and not event.retained:
             continue
         memory: Memory = "device-graph" if event.retained else "none"
         yield Report(
             site=event.site,
-            message=f"no optimizer owns the parameters of `{event.module}` and its input needs no gradient, but the "
-            f"call saves every activation for backward(): {_cost(event)}",
-            advice=f"call it under `with torch.no_grad():`, or freeze it once with "
-            f"`{event.module}.requires_grad_(False)`",
+            message=f"{_why(event)}, but the call saves every activation for backward(): {_cost(event)}",
+            advice=_advice(event),
             severity=_severity(event),
             confidence=event.certainty,
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
             trace=event.trace,
             fix=guard_plan(event.place),
         )
+
+
+def _why(event: ModelCall) -> str:
+    if event.owner == "no":
+        return f"no optimizer owns the parameters of `{event.module}` and its input needs no gradient"
+    return f"every use of what `{event.module}` gives cuts its graph"
+
+
+def _advice(event: ModelCall) -> str:
+    if event.owner == "no":
+        return f"call it under `with torch.no_grad():`, or freeze it once with `{event.module}.requires_grad_(False)`"
+    return "call it under `with torch.no_grad():`"
 
 
 def _severity(event: ModelCall) -> Severity:

@@ -404,3 +404,45 @@ def score(model, loader, device):
 def test_a_model_by_its_name(tmp_path: Path, guard: str, called: str, codes: set[str]) -> None:
     """Nothing is known of what is passed but that it is named as models are, and called with a batch."""
     assert told(tmp_path, score=PASSED.format(guard=guard, called=called)) == codes
+
+
+EXCHANGED = """
+import torch
+
+
+def project(operator, slices):
+    kept = []
+    for one in slices:
+        kept.append(torch.from_dlpack(operator.forward(one)).cuda())
+    return torch.stack(kept).cpu()
+"""
+
+
+def test_what_another_library_gives_has_no_graph(tmp_path: Path) -> None:
+    """dlpack refuses tensors that require grad."""
+    assert "MEM102" not in told(tmp_path, project=EXCHANGED)
+
+
+BY_HAND = """
+import torch
+from torch import nn
+
+
+class Tree(nn.Module):
+    def train_{number}(self, batch):
+        loss = self.layer(batch).mean()
+        {end}
+        return loss.item()
+
+
+def predict_all(trees, batches):
+    for tree in trees:
+        tree.eval()
+        for batch in batches:
+            print(tree.train_{number}(batch.cuda()))
+"""
+
+
+@pytest.mark.parametrize(("end", "codes"), [("loss.backward()", set()), ("print(loss)", {"MEM201"})])
+def test_a_method_that_trains_by_itself(tmp_path: Path, end: str, codes: set[str]) -> None:
+    assert told(tmp_path, trees=BY_HAND.format(end=end, number=1)) == codes

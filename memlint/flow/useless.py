@@ -1,0 +1,39 @@
+"""Networks that run beside what is trained, and whose output nobody can train by: a target, a teacher, a reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.modes import frozen_class
+from memlint.flow.spent import is_trial, used_up
+from memlint.flow.told import told
+from memlint.flow.values import ordered
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+
+def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether a run in training code (or in a forward) records a graph that nobody can want: every use of its output
+    cuts the graph, and no other call of that network, as far as it can be seen, is trained by here.
+
+    The network has to be one whose class is in sight, so that it is seen not to be frozen."""
+    if run.origin is not None or is_trial(frame.function) or frame.notes.gradients:
+        return False
+    classes = [cls for ref in ordered(run.module.refs) if ref.kind == "instance" and (cls := analyser.cls(ref))]
+    known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
+    if not known or any(frozen_class(analyser, cls) for cls in classes):
+        return False
+    if told(analyser, frame, run.module, "frozen") is not None:
+        return False
+    marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
+    if not marks or marks & frame.notes.returned or not (frame.backwards or _gives_a_graph(frame)):
+        return False
+    return used_up(analyser, frame, marks)
+
+
+def _gives_a_graph(frame: Frame) -> bool:
+    """Whether a forward gives what can be trained by: one that gives labels alone is one of an evaluation."""
+    nodes = frame.graphs.nodes
+    return any(item in nodes and nodes[item].model for item in frame.graphs.closure(frame.notes.returned))
