@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.flow.frame import Frame, Store
-from memlint.flow.syntax import assigned_names, bodies, dotted, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, binds, bodies, dotted, names_bound_by, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: calls whose answer is the same in every round, where that of their arguments is
@@ -30,7 +30,7 @@ def begun_each_round(frame: Frame, store: Store) -> bool:
     )
     if loop is None or any(True for _ in _binders(frame.function.body, name, (), loop)):
         return False
-    bound = assigned_names((loop,))[0]
+    bound = names_bound_by(loop).union(*(assigned_names(block)[0] for block in bodies(loop)))
     written = {
         dotted(target)
         for statement in walk_statements(loop.body)
@@ -59,11 +59,9 @@ def _binders(body: tuple[ir.Stmt, ...], name: str, tests: _Tests, left_out: ir.S
             inside = tests if isinstance(statement, ir.With) else (*tests, None)
             for block in blocks:
                 yield from _binders(block, name, inside, left_out)
-            if name in assigned_names((statement,))[0] and name not in {
-                bound for block in blocks for bound in assigned_names(block)[0]
-            }:
+            if name in names_bound_by(statement):
                 yield (*tests, None)
-        elif name in assigned_names((statement,))[0]:
+        elif binds(statement, name):
             yield tests
 
 

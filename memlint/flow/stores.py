@@ -242,9 +242,10 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     few = resets_soon(frame)
     _note_cleared(frame, state, places)
     gone = {key for key in state.pending if _within(frame.stores[key].place, places)}
+    stored = {id(frame.stores[key].loop) for key in gone}
     for store in frame.stores.values():
         if store.loop is not None and store.loop in frame.loops and _within(store.place, places):
-            earlier = not any(frame.stores[key].loop is store.loop for key in gone)
+            earlier = id(store.loop) not in stored
             begins = earlier and _each_round(frame, store.loop.body)
             if few or begins or (frame.tests and switched(frame, state, store.loop)):
                 store.cleared = FEW
