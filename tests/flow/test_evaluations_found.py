@@ -446,3 +446,34 @@ def predict_all(trees, batches):
 @pytest.mark.parametrize(("end", "codes"), [("loss.backward()", set()), ("print(loss)", {"MEM201"})])
 def test_a_method_that_trains_by_itself(tmp_path: Path, end: str, codes: set[str]) -> None:
     assert told(tmp_path, trees=BY_HAND.format(end=end, number=1)) == codes
+
+
+ITSELF = """
+import torch
+
+
+def features(owner, loader):
+    owner.eval()
+    for x in loader:
+        print(owner(x.cuda()).argmax())
+
+
+class Owner(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def run(self, loader):
+        features(self, loader)
+
+
+Owner().run(loader=[torch.ones(3)])
+"""
+
+
+def test_a_module_that_hands_itself_on(tmp_path: Path) -> None:
+    """What its method is called on is no argument of the call."""
+    assert told(tmp_path, owner=ITSELF) == {"MEM201"}

@@ -189,6 +189,8 @@ class Origins:
         if not calls:
             raise UnknownOriginError(f"nobody is seen to call `{function.name}` with `{name}`")
         bound = 1 if function.takes_self else 0
+        if index < bound:
+            raise unknown  # the object that the method is called on
         found: set[Origin] = set()
         for caller, call in calls:
             if call is None or any(isinstance(arg, ir.Starred) for arg in call.args):
