@@ -7,7 +7,7 @@ from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
 from memlint.flow.state import State
 from memlint.flow.syntax import assigned_names, bodies, dotted, names_bound_by, text, walk_expression
-from memlint.flow.values import CALLABLE, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
+from memlint.flow.values import CALLABLE, CONTAINER, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
 from memlint.ir import nodes as ir
 
 #: a loop of so many rounds by a literal is no growth worth a word
@@ -227,8 +227,21 @@ def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
         return None
 
 
+def _longest(state: State, counted: ir.Expr) -> int | None:
+    """How many members a variable has at most, on all paths that gave it tuples or lists of known members."""
+    value = state.env.get(counted.id) if isinstance(counted, ir.Name) else None
+    if value is None or not value.objs or not value.is_only(CONTAINER):
+        return None
+    held = [state.heap.get(key) for key in value.objs]
+    if any(obj is None or obj.kind not in ("tuple", "list") or obj.elem.kinds for obj in held):
+        return None
+    return max(len(obj.fields) for obj in held if obj is not None)
+
+
 def _literal(state: State, arg: ir.Expr) -> int | None:
-    """A number that is written here, or that a local variable was given."""
+    """A number that is written here, or that a local variable was given, or of what a display put together."""
+    if isinstance(arg, ir.Call) and dotted(arg.func) == "len" and len(arg.args) == 1:
+        return _longest(state, arg.args[0])
     value = arg.value if isinstance(arg, ir.Const) else None
     if isinstance(arg, ir.Name) and arg.id in state.env:
         value = state.env[arg.id].const

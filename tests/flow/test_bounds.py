@@ -291,3 +291,29 @@ def test_the_parts_of_one_step(tmp_path: Path, member: str, members: str, found:
     (tmp_path / "train.py").write_text(ONE_STEP.format(member=member, members=members), encoding="utf-8")
     said = memlint.lint([tmp_path], isolated=True).findings
     assert [one.code for one in said if one.code == "MEM104"] == found
+
+
+PUT_TOGETHER = """
+import torch
+
+
+def train(model, tail, loader, optimizer, criterion):
+    for data in loader:
+        {unpack}
+        out = model(views[0].cuda())
+        for i in range(1, len(views)):
+            out = torch.cat((out, model(views[i].cuda())), dim=1)
+        loss = criterion(tail(out), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("unpack", "found"),
+    [("first, second, labels = data; views = [first, second]", False), ("views, labels = data", True)],
+)
+def test_a_loop_over_what_was_put_together_from_a_few(tmp_path: Path, unpack: str, found: bool) -> None:
+    (tmp_path / "train.py").write_text(PUT_TOGETHER.format(unpack=unpack), encoding="utf-8")
+    assert any(one.code == "MEM302" for one in memlint.lint([tmp_path], isolated=True).findings) is found
