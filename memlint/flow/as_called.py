@@ -25,8 +25,17 @@ def freed_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
         record for caller, record in analyser.facts.calls_of(frame.function) if _records(analyser, caller, record)
     ]
     return bool(recording) and all(
-        any(all(_holds(record, test) for test in tests) for tests in ways) for record in recording
+        any(all(_holds(record, test) for test in tests) for tests in ways)
+        or _freed_with(analyser, frame, store, record)
+        for record in recording
     )
+
+
+def _freed_with(analyser: Analyser, frame: Frame, store: Store, record: CallRecord) -> bool:
+    """Whether the graph is freed where the function is called with these flags, by whatever function it hands them to."""
+    called = analyser.summary(frame.function, record.args, record.trains)
+    same = called.stores.get(store.key) if called is not None and called is not frame else None
+    return same is not None and same.freed == "yes"
 
 
 def frozen_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:

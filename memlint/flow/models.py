@@ -109,7 +109,7 @@ def run_module(
         definite=certain,
         unknown=not frozen and graph != "yes",
         model=not frozen,
-        callee=symbol,
+        callee=symbol if graph == "yes" else None,  # what a method of a model gives need not be the model's output
     )
     device = device_of(frame, state, [module, *args, *words.values()])
     result = V(TREE, src, size=SOME_SIZE if names_number(shown) else OUTPUT, device=device, store=frozenset((key,)))

@@ -210,3 +210,69 @@ def search(decoder, state, width):
 @pytest.mark.parametrize(("old", "found"), [("maps[rows]", False), ("maps", True)])
 def test_a_beam_that_selects_its_rows_anew(tmp_path: Path, old: str, found: bool) -> None:
     assert (("MEM302", "warning") in said(tmp_path, BEAM.format(old=old))) is found
+
+
+HANDED_ON = """
+import torch
+
+
+def step(model, optimizer, batch, train=True):
+    scores, loss = model(batch.cuda())
+    if train:
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return scores, loss
+
+
+def run(model, optimizer, loader, train=True):
+    model.train() if train else model.eval()
+    kept = []
+    for batch in loader:
+        scores, loss = step(model, optimizer, batch, train)
+        kept.append(scores)
+    return torch.cat(kept)
+
+
+def main(model, optimizer, loader):
+    run(model, optimizer, loader, train=True)
+    {guard}
+        run(model, optimizer, loader, train=False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "said"), [("with torch.no_grad():", "backward() frees"), ("if True:", "no backward() frees")]
+)
+def test_a_flag_that_is_handed_on(tmp_path: Path, guard: str, said: str) -> None:
+    (tmp_path / "run.py").write_text(HANDED_ON.format(guard=guard), encoding="utf-8")
+    (found,) = (one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM102")
+    assert said in found.message
+
+
+SCORED = """
+import torch
+from torch_geometric.nn import GAE
+
+
+def fit(encoder, data, epochs):
+    model = GAE(encoder).cuda()
+
+    def test(edges):
+        model.eval()
+        with torch.no_grad():
+            z = model.encode(data.x, edges)
+        return model.{method}(z, edges)
+
+    values = []
+    for epoch in range(epochs):
+        area, precision = test(data.edges)
+        values.append(precision)
+    return values
+"""
+
+
+def test_what_a_method_of_a_model_gives(tmp_path: Path) -> None:
+    """What no code in sight defines, and whose name says nothing, need not give the model's output."""
+    (tmp_path / "fit.py").write_text(SCORED.format(method="test"), encoding="utf-8")
+    assert "MEM102" not in {one.code for one in memlint.lint([tmp_path], isolated=True).findings}
