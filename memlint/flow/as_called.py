@@ -32,7 +32,7 @@ def freed_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
 
 
 def _freed_with(analyser: Analyser, frame: Frame, store: Store, record: CallRecord) -> bool:
-    """Whether the graph is freed where the function is called with these flags, by whatever function it hands them to."""
+    """Whether the graph is freed where the function is called so, by whatever function it hands its flags to."""
     called = analyser.summary(frame.function, record.args, record.trains)
     same = called.stores.get(store.key) if called is not None and called is not frame else None
     return same is not None and same.freed == "yes"

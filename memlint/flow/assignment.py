@@ -9,9 +9,9 @@ from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_of_output
 from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.ops import cut
-from memlint.flow.periods import resets_soon
+from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.state import State
-from memlint.flow.stores import forget, kind_of, note_store, reachable
+from memlint.flow.stores import forget, kind_of, note_store, own_sources, reachable
 from memlint.flow.syntax import mentions, text, walk_expression
 from memlint.flow.values import (
     CONTAINER,
@@ -92,10 +92,16 @@ def _bind(frame: Frame, state: State, name: str, value: V) -> None:
     old = state.env.get(name)
     state.env[name] = value
     forget_name(state, name, value)
-    if frame.loops and value.is_only(DATA | NONE) and resets_soon(frame):
-        forget(frame, state, frozenset((("var", name),)))  # a sum that begins anew every few rounds
+    if frame.loops and value.is_only(DATA | NONE) and (resets_soon(frame) or _shown(frame, name)):
+        forget(frame, state, frozenset((("var", name),)))  # a sum that begins anew, or is made a number, now and then
     if old is not None and old.objs and not old.objs & value.objs:
         _dropped(frame, state, old.objs)
+
+
+def _shown(frame: Frame, name: str) -> bool:
+    """Whether a sum is begun anew every so many iterations, and no backward has run on it: it is for a log."""
+    marks = own_sources(frame, ("var", name))
+    return resets_in_time(frame) and not any(marks & one.reached for one in frame.backwards)
 
 
 def _dropped(frame: Frame, state: State, keys: frozenset[Source]) -> None:

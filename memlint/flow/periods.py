@@ -18,6 +18,11 @@ def resets_soon(frame: Frame) -> bool:
     return any(_period(test) <= MAX_PERIOD for test in frame.tests)
 
 
+def resets_in_time(frame: Frame) -> bool:
+    """Whether the current point is reached every so many iterations, however many: ``step % log_interval == 0``."""
+    return any(isinstance(part, ir.Binary) and part.op == "%" for test in frame.tests for part in walk_expression(test))
+
+
 def first_rounds(frame: Frame) -> bool:
     """Whether the current point is reached in a given round or in the first few only: ``i == 0``, ``i < 3``,
     ``len(kept) < limit``."""

@@ -115,7 +115,6 @@ def {name}(model, loader, criterion, optimizer, interval):
         total += loss
         if step % interval == 0:
             print(total)
-            total = 0
 """
 
 

@@ -110,3 +110,37 @@ def train(module: torch.nn.Module, loader, optimizer):
 def test_other_members_of_a_step_whose_loss_is_cut(tmp_path: Path, statement: str, codes: list[str]) -> None:
     (tmp_path / "train.py").write_text(STEPPED.format(statement=statement))
     assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
+
+
+LOGGED = """
+import torch
+
+
+def train(model, loader, optimizer, criterion, interval):
+    total = 0
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss
+        {test}:
+            print(total / interval)
+            {reset}
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "reset", "severity"),
+    [
+        ("if step % interval == 0", "total = 0", "note"),
+        ("if step % interval == 0", "total = total.item()", "note"),
+        ("if step % interval == 0", "pass", "warning"),
+        ("if y.sum() > 0", "total = 0", "warning"),  # how often that is, nothing tells
+    ],
+)
+def test_a_sum_that_is_shown_and_begun_anew(tmp_path: Path, test: str, reset: str, severity: str) -> None:
+    (tmp_path / "train.py").write_text(LOGGED.format(test=test, reset=reset), encoding="utf-8")
+    (found,) = memlint.lint([tmp_path], isolated=True).findings
+    assert (found.code, found.severity) == ("MEM101", severity)
