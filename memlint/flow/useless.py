@@ -19,6 +19,8 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     cuts the graph, and no other call of that network, as far as it can be seen, is trained by here.
 
     The network has to be one whose class is in sight, so that it is seen not to be frozen."""
+    if run.text.rsplit(".", 1)[-1].startswith("train"):
+        return False  # a method that trains by itself
     if run.origin is not None or is_trial(frame.function) or frame.notes.gradients:
         return False
     classes = [cls for ref in ordered(run.module.refs) if ref.kind == "instance" and (cls := analyser.cls(ref))]

@@ -34,6 +34,8 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
     here = (store.site.path, store.site.unit) == (frame.module.key, function.unit)
     statement = statement_at(function, store.site.at) if here else None
     own = True
+    if store.lifted and isinstance(statement, ir.Assign | ir.AnnAssign | ir.AugAssign):
+        return None  # what a function that is called here keeps is not what its call gives
     if statement is None:
         method = _callee_at(analyser, store.site)
         if method is None:
