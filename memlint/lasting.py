@@ -15,16 +15,19 @@ class Weight(NamedTuple):
     nodes: Severity
 
 
-def weight(event: Carry | Retain) -> Weight:
-    """An error grows on the device, with batches, epochs or calls. The host has more memory than the device; the steps
-    of a sequence, or a handful of parts, end, and where the model should not record at all, MEM201 says so at its
-    call."""
+def weight(event: Carry | Retain, most: Severity = "error") -> Weight:
+    """How grave growth is by what bounds it, and by where it is.
+
+    An error grows on the device, with batches, epochs or calls. The host has more memory than the device; the steps of
+    a sequence, or a handful of parts, end, and where the model should not record at all, MEM201 says so at its call.
+    ``most``: what a rule says at most, whose errors are not right often enough on code that nobody here has seen.
+    """
     passing = event.loop.ends and (event.place.kind in ("local", "parameter") or event.in_model_loop)
     if passing:
         return Weight("note", "note")
     bounded = bool(event.reset) or event.value.device == "cpu" or not event.loop.over_data
     small = event.loop.every == "epoch" or bool(event.reset)
-    return Weight("warning" if bounded else "error", "note" if small else "warning")
+    return Weight("warning" if bounded else most, "note" if small else "warning")
 
 
 def kind_of_growth(loop: Loop) -> GrowthKind:

@@ -23,7 +23,7 @@ META = Meta(
     code="MEM102",
     name="retained-graph",
     summary="A tensor is stored together with its autograd graph in something that outlives the iteration.",
-    severity="error",
+    severity="warning",
 )
 
 LARGE = ("batch", "activation", "model")
@@ -51,7 +51,7 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
     """What the store costs, by what backward() has freed of the graph at the end of an iteration."""
     value = event.value
     where = "host" if value.device == "cpu" else "device"
-    kept = weight(event)
+    kept = weight(event, most=META.severity)
     if value.freed in ("no", "some"):
         memory: Memory = "host" if value.device == "cpu" else "device-graph"
         what = "a whole forward pass" if value.freed == "no" else "each iteration that no backward() frees"

@@ -26,7 +26,7 @@ META = Meta(
     code="MEM103",
     name="carried-state",
     summary="A state is computed from its own previous value, so its autograd graph grows with every iteration.",
-    severity="error",
+    severity="warning",
 )
 
 LARGE = ("sample", "batch", "activation", "model")
@@ -61,7 +61,7 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     value = event.value
     where = "host" if value.device == "cpu" else "device"
     memory: Memory = "host" if value.device == "cpu" else "device-graph"
-    kept = weight(event)
+    kept = weight(event, most=META.severity)
     if value.freed == "no":
         return kept.activations, memory, f"{where} memory grows by the activations that one iteration saves"
     if value.freed == "some":

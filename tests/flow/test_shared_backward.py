@@ -86,7 +86,7 @@ class Net(nn.Module):
 """
 
 
-@pytest.mark.parametrize(("added", "severity"), [("mean", "warning"), ("self.probe(x).mean(0)", "error")])
-def test_a_running_average_of_what_the_result_is_computed_from(tmp_path: Path, added: str, severity: str) -> None:
+@pytest.mark.parametrize(("added", "memory"), [("mean", "host"), ("self.probe(x).mean(0)", "device-graph")])
+def test_a_running_average_of_what_the_result_is_computed_from(tmp_path: Path, added: str, memory: str) -> None:
     (tmp_path / "net.py").write_text(AVERAGE.format(added=added))
-    assert [(item.code, item.severity) for item in memlint.lint([tmp_path]).findings] == [("MEM103", severity)]
+    assert [(item.code, item.growth.memory) for item in memlint.lint([tmp_path]).findings] == [("MEM103", memory)]

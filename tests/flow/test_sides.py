@@ -138,21 +138,21 @@ def main(model, loader, optimizer):
 
 
 @pytest.mark.parametrize(
-    ("switch", "inside", "after", "severity"),
+    ("switch", "inside", "after", "memory"),
     [
-        ('phase == "train"', 'if phase == "train": loss.backward()', "pass", "warning"),
-        ('phase == "train"', "pass", 'if phase == "train": loss.backward()', "warning"),
-        ('phase == "train"', "pass", 'if not phase == "train": pass\n        else: loss.backward()', "warning"),
-        ('phase == "train"', "pass", 'if phase == "tune": loss.backward()', "error"),
-        ("True", 'if phase == "train": loss.backward()', "pass", "error"),
+        ('phase == "train"', 'if phase == "train": loss.backward()', "pass", "host"),
+        ('phase == "train"', "pass", 'if phase == "train": loss.backward()', "host"),
+        ('phase == "train"', "pass", 'if not phase == "train": pass\n        else: loss.backward()', "host"),
+        ('phase == "train"', "pass", 'if phase == "tune": loss.backward()', "device-graph"),
+        ("True", 'if phase == "train": loss.backward()', "pass", "device-graph"),
     ],
 )
 def test_a_flag_that_records_and_runs_backward(
-    tmp_path: Path, switch: str, inside: str, after: str, severity: str
+    tmp_path: Path, switch: str, inside: str, after: str, memory: str
 ) -> None:
     (tmp_path / "train.py").write_text(RECORDED.format(switch=switch, inside=inside, after=after))
     said = [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM102"]
-    assert [one.severity for one in said] == [severity]
+    assert [one.growth.memory for one in said] == [memory]
 
 
 OWN_GUARD = """
@@ -183,12 +183,12 @@ def validate(model, loader, criterion, collect=False):
 """
 
 
-@pytest.mark.parametrize(("test", "severity"), [("collect", "warning"), ("len(losses) > 3", "error")])
-def test_a_guard_of_the_project_with_a_switch(tmp_path: Path, test: str, severity: str) -> None:
+@pytest.mark.parametrize(("test", "memory"), [("collect", "host"), ("len(losses) > 3", "device-graph")])
+def test_a_guard_of_the_project_with_a_switch(tmp_path: Path, test: str, memory: str) -> None:
     """What records only where the switch is on is freed by the backward that the switch also asks for."""
     (tmp_path / "validate.py").write_text(OWN_GUARD.format(test=test), encoding="utf-8")
     found = memlint.lint([tmp_path], isolated=True).findings
-    assert {one.severity for one in found if one.code == "MEM102"} == {severity}
+    assert {one.growth.memory for one in found if one.code == "MEM102"} == {memory}
 
 
 ONE_OR_TWO = """
