@@ -6,8 +6,10 @@ from memlint.flow.events import Fact, PlaceKind, Step
 from memlint.flow.flags import of_eval_mode
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
+from memlint.flow.ops import names_labels
 from memlint.flow.periods import FEW, first_rounds, is_flag, resets_soon, switched
 from memlint.flow.state import State
+from memlint.flow.syntax import walk_statements
 from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, Sources, V, join, ordered
 from memlint.flow.windows import windows
 from memlint.ir import nodes as ir
@@ -92,7 +94,7 @@ def note_store(
         return None
     if value.is_only(DATA | NONE) and not value.src:
         return None
-    if not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
+    if not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER) or (not value.src and _picked_by_names(frame, shown)):
         return None
     key = ("s", at, place, kind, tag)
     old = frame.stores.get(key)
@@ -128,6 +130,18 @@ def note_store(
     frame.stores[key] = store
     state.pending |= {key}
     return store
+
+
+def _picked_by_names(frame: Frame, shown: str) -> bool:
+    """``for key in ("fname", "index"): kept[key] += batch[key]``: what is kept under such names is most often text."""
+    return shown.endswith("]") and any(
+        isinstance(statement, ir.For)
+        and isinstance(statement.target, ir.Name)
+        and shown.endswith(f"[{statement.target.id}]")
+        and isinstance(statement.iter, ir.Display)
+        and any(isinstance(one, ir.Const) and names_labels(str(one.value)) for one in statement.iter.elements)
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+    )
 
 
 def own_sources(frame: Frame, place: Source) -> frozenset[Source]:
