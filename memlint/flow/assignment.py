@@ -100,8 +100,10 @@ def _bind(frame: Frame, state: State, name: str, value: V) -> None:
 
 def _shown(frame: Frame, name: str) -> bool:
     """Whether a sum is begun anew every so many iterations, and no backward has run on it: it is for a log."""
+    if not resets_in_time(frame):
+        return False
     marks = own_sources(frame, ("var", name))
-    return resets_in_time(frame) and not any(marks & one.reached for one in frame.backwards)
+    return not any(marks & one.reached for one in frame.backwards)
 
 
 def _dropped(frame: Frame, state: State, keys: frozenset[Source]) -> None:
@@ -132,7 +134,7 @@ def _unpack(
                 rest = rest.but(objs=rest.objs - {key})
             elif obj.kind == "tuple" and obj.fields and not obj.elem.kinds and not starred:
                 rest = rest.but(objs=rest.objs - {key})  # a tuple of another length, of another path
-        if found.kinds and not rest.objs:
+        if found.kinds and not rest.objs and not found.is_only(DATA | NONE):
             # what is unpacked so is the tuple of that length, not the single tensor of another path
             found = found.but(kinds=found.kinds | rest.kinds & UNKNOWN)
         elif rest.objs or rest.kinds & ~CONTAINER:

@@ -15,7 +15,7 @@ from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.spent import is_spent, is_trial
-from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import calls_backward, dotted, expressions, walk_expression, walk_statements
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
@@ -74,7 +74,7 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
         return []
     if _is_layer_code(analyser, frame):
         # (in what mode a forward runs is its caller's to say; what it cuts is cut for all of them)
-        recorded = [run for run in frame.runs.values() if run.grad != OFF]
+        recorded = [run for run in frame.runs.values() if not run.tests and _records(analyser, frame, run)]
         return [Verdict(run, "cut", "") for run in recorded if runs_for_nothing(analyser, frame, run)]
     found = []
     for run in sorted(frame.runs.values(), key=lambda run: run.site):

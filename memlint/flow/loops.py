@@ -6,7 +6,7 @@ from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, bodies, dotted, names_bound_by, text, walk_expression
+from memlint.flow.syntax import assigned_names, bodies, calls, dotted, names_bound_by, text, walk_expression
 from memlint.flow.values import CALLABLE, CONTAINER, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
 from memlint.ir import nodes as ir
 
@@ -159,7 +159,7 @@ def _drawn(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
     """How many members a draw or a slice takes, where a literal tells."""
     if isinstance(iterable, ir.Subscript) and isinstance(iterable.index, ir.Slice):
         part = iterable.index
-        start = _literal(state, part.lower) if part.lower is not None else 0
+        start = _literal(frame, state, part.lower) if part.lower is not None else 0
         stop = _usual(frame, state, part.upper) if part.upper is not None else None
         return stop - start if start is not None and stop is not None and 0 <= start <= stop else None
     if not isinstance(iterable, ir.Call):
@@ -176,12 +176,12 @@ def _drawn(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
 
 def _usual(frame: Frame, state: State, arg: ir.Expr) -> int | None:
     """A number that is written here, or the default of a parameter: how many somebody takes where nobody says."""
-    value = _literal(state, arg)
+    value = _literal(frame, state, arg)
     if value is not None or not isinstance(arg, ir.Name) or arg.id in assigned_names(frame.function.body)[0]:
         return value
     for param in frame.function.params:
         if param.name == arg.id and isinstance(param.default, ir.Const):
-            return _literal(state, param.default)
+            return _literal(frame, state, param.default)
     return None
 
 
@@ -217,7 +217,7 @@ def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
         return len(iterable.elements)
     if not isinstance(iterable, ir.Call) or dotted(iterable.func).rsplit(".", 1)[-1] not in ("range", "trange"):
         return None
-    bounds = [_literal(state, arg) for arg in iterable.args]
+    bounds = [_literal(frame, state, arg) for arg in iterable.args]
     if not bounds or None in bounds:
         return None
     numbers = [int(bound) for bound in bounds if bound is not None]
@@ -227,7 +227,7 @@ def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
         return None
 
 
-def _longest(state: State, counted: ir.Expr) -> int | None:
+def _longest(frame: Frame, state: State, counted: ir.Expr) -> int | None:
     """How many members a variable has at most, on all paths that gave it tuples or lists of known members."""
     value = state.env.get(counted.id) if isinstance(counted, ir.Name) else None
     if value is None or not value.objs or not value.is_only(CONTAINER):
@@ -235,13 +235,27 @@ def _longest(state: State, counted: ir.Expr) -> int | None:
     held = [state.heap.get(key) for key in value.objs]
     if any(obj is None or obj.kind not in ("tuple", "list") or obj.elem.kinds for obj in held):
         return None
+    if any(obj is not None and obj.kind == "list" for obj in held) and _is_handed_on(frame, counted):
+        return None  # whoever gets it may add to it
     return max(len(obj.fields) for obj in held if obj is not None)
 
 
-def _literal(state: State, arg: ir.Expr) -> int | None:
+#: calls that add nothing to a list that they are given
+_READ_ONLY = ("len", "enumerate", "zip", "print", "torch.cat", "torch.stack")
+
+
+def _is_handed_on(frame: Frame, counted: ir.Expr) -> bool:
+    return isinstance(counted, ir.Name) and any(
+        isinstance(arg, ir.Name) and arg.id == counted.id and dotted(call.func) not in _READ_ONLY
+        for call in calls(frame.function.body)
+        for arg in (*call.args, *(word.value for word in call.keywords))
+    )
+
+
+def _literal(frame: Frame, state: State, arg: ir.Expr) -> int | None:
     """A number that is written here, or that a local variable was given, or of what a display put together."""
     if isinstance(arg, ir.Call) and dotted(arg.func) == "len" and len(arg.args) == 1:
-        return _longest(state, arg.args[0])
+        return _longest(frame, state, arg.args[0])
     value = arg.value if isinstance(arg, ir.Const) else None
     if isinstance(arg, ir.Name) and arg.id in state.env:
         value = state.env[arg.id].const

@@ -34,6 +34,7 @@ _COUNTED = re.compile(r"(get_)?(.*_)?batch_?size|(get_)?num_\w+|(get_)?\w+_count
 _MODEL = re.compile(
     r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
 )
+_TEXT = re.compile(r"\w*names?|datasets?|subsets?|splits?|domains?|captions?|sentences?|texts?")
 _LABELS = re.compile(
     r"(.*_)?(y|ys|yb|y_true|\w*labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
     r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
@@ -140,6 +141,11 @@ def names_model(shown: str) -> bool:
 def names_labels(shown: str) -> bool:
     """Whether a name speaks of labels, lengths or indices: weak evidence that a part of a batch is small."""
     return _LABELS.fullmatch(shown.lower()) is not None
+
+
+def names_text(shown: str) -> bool:
+    """Whether a key speaks of labels, or of files and parts of a data set: what is kept under it is small, or text."""
+    return names_labels(shown) or _TEXT.fullmatch(shown.lower()) is not None
 
 
 def device_named(name: object) -> int:

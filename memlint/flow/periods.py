@@ -20,7 +20,14 @@ def resets_soon(frame: Frame) -> bool:
 
 def resets_in_time(frame: Frame) -> bool:
     """Whether the current point is reached every so many iterations, however many: ``step % log_interval == 0``."""
-    return any(isinstance(part, ir.Binary) and part.op == "%" for test in frame.tests for part in walk_expression(test))
+    return any(_periodic(test.operand if isinstance(test, ir.Unary) else test) for test in frame.tests)
+
+
+@kept
+def _periodic(test: ir.Expr) -> bool:
+    """``step % n == 0``, ``step % n``, and such a test beside others."""
+    sides = [test, *(part.left for part in walk_expression(test) if isinstance(part, ir.Compare))]
+    return any(isinstance(side, ir.Binary) and side.op == "%" and not isinstance(side.left, ir.Const) for side in sides)
 
 
 def first_rounds(frame: Frame) -> bool:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.syntax import mentions, text, walk_statements
+from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
+#: phases of evaluation, as words of their own: not ``develop``, ``latest``
+_EVALUATION = re.compile(
+    r"(?:^|[^a-z])(?:val|valid|validate|validation|eval|evaluation|test|testing|dev|inference)(?![a-z])"
+)
 #: a longer list is one of data, not of phases
 _MOST = 6
 
@@ -32,6 +37,8 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
         names = _phases(statement)
         if names is None or any(mentions(test, names[0].id) for test in run.tests):
             continue
+        if _told_otherwise(statement, names[0].id) or marks & frame.left:
+            continue
         name, phases = names
         trained = [phase for phase in phases if any(_may_run(one.tests, name.id, phase.value) for one in backwards)]
         quiet = [phase for phase in phases if phase not in trained]
@@ -48,6 +55,21 @@ def _phases(loop: ir.For) -> tuple[ir.Name, tuple[ir.Const, ...]] | None:
     if len(literals) != len(loop.iter.elements) or not 2 <= len(literals) <= _MOST:
         return None
     return loop.target, literals
+
+
+def _told_otherwise(loop: ir.For, name: str) -> bool:
+    """Whether the loop keeps what the phase says under another name, or leaves a round early in some phase: which of
+    its statements run in which phase, the tests around them do not tell then."""
+    for statement in walk_statements(loop.body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and any(
+            isinstance(part, ir.Compare) and mentions(part, name) for part in walk_expression(statement.value)
+        ):
+            return True
+        if isinstance(statement, ir.If) and mentions(statement.test, name):
+            inner = walk_statements((*statement.body, *statement.orelse), into_definitions=False)
+            if any(isinstance(one, ir.Jump | ir.Return) for one in inner):
+                return True
+    return False
 
 
 def _may_run(tests: tuple[ir.Expr, ...], name: str, phase: object) -> bool:
@@ -79,8 +101,7 @@ def _holds(test: ir.Expr, name: str, phase: object) -> bool | None:
 
 def _evaluates(loop: ir.For, name: str, phase: ir.Const) -> bool:
     """Whether a phase is one of evaluation, by its name or by what puts the model into eval mode in it."""
-    called = str(phase.value).lower()
-    return any(word in called for word in ("val", "eval", "test", "dev", "infer")) or any(
+    return _EVALUATION.search(str(phase.value).lower()) is not None or any(
         _holds(statement.test, name, phase.value) is not None and _switches(statement)
         for statement in walk_statements(loop.body, into_definitions=False)
         if isinstance(statement, ir.If)

@@ -6,7 +6,7 @@ from memlint.flow.events import Fact, PlaceKind, Step
 from memlint.flow.flags import of_eval_mode
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
-from memlint.flow.ops import names_labels
+from memlint.flow.ops import names_text
 from memlint.flow.periods import FEW, first_rounds, is_flag, resets_soon, switched
 from memlint.flow.state import State
 from memlint.flow.syntax import walk_statements
@@ -139,7 +139,7 @@ def _picked_by_names(frame: Frame, shown: str) -> bool:
         and isinstance(statement.target, ir.Name)
         and shown.endswith(f"[{statement.target.id}]")
         and isinstance(statement.iter, ir.Display)
-        and any(isinstance(one, ir.Const) and names_labels(str(one.value)) for one in statement.iter.elements)
+        and all(isinstance(one, ir.Const) and names_text(str(one.value)) for one in statement.iter.elements)
         for statement in walk_statements(frame.function.body, into_definitions=False)
     )
 

@@ -56,7 +56,7 @@ def _of_known_methods(expr: ir.Call) -> bool:
 def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
     """``tensor.name(…)``"""
     table = knowledge.methods()
-    if name in table.data:
+    if name in table.data or name in table.arrays:
         frame.used |= receiver.src
         # (what it raises may be caught, and what an unknown method gives may have no graph of its own)
         if name == "numpy" and receiver.src and not frame.handlers and _of_known_methods(expr):

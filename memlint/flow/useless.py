@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a run in training code (or in a forward) records a graph that nobody can want: every use of its output
-    cuts the graph, and no other call of that network, as far as it can be seen, is trained by here.
-
-    The network has to be one whose class is in sight, so that it is seen not to be frozen."""
+    cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing."""
     if run.text.rsplit(".", 1)[-1].startswith("train"):
         return False  # a method that trains by itself
     if run.origin is not None or is_trial(frame.function) or frame.notes.gradients:
@@ -27,12 +25,18 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
     if not known or any(frozen_class(analyser, cls) for cls in classes):
         return False
-    if told(analyser, frame, run.module, "frozen") is not None:
+    if told(analyser, frame, run.module, "frozen") is not None or _freezes(frame):
         return False
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
     if not marks or marks & frame.notes.returned or not (frame.backwards or _gives_a_graph(frame)):
         return False
     return used_up(analyser, frame, marks)
+
+
+def _freezes(frame: Frame) -> bool:
+    """Whether the file touches requires_grad of anything: which network that is for, a helper may hide."""
+    words = {"requires_grad", "requires_grad_", "set_requires_grad", "freeze"}
+    return any(words & unit.names for unit in frame.module.index.units)
 
 
 def _gives_a_graph(frame: Frame) -> bool:

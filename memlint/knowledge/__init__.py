@@ -45,6 +45,8 @@ class Methods(NamedTuple):
     reduce: frozenset[str]
     op: frozenset[str]
     inplace: frozenset[str]
+    #: of numpy's arrays, and not of tensors
+    arrays: frozenset[str]
 
     def knows(self, name: str) -> bool:
         """Whether the name is a tensor method that this table speaks of."""

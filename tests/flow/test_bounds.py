@@ -312,7 +312,11 @@ def train(model, tail, loader, optimizer, criterion):
 
 @pytest.mark.parametrize(
     ("unpack", "found"),
-    [("first, second, labels = data; views = [first, second]", False), ("views, labels = data", True)],
+    [
+        ("first, second, labels = data; views = [first, second]", False),
+        ("first, second, labels = data; views = [first]; fill(views, second)", True),
+        ("views, labels = data", True),
+    ],
 )
 def test_a_loop_over_what_was_put_together_from_a_few(tmp_path: Path, unpack: str, found: bool) -> None:
     (tmp_path / "train.py").write_text(PUT_TOGETHER.format(unpack=unpack), encoding="utf-8")

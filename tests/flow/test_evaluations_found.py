@@ -235,6 +235,7 @@ def fit(model, loaders, criterion, optimizer):
     for epoch in range(25):
         for phase in ["train", {other!r}]:
             model.train() if phase == "train" else model.eval()
+            {first}
             for inputs, labels in loaders[phase]:
                 optimizer.zero_grad()
                 {around}
@@ -255,12 +256,25 @@ def fit(model, loaders, criterion, optimizer):
         ("val", "with torch.set_grad_enabled(phase == 'train'):", "phase == 'train'", set()),
         ("val", "if True:", "phase in ('train', 'val')", set()),
         ("val", "if phase == 'train':", "phase == 'train'", set()),
-        ("pretrain", "if True:", "phase == 'train'", set()),  # what it does in that phase, its name does not tell
+        ("develop", "if True:", "phase == 'train'", set()),  # what it does in that phase, its name does not tell
         ("val", "if True:", "loss > 0", set()),
     ],
 )
 def test_one_body_for_two_phases(tmp_path: Path, other: str, around: str, test: str, codes: set[str]) -> None:
-    assert told(tmp_path, fit=PHASES.format(other=other, around=around, test=test)) == codes
+    assert told(tmp_path, fit=PHASES.format(other=other, around=around, test=test, first="pass")) == codes
+
+
+@pytest.mark.parametrize(
+    ("first", "codes"),
+    [
+        ("print(phase)", {"MEM201"}),
+        ("if phase == 'val': validate(model); continue", set()),
+        ("mode = torch.enable_grad if phase == 'train' else torch.no_grad", set()),
+    ],
+)
+def test_what_else_tells_the_phases_apart(tmp_path: Path, first: str, codes: set[str]) -> None:
+    text = PHASES.format(other="val", around="if True:", test="phase == 'train'", first=first)
+    assert told(tmp_path, fit=text) == codes
 
 
 SEVERAL = """

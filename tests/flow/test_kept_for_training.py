@@ -226,7 +226,10 @@ class Collector:
 """
 
 
-@pytest.mark.parametrize(("keys", "told"), [('("fname", "index")', False), ('("image", "depth")', True)])
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [('("fname", "index", "subset")', False), ('("image", "depth")', True), ('("label", "image")', True)],
+)
 def test_what_is_kept_under_names(tmp_path: Path, keys: str, told: bool) -> None:
     (tmp_path / "run.py").write_text(BY_KEYS.format(keys=keys), encoding="utf-8")
     assert any(one.code == "MEM104" for one in memlint.lint([tmp_path], isolated=True).findings) is told

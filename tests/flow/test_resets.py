@@ -138,6 +138,7 @@ def train(model, loader, optimizer, criterion, interval):
         ("if step % interval == 0", "total = total.item()", "note"),
         ("if step % interval == 0", "pass", "warning"),
         ("if y.sum() > 0", "total = 0", "warning"),  # how often that is, nothing tells
+        ("if '%d' % step == '0'", "total = 0", "warning"),
     ],
 )
 def test_a_sum_that_is_shown_and_begun_anew(tmp_path: Path, test: str, reset: str, severity: str) -> None:

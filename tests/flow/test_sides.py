@@ -232,3 +232,31 @@ def test_what_is_unpacked_is_the_tuple(tmp_path: Path, hits: str, codes: set[str
     """The single tensor of another path is not what is unpacked: of the second part, that says nothing."""
     (tmp_path / "train.py").write_text(ONE_OR_TWO.format(hits=hits), encoding="utf-8")
     assert {one.code for one in memlint.lint([tmp_path], isolated=True).findings} == codes
+
+
+PLACEHOLDERS = """
+import torch
+
+
+def step(model, x, cached):
+    if cached:
+        return 0.0, None
+    return model(x)
+
+
+def train(model: torch.nn.Module, loader, optimizer, cached=False):
+    total = 0
+    for x in loader:
+        loss, state = step(model, x.cuda(), cached)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss
+    return total
+"""
+
+
+def test_placeholders_of_another_path(tmp_path: Path) -> None:
+    """A number and None are what another path gives instead: the model's output is unpacked all the same."""
+    (tmp_path / "train.py").write_text(PLACEHOLDERS, encoding="utf-8")
+    assert {one.code for one in memlint.lint([tmp_path], isolated=True).findings} == {"MEM101"}

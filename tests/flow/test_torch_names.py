@@ -44,6 +44,14 @@ def test_methods_exist(field: str) -> None:
     assert not missing
 
 
+@pytest.mark.torch
+def test_methods_of_arrays_are_none_of_tensors() -> None:
+    import torch
+
+    table = tomllib.loads(resources.files("memlint.knowledge").joinpath("torch.toml").read_text(encoding="utf-8"))
+    assert not [name for name in table["methods"]["arrays"] if hasattr(torch.Tensor, name)]
+
+
 def _resolve(name: str) -> object | None:
     parts = name.split(".")
     for size in range(len(parts), 0, -1):

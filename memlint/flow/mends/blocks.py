@@ -85,7 +85,9 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
     """The events, each told where the guard belongs that it misses."""
     for event in events:
         place = None
-        wanted = isinstance(event, ModelCall) and bool(event.guard or event.wanted or event.phase)
+        wanted = isinstance(event, ModelCall) and bool(
+            event.guard or event.wanted or event.phase or event.evaluation == "cut"
+        )
         if isinstance(event, ModelCall) and not wanted and event.certainty != "low":
             place = guard_of(analyser, frame, event)
         elif isinstance(event, Guard) and event.kind != "early":
