@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memlint.flow.flags import decided
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -78,25 +79,19 @@ def _may_run(tests: tuple[ir.Expr, ...], name: str, phase: object) -> bool:
 
 def _holds(test: ir.Expr, name: str, phase: object) -> bool | None:
     """Whether a test holds in a phase; None where it asks for something else."""
-    match test:
-        case ir.Unary(op="not"):
-            inner = _holds(test.operand, name, phase)
-            return None if inner is None else not inner
-        case ir.BoolOp():
-            sides = (_holds(test.left, name, phase), _holds(test.right, name, phase))
-            decides = test.op == "or"
-            if decides in sides:
-                return decides
-            return None if None in sides else not decides
-        case ir.Compare(left=ir.Name(id=asked), ops=("==" | "!=" as op,), rights=(ir.Const(value=value),)):
-            return (value == phase) == (op == "==") if asked == name else None
-        case ir.Compare(left=ir.Name(id=asked), ops=("in" | "not in" as op,), rights=(ir.Display() as several,)):
-            values = [one.value for one in several.elements if isinstance(one, ir.Const)]
-            if asked != name or len(values) != len(several.elements):
+
+    def asks(part: ir.Expr) -> bool | None:
+        match part:
+            case ir.Compare(left=ir.Name(id=asked), ops=("==" | "!=" as op,), rights=(ir.Const(value=value),)):
+                return (value == phase) == (op == "==") if asked == name else None
+            case ir.Compare(left=ir.Name(id=asked), ops=("in" | "not in" as op,), rights=(ir.Display() as several,)):
+                values = [one.value for one in several.elements if isinstance(one, ir.Const)]
+                known = asked == name and len(values) == len(several.elements)
+                return (phase in values) == (op == "in") if known else None
+            case _:
                 return None
-            return (phase in values) == (op == "in")
-        case _:
-            return None
+
+    return decided(test, asks)
 
 
 def _evaluates(loop: ir.For, name: str, phase: ir.Const) -> bool:
