@@ -16,6 +16,7 @@ from memlint.flow.values import (
     MODULE,
     NONE,
     NOTHING,
+    OF_MODULES,
     OPTIMIZER,
     SCALAR,
     TENSOR,
@@ -69,7 +70,7 @@ def _container(analyser: Analyser, module: Module, annotation: ir.Subscript, aro
     last = inner.elements[-1] if isinstance(inner, ir.Display) and inner.elements else inner
     member = annotation_value(analyser, module, last, around)
     layers = member is not None and bool(member.kinds & MODULE)
-    return V(CONTAINER, refs=frozenset((Ref("over", "", "modules"),)) if layers else EMPTY)
+    return V(CONTAINER, refs=frozenset((OF_MODULES,)) if layers else EMPTY)
 
 
 def _parsed(name: str) -> ir.Expr:

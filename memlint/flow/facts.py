@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
 from memlint.flow.frame import CallRecord, Frame
-from memlint.flow.heap import holds_modules, members
+from memlint.flow.heap import as_held
 from memlint.flow.program import Class, Function
 from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON
@@ -23,11 +23,11 @@ from memlint.flow.values import (
     MODULE,
     NONE,
     NOTHING,
+    OF_MODULES,
     OPTIMIZER,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
-    Ref,
     V,
     join,
     ordered,
@@ -170,8 +170,8 @@ class Facts:
             known = self.settled(frame, value)
             if known is None:
                 return None
-            found = join(found, _of_modules(frame, known))
-        if found.is_only(CONTAINER | NONE) and holds_modules(found):
+            found = join(found, as_held(frame.exit, known) if frame.exit is not None else known)
+        if found.is_only(CONTAINER | NONE) and OF_MODULES in found.refs:
             return V(found.kinds, refs=found.refs)
         if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
             return None
@@ -390,14 +390,3 @@ class Facts:
                 callers.append(module.main)
             callers += [function for function in list(module.functions.values()) if function.unit == number]
         return callers
-
-
-def _of_modules(frame: Frame, value: V) -> V:
-    """A container whose members are modules, all of them, as another function sees it: ``{"encoder": encoder}``."""
-    held = [frame.exit.heap.get(key) for key in value.objs] if frame.exit is not None else []
-    if not held or not value.is_only(CONTAINER | NONE):
-        return value
-    of_modules = all(
-        obj is not None and members(obj).is_only(MODULE | INSTANCE) and members(obj).kinds & MODULE for obj in held
-    )
-    return V(value.kinds, refs=frozenset((Ref("over", "", "modules"),))) if of_modules else value

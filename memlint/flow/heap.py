@@ -14,9 +14,12 @@ from memlint.flow.values import (
     CONTAINER,
     DATA,
     DATA_VALUE,
+    INSTANCE,
     LOADER,
     MODULE,
+    NONE,
     NOTHING,
+    OF_MODULES,
     OUTPUT,
     SOME_SIZE,
     TENSORS,
@@ -238,21 +241,24 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
     if base.kinds & DATA:
         found = join(found, DATA_VALUE)
     step = f"[{name}]" if isinstance(index.const, str) else "[]"
-    layers = holds_modules(base)
     for path in ordered(base.syms):
         # what a starred parameter collects is told apart by position
         part = path.then(f"[{name}]" if name is not None and _is_star(frame, path) else step)
         if symbol_counts(state, base, part):
             item = placed(read_symbol(frame, state, part), base.device)
-            found = join(found, item.as_module() if layers and item.may_be_module() else item)
+            found = join(found, item.as_module() if OF_MODULES in base.refs and item.may_be_module() else item)
     if base.kinds & UNKNOWN and not base.syms:
         found = join(found, derive(frame, base, step))
     return sized(found, index.const if isinstance(index.const, str) else "") if found.kinds else UNKNOWN_VALUE
 
 
-def holds_modules(value: V) -> bool:
-    """Whether a container is known to hold modules alone: by its annotation, or by what is passed for it."""
-    return any(ref.kind == "over" and ref.name == "modules" for ref in value.refs)
+def as_held(state: State, value: V) -> V:
+    """A container whose members are modules, all of them, as another function sees it: ``{"encoder": encoder}``."""
+    if not value.objs or not value.is_only(CONTAINER | NONE):
+        return value
+    held = [members(obj) if (obj := state.heap.get(key)) is not None else NOTHING for key in value.objs]
+    of_modules = all(one.is_only(MODULE | INSTANCE) and one.kinds & MODULE for one in held)
+    return V(value.kinds, refs=frozenset((OF_MODULES,))) if of_modules else value
 
 
 def _is_star(frame: Frame, path: Path) -> bool:

@@ -21,6 +21,7 @@ from memlint.flow.values import (
     NONE,
     NONE_VALUE,
     NOTHING,
+    OF_MODULES,
     UNKNOWN,
     UNKNOWN_VALUE,
     Ref,
@@ -163,7 +164,7 @@ def _over(args: list[V]) -> frozenset[Ref]:
     ):
         return frozenset((Ref("over", "", "loader"),))
     if any(value.kinds & MODULE or any(ref.kind == "over" for ref in value.refs) for value in args):
-        return frozenset((Ref("over", "", "modules"),))
+        return frozenset((OF_MODULES,))
     return EMPTY
 
 

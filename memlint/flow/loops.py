@@ -7,7 +7,7 @@ from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
 from memlint.flow.state import State
 from memlint.flow.syntax import assigned_names, bodies, calls, dotted, names_bound_by, text, walk_expression
-from memlint.flow.values import CALLABLE, CONTAINER, INSTANCE, LOADER, MODULE, TENSORS, UNKNOWN, V, join_all
+from memlint.flow.values import CALLABLE, CONTAINER, INSTANCE, LOADER, MODULE, OF_MODULES, TENSORS, UNKNOWN, V, join_all
 from memlint.ir import nodes as ir
 
 #: a loop of so many rounds by a literal is no growth worth a word
@@ -125,9 +125,7 @@ def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
         if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id == "len" and part.args
     )
     return any(
-        value.kinds & MODULE
-        or any(ref.kind == "over" and ref.name == "modules" for ref in value.refs)
-        or elements_of(frame, state, value).is_only(MODULE)
+        value.kinds & MODULE or OF_MODULES in value.refs or elements_of(frame, state, value).is_only(MODULE)
         for value in counted
     )
 

@@ -68,6 +68,8 @@ class Ref(NamedTuple):
 
 #: the device of a module, wherever that is
 OWN_DEVICE = Ref("own-device", "", "")
+#: of a container: its members are modules
+OF_MODULES = Ref("over", "", "modules")
 
 
 class V:
