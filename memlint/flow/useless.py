@@ -17,20 +17,18 @@ if TYPE_CHECKING:
 def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a run in training code (or in a forward) records a graph that nobody can want: every use of its output
     cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing."""
-    if run.text.rsplit(".", 1)[-1].startswith("train"):
-        return False  # a method that trains by itself
-    if run.origin is not None or is_trial(frame.function) or frame.notes.gradients:
+    marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
+    if not marks or marks & frame.notes.returned or run.origin is not None or frame.notes.gradients:
         return False
+    if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(frame.function):
+        return False  # (a method that trains by itself)
     classes = [cls for ref in ordered(run.module.refs) if ref.kind == "instance" and (cls := analyser.cls(ref))]
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
     if not known or any(frozen_class(analyser, cls) for cls in classes):
         return False
-    if told(analyser, frame, run.module, "frozen") is not None or _freezes(frame):
+    if _freezes(frame) or not (frame.backwards or _gives_a_graph(frame)):
         return False
-    marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
-    if not marks or marks & frame.notes.returned or not (frame.backwards or _gives_a_graph(frame)):
-        return False
-    return used_up(analyser, frame, marks)
+    return told(analyser, frame, run.module, "frozen") is None and used_up(analyser, frame, marks)
 
 
 def _freezes(frame: Frame) -> bool:

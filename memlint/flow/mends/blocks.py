@@ -85,12 +85,11 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
     """The events, each told where the guard belongs that it misses."""
     for event in events:
         place = None
-        wanted = isinstance(event, ModelCall) and bool(
-            event.guard or event.wanted or event.phase or event.evaluation == "cut"
-        )
-        if isinstance(event, ModelCall) and not wanted and event.certainty != "low":
-            place = guard_of(analyser, frame, event)
-        elif isinstance(event, Guard) and event.kind != "early":
+        if isinstance(event, ModelCall):
+            trains = event.wanted or event.phase or event.evaluation == "cut"
+            if not event.guard and not trains and event.certainty != "low":
+                place = guard_of(analyser, frame, event)
+        elif event.kind != "early":
             rest = _rest_of_block(analyser, frame, event.site.at, itself=event.kind == "volatile")
             place = GuardPlace(None, *rest, doubt="what was recorded until now is recorded no more") if rest else None
         yield event if place is None else msgspec.structs.replace(event, place=place)
