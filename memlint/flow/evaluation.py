@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence
 from memlint.flow.collected import gives_no_graph
-from memlint.flow.events import Loop, ModelCall
+from memlint.flow.events import Fact, Loop, ModelCall
 from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.heap import deep
 from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.spent import is_spent, is_trial
 from memlint.flow.state import AMBIENT, ON
-from memlint.flow.syntax import calls_backward, dotted, expressions, walk_expression, walk_statements
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
-from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source, Sources
-from memlint.ir import nodes as ir
+from memlint.flow.values import Source, Sources
+from memlint.flow.wanted import ENABLED, asked_for, wanted_by
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -43,12 +41,7 @@ _NAMES = (
 
 
 #: how an evaluation is known, the surest way first
-_SUREST = ("eval", "spent", "name", "cut", "")
-
-
-#: the gradients are wanted while the model runs; whether the graph is, afterwards, is another question
-ENABLED = "grad mode is switched on"
-REQUIRES = "an input requires grad"
+_SUREST = ("eval", "spent", "name")
 
 
 @dataclass
@@ -102,26 +95,19 @@ def model_calls(
         owner = owner_of(analyser, frame, run)
         if owner == "no" and not frame.notes.gradients:
             keeper = _keeper(frame, [run], kept)
-            yield ModelCall(
-                site=run.site,
-                function=frame.function.qual,
-                certainty="high",
-                trace=run.trace,
-                module=run.text,
-                loop=_loop(analyser, frame, run),
-                evaluation=verdict.evaluation,
-                wanted="",
-                retained=keeper.place if keeper is not None else "",
-                rounds=keeper.rounds if keeper is not None else None,
+            in_loss = any({run.node} & reached for reached, *_ in frame.backwards)
+            yield _event(
+                frame,
+                verdict,
+                _loop(analyser, frame, run),
+                "high",
+                "loss" if in_loss else _consumed(frame, run),
+                keeper=keeper,
                 owner=owner,
-                guard="",
-                consumed="loss"
-                if any({run.node} & reached for reached, *_ in frame.backwards)
-                else _consumed(frame, run),
             )
             continue
         if verdict.evaluation == "cut":
-            yield _cut(frame, run)
+            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
         elif verdict.evaluation and not verdict.wanted:
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
     for name, group in groups.items():
@@ -143,40 +129,38 @@ def model_calls(
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
-        yield ModelCall(
-            site=run.site,
-            function=frame.function.qual,
-            certainty=certainty,
-            trace=run.trace,
-            module=run.text,
-            loop=loop,
-            evaluation=first.evaluation,
-            wanted="",
-            retained=retained.place if retained is not None else "",
-            rounds=retained.rounds if retained is not None else None,
-            owner="unknown",
-            guard="",
-            consumed=_consumed(frame, run),
-            named=is_evaluation_name(frame.function),
-            phase=first.phase.quiet if first.phase is not None else "",
-            training=first.phase.training if first.phase is not None else "",
-        )
+        yield _event(frame, first, loop, certainty, _consumed(frame, run), keeper=retained, phase=first.phase)
 
 
-def _cut(frame: Frame, run: ModelRun) -> ModelCall:
+def _event(
+    frame: Frame,
+    verdict: Verdict,
+    loop: Loop | None,
+    certainty: Confidence,
+    consumed: Literal["detached", "escapes", "loss", "dropped"],
+    *,
+    keeper: Keeper | None = None,
+    owner: Fact = "unknown",
+    phase: Phase | None = None,
+) -> ModelCall:
+    run = verdict.run
     return ModelCall(
         site=run.site,
         function=frame.function.qual,
-        certainty="medium",
+        certainty=certainty,
         trace=run.trace,
         module=run.text,
-        loop=run.loop.loop if run.loop is not None else None,
-        evaluation="cut",
+        loop=loop,
+        evaluation=verdict.evaluation,
         wanted="",
-        retained="",
-        owner="unknown",
+        retained=keeper.place if keeper is not None else "",
+        rounds=keeper.rounds if keeper is not None else None,
+        owner=owner,
         guard="",
-        consumed="detached",
+        consumed=consumed,
+        named=is_evaluation_name(frame.function),
+        phase=phase.quiet if phase is not None else "",
+        training=phase.training if phase is not None else "",
     )
 
 
@@ -220,14 +204,14 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         evaluation = "eval"
     if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
         evaluation = "spent"
-    if mode is None and (phase := phase_of(frame, run)) is not None and not _wanted_here(frame):
+    if mode is None and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
     if not evaluation:
         cut = bool(frame.backwards) and runs_for_nothing(analyser, frame, run)
         return Verdict(run, "cut" if cut else "", "")
     if told(analyser, frame, run.module, "frozen") is True:
         return None
-    return Verdict(run, evaluation, _wanted(analyser, frame, run))
+    return Verdict(run, evaluation, wanted_by(analyser, frame, run))
 
 
 def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
@@ -314,94 +298,9 @@ def _records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return False
 
 
-# -------------------------------------------------------------------------------------- who wants gradients
-
-
-def _wanted(analyser: Analyser, frame: Frame, run: ModelRun, depth: int = 0) -> str:
-    why = _wanted_here(frame)
-    if why:
-        return why
-    if run.origin is not None:
-        inner, origin = run.origin
-        why = _wanted_here(inner) or _reached(analyser, inner, {origin.node, *origin.value.src}, MAX_CALLERS_UP)
-        if why:
-            return why
-    for caller, record in analyser.facts.calls_of(frame.function):
-        given = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
-        if given and caller is not frame and (why := _wanted_here(caller)) == REQUIRES:
-            return why  # it may be what this function is given
-    marks = {run.node, *run.value.src}
-    return _reached(analyser, frame, marks, 0)
-
-
-def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
-    """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
-    if any(marks & reached for reached, *_ in frame.backwards):
-        return "a backward() reaches it"
-    if frame.notes.blind_backward:
-        return "a backward() of unknown origin is called"
-    own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
-    stored = frame.exit.sym.items() if frame.exit is not None else ()
-    if any(
-        path.steps
-        and path.root == own
-        and marks & frame.graphs.closure(value.src)
-        and analyser.facts.in_backward(path.steps)
-        for path, value in stored
-    ):
-        return "a backward() of another method reaches it"
-    if depth >= MAX_CALLERS_UP or not marks & frame.notes.returned:
-        return ""
-    for caller, record in analyser.facts.calls_of(frame.function):
-        if caller is frame:
-            continue
-        if caller.notes.gradients:
-            return "autograd.grad is called"
-        inner = set(deep(caller, caller.exit, record.result).src) if caller.exit is not None else set(record.result.src)
-        why = _reached(analyser, caller, inner, depth + 1)
-        if why:
-            return why
-    return ""
-
-
 def is_evaluation_name(function: Function) -> bool:
     name = function.name.lower().lstrip("_")
     return any(name.startswith(word) or f"_{word}" in name for word in _NAMES)
-
-
-def _wanted_here(frame: Frame) -> str:
-    """Gradients are asked for in this function: autograd.grad, requires_grad, saliency, an optimizer step."""
-    if frame.notes.gradients:
-        return "autograd.grad is called"
-    for statement in walk_statements(frame.function.body):
-        if isinstance(statement, ir.Assign):
-            for target in statement.targets:
-                if isinstance(target, ir.Attr) and target.name == "requires_grad" and _true(statement.value):
-                    return REQUIRES
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if not isinstance(part, ir.Call):
-                    continue
-                name = dotted(part.func).rsplit(".", 1)[-1] if not isinstance(part.func, ir.Attr) else part.func.name
-                if name == "zero_grad" and not frame.backwards and not calls_backward(frame.function.body):
-                    return "gradients are cleared, so some code that is called makes them"
-                if name in ("requires_grad_", "enable_grad") and not (part.args and _false(part.args[0])):
-                    return "gradients are asked for"
-                if name == "set_grad_enabled" and part.args and _true(part.args[0]):
-                    return ENABLED
-                if any(word.name == "volatile" and _true(word.value) for word in part.keywords):
-                    return "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
-                if any(word.name == "requires_grad" and _true(word.value) for word in part.keywords):
-                    return REQUIRES
-    return ""
-
-
-def _true(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Const) and expr.value is True
-
-
-def _false(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Const) and expr.value is False
 
 
 def _loop(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:
