@@ -49,6 +49,24 @@ def kept_for(answer: Callable[_P, _R]) -> Callable[_P, _R]:
     return ask
 
 
+def kept_by_name(answer: Callable[[_T, str], _R]) -> Callable[[_T, str], _R]:
+    """As `kept`, of a piece of the program and a name in it."""
+    known: dict[tuple[int, str], tuple[_T, _R]] = {}
+    _KEPT.append(known)
+
+    @functools.wraps(answer)
+    def ask(about: _T, name: str) -> _R:
+        key = id(about), name
+        found = known.get(key)
+        if found is None:
+            if len(known) > _MAX_KEPT:
+                known.clear()
+            found = known[key] = (about, answer(about, name))
+        return found[1]
+
+    return ask
+
+
 def forget() -> None:
     """Let go of everything that is kept: a run is over."""
     for known in _KEPT:

@@ -226,7 +226,27 @@ def parts(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator
 
 def calls(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Call]:
     """All calls of a body."""
+    if not into_definitions:
+        return iter(_calls(body))
     return (part for part in parts(body, into_definitions) if isinstance(part, ir.Call))
+
+
+@kept
+def _calls(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
+    return tuple([part for part in parts(body) if type(part) is ir.Call])
+
+
+@kept
+def identifiers(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """(variables, attributes) that the statements of a body mention, nested definitions left out."""
+    variables: set[str] = set()
+    attributes: set[str] = set()
+    for part in parts(body):
+        if type(part) is ir.Name:
+            variables.add(part.id)
+        elif type(part) is ir.Attr:
+            attributes.add(part.name)
+    return frozenset(variables), frozenset(attributes)
 
 
 @kept

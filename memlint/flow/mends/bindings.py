@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from memlint.flow.kept import kept_by_name
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 
-def binders(function: Function, name: str) -> list[ir.Expr] | None:
+@kept_by_name
+def binders(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
     """What gives a variable its values: what is assigned to it, or what a loop takes them out of; None where
     something else binds it. A parameter of the name is not among them."""
     values: list[ir.Expr] = []
@@ -43,7 +45,7 @@ def binders(function: Function, name: str) -> list[ir.Expr] | None:
                 return None
             case ir.Match() if any(name in case.captures for case in statement.cases):
                 return None
-    return values
+    return tuple(values)
 
 
 def _assigned(statement: ir.Assign, name: str) -> list[ir.Expr] | None:
@@ -68,7 +70,8 @@ def _assigned(statement: ir.Assign, name: str) -> list[ir.Expr] | None:
     return found
 
 
-def _values_of(function: Function, name: str) -> list[ir.Expr] | None:
+@kept_by_name
+def _values_of(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
     """What a function assigns to a variable; None where something else binds it."""
     if any(param.name == name for param in function.params):
         return None
@@ -81,7 +84,7 @@ def _values_of(function: Function, name: str) -> list[ir.Expr] | None:
         if isinstance(statement, ir.AugAssign)
     }
     values = binders(function, name)
-    return None if values is None else [value for value in values if value.at not in updates]
+    return None if values is None else tuple([value for value in values if value.at not in updates])
 
 
 def _names(target: ir.Expr, name: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from memlint.flow.program import Class, Function, Module
-from memlint.flow.syntax import expressions, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, identifiers, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -60,11 +60,7 @@ def attribute_stores(analyser: Analyser, name: str) -> Iterator[Function]:
 
 def reads(function: Function, name: str) -> bool:
     """Whether the function's own statements mention a variable."""
-    return any(
-        isinstance(part, ir.Name) and part.id == name
-        for _, expr in own_expressions(function)
-        for part in walk_expression(expr)
-    )
+    return name in identifiers(function.body)[0]
 
 
 def inside(outer: Function, function: Function) -> bool:

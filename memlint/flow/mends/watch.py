@@ -17,13 +17,12 @@ from memlint.flow.mends.mentions import (
     functions_in,
     functions_naming,
     inside,
-    own_expressions,
     reads,
 )
 from memlint.flow.mends.shares import share_of
 from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, mentions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, identifiers, mentions, parts, text, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -85,11 +84,7 @@ class Watch:
         self.attributes.add(name)
         try:
             for function in functions_naming(self.analyser, name):
-                if any(
-                    isinstance(part, ir.Attr) and part.name == name
-                    for _, expr in own_expressions(function)
-                    for part in walk_expression(expr)
-                ):
+                if name in identifiers(function.body)[1]:
                     self._queue(function)
         except TooManyError:
             self.doubtful(f"too many functions use `.{name}` to follow it")
