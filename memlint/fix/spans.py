@@ -48,6 +48,8 @@ class Text:
         return "\n"
 
     def __getitem__(self, span: Span) -> str:
+        if (span.line, span.column) == (span.end_line, span.end_column):
+            return ""  # (behind the last line, too, where there is none)
         if span.line == span.end_line:
             return self.lines[span.line - 1][span.column - 1 : span.end_column - 1]
         first = self.lines[span.line - 1][span.column - 1 :]

@@ -33,6 +33,15 @@ def test_the_list_stands_around_the_loop_not_around_what_may_be_left_out(tmp_pat
     )
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_loop_that_ends_the_file(tmp_path: Path, end: str) -> None:
+    body = "    for image in images:\n        whole = torch.cat([whole, image], dim)"
+    assert fixed(tmp_path, body + end) == (
+        "    whole_parts = [whole]\n    for image in images:\n        whole_parts.append(image)\n"
+        "    whole = torch.cat(whole_parts, dim)" + end
+    )
+
+
 def test_loops_in_loops_share_one_list(tmp_path: Path) -> None:
     body = (
         "    for batch in images:\n        for image in batch:\n"
