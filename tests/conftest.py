@@ -98,6 +98,9 @@ class ToyAnalysis:
         assert source is not None
         return self.span(site), source
 
+    def broken(self, path: str) -> str:
+        return ""
+
     def qualified_name(self, site: Site) -> str:
         return "toy"
 

@@ -77,12 +77,14 @@ def _keep_best(found: dict[tuple[str, int, int], Raw], raw: Raw) -> None:
 
 def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, Source]) -> Raw:
     span = analysis.span(report.site)
+    broken = analysis.broken(report.site.path)
     finding = Finding(
         code=room.meta.code,
         name=room.meta.name,
-        severity=report.severity,
+        # (what it costs is for whoever mends the file to know)
+        severity="note" if broken else report.severity,
         confidence=report.confidence,
-        message=report.message,
+        message=f"{report.message} (this file fails as it is loaded: {broken})" if broken else report.message,
         advice=report.advice,
         path=report.site.path,
         line=span.line,

@@ -11,6 +11,7 @@ import msgspec
 
 from memlint.finding import Span
 from memlint.flow.analyser import Analyser
+from memlint.flow.broken import broken_import
 from memlint.flow.events import Event, Site
 from memlint.flow.kept import forget
 from memlint.flow.program import Function, Module, Program
@@ -85,6 +86,10 @@ class Analysis:
         lines[-1] = lines[-1][: span.end_column - 1]
         lines[0] = lines[0][span.column - 1 :]
         return span, "\n".join(lines)
+
+    def broken(self, path: str) -> str:
+        """Why a file cannot be imported or run as it stands, "" where nothing is known against it."""
+        return broken_import(self._program, path)
 
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""

@@ -245,7 +245,7 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
 
 class Guard(Event, frozen=True, gc=False, kw_only=True):
     """A guard that guards nothing. ``kind``: bare (an expression statement), volatile, early (ends before the call).
-    ``dated``: nothing in the project tells that it is run with a torch that ignores ``volatile``."""
+    ``dated``: nothing in its file tells that it is run with a torch that ignores ``volatile``."""
 
     kind: GuardKind
     text: str

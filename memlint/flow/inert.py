@@ -111,7 +111,7 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
             function=frame.function.qual,
             kind=kind,
             text=shown,
-            dated=kind == "volatile" and not analyser.program.project.knows_grad_mode,
+            dated=kind == "volatile" and not analyser.program.project.knows_grad_mode(frame.module.key),
         )
     blocks = frame.notes.blocks
     told: set[int] = set()

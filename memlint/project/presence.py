@@ -19,3 +19,11 @@ def is_file(path: Path) -> bool:
 def is_dir(path: Path) -> bool:
     """Whether a folder is at ``path``; False where that cannot be told."""
     return os.path.isdir(path)  # noqa: PTH112
+
+
+def listed(folder: Path) -> tuple[str, ...]:
+    """The names of what lies in a folder; none where it is no folder, or may not be looked into."""
+    try:
+        return tuple(os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return ()

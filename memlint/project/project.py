@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from memlint.project.pins import newest_allowed
+from memlint.project.presence import is_dir, listed
 from memlint.project.roots import display_path, outside_packages
 from memlint.project.source import Sources
 
@@ -59,15 +60,16 @@ class Project:
         """The release (major, minor) of torch that the project says it needs, or must stay below; None for any."""
         return newest_allowed(self.root, "torch", "pytorch")
 
-    @functools.cached_property
-    def knows_grad_mode(self) -> bool:
-        """Whether any of the files uses what came with torch 0.4, and ``volatile=True`` went."""
-        return any(_SINCE_04.search(self.sources[display].text) for display in self.sources)
+    def knows_grad_mode(self, display: str) -> bool:
+        """Whether a file uses what came with torch 0.4, and ``volatile=True`` went."""
+        return _SINCE_04.search(self.sources[display].text) is not None
 
     @functools.cached_property
     def predates_grad_mode(self) -> bool:
         """Whether the files wrap tensors in ``Variable`` and use nothing that came with torch 0.4 or later."""
-        return not self.knows_grad_mode and any("Variable(" in self.sources[display].text for display in self.sources)
+        return any("Variable(" in self.sources[display].text for display in self.sources) and not any(
+            self.knows_grad_mode(display) for display in self.sources
+        )
 
     def with_contents(self, contents: Mapping[str, bytes]) -> Project:
         """The same project, with other contents of some of its files (by display path)."""
@@ -125,6 +127,29 @@ class Project:
             (found for parent in above if parent not in self._packages and (found := self._at(parent, module))), None
         )
         return beside or self._on_path(module, folder)
+
+    def is_sure(self, module: str, importer: str, level: int) -> bool:
+        """Whether an import finds what `resolve` says however the importer is run: relative imports do, and a script's
+        of what lies beside it."""
+        folder = self._paths[importer].parent
+        return bool(level) or (folder not in self._packages and self._at(folder, module) is not None)
+
+    def is_missing(self, module: str, importer: str, level: int) -> bool:
+        """Whether nothing on the disk bears the name of an imported module, be it compiled, ignored or no Python at
+        all. ``level``: the dots of a relative import; without any, it is looked for beside the importer."""
+        folder = self._paths[importer].parent
+        for _ in range(level - 1):
+            if folder == self.root or not folder.is_relative_to(self.root):
+                return False
+            folder = folder.parent
+        for part in module.split("."):
+            there = [entry for entry in listed(folder) if entry.partition(".")[0] == part]
+            if not there:
+                return True
+            folder = folder / part
+            if not is_dir(folder):
+                return False
+        return False
 
     def _on_path(self, module: str, folder: Path) -> str | None:
         """The one file in a folder that a script may put on ``sys.path`` (``lib/core/train.py`` as ``core.train``):

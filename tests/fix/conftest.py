@@ -117,6 +117,9 @@ class ToyAnalysis:
     def statement(self, site: Site) -> tuple[Span, str]:
         return self.span(site), ast.unparse(self._nodes[site])
 
+    def broken(self, path: str) -> str:
+        return ""
+
     def qualified_name(self, site: Site) -> str:
         return "toy"
 

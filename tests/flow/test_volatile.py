@@ -138,3 +138,11 @@ def test_code_that_knows_nothing_newer_may_run_with_a_torch_that_heeds_it(
     (tmp_path / "train.py").write_text(OLD.format(returned=returned), encoding="utf-8")
     found = [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM203"]
     assert [one.severity for one in found] == [severity]
+
+
+def test_another_file_that_is_newer_says_nothing_of_an_old_one(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "new.py").write_text("import torch\n\nwith torch.no_grad():\n    pass\n", encoding="utf-8")
+    (tmp_path / "old.py").write_text(OLD.format(returned="total"), encoding="utf-8")
+    (found,) = [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM203"]
+    assert found.severity == "note"

@@ -1,0 +1,74 @@
+"""Files that cannot be imported or run as they stand: nothing that is said of them happens until that is mended."""
+
+from __future__ import annotations
+
+from memlint.flow.kept import kept_by_name
+from memlint.flow.program import Program
+from memlint.ir import nodes as ir
+
+#: what may give a module names that its text does not show
+_DYNAMIC = frozenset({"__getattr__", "globals", "exec"})
+#: files that are made when a package is built
+_MADE = ("_pb2", "_pb2_grpc", "version")
+
+
+@kept_by_name
+def broken_import(program: Program, key: str) -> str:
+    """The import among a file's own first-level statements that surely fails, as a person would say it; "" where
+    none is known to."""
+    module = program.module(key)
+    if not module.index.complete or not any(item.at_import for item in module.index.imports):
+        return ""
+    for statement in module.statements:
+        if isinstance(statement, ir.ImportFrom):
+            why = _fails(program, key, statement)
+            if why:
+                return why
+    return ""
+
+
+def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
+    project = program.project
+    target = program.resolve(statement.module, key, statement.level)
+    shown = "." * statement.level + statement.module
+    if target is None:
+        lost = statement.level and statement.module and project.is_missing(statement.module, key, statement.level)
+        return f"`{shown}`, which it imports, is not there" if lost and not _is_made(statement.module) else ""
+    index = program.module(target).index
+    if target == key or not project.is_sure(statement.module, key, statement.level):
+        return ""
+    known = _mentioned(program, target, 0)
+    if known is None:
+        return ""
+    for alias in statement.names:
+        name = alias.name
+        if name == "*" or name in known or name.startswith("__") or _is_made(name):
+            continue
+        if any(definition.name == name for definition in index.definitions):
+            continue
+        inner = f"{statement.module}.{name}" if statement.module else name
+        if not target.endswith("__init__.py") or project.is_missing(inner, key, statement.level):
+            return f"`{shown}` has no `{name}`, which it imports"
+    return ""
+
+
+def _mentioned(program: Program, key: str, depth: int) -> frozenset[str] | None:
+    """All names that stand in a file, and in those that it takes everything from; None where others may come in."""
+    index = program.module(key).index
+    known = frozenset[str]().union(*(unit.names for unit in index.units))
+    if not index.complete or known & _DYNAMIC or known >= {"sys", "modules"} or depth > 3:
+        return None
+    for item in index.imports:
+        if item.name == "*":
+            inner = program.resolve(item.module, key, item.level)
+            names = _mentioned(program, inner, depth + 1) if inner is not None else None
+            if names is None:
+                return None
+            known |= names
+    return known
+
+
+def _is_made(name: str) -> bool:
+    """Whether a module may be made by a build: ``_C``, ``_version``, ``data_pb2``."""
+    last = name.rpartition(".")[2]
+    return last.startswith("_") or last.endswith(_MADE)
