@@ -176,9 +176,10 @@ def becomes_attribute(frame: Frame, store: Store) -> bool:
 
 
 def begun_by_inner_loop(store: Store) -> bool:
-    """Whether the first round of a loop inside the store's loop begins a name anew: ``if i == 0: total = part``."""
+    """Whether the first round of a loop inside the store's loop begins a name anew: ``if i == 0: total = part``, or
+    ``total = part if i == 0 else total + part``."""
     place = store.place
-    if store.kind != "carry" or store.loop is None or isinstance(place, Path) or place[0] != "var":
+    if store.kind == "retain" or store.loop is None or isinstance(place, Path) or place[0] != "var":
         return False
     for inner in walk_statements(store.loop.body, into_definitions=False):
         if not isinstance(inner, ir.For):
@@ -187,6 +188,10 @@ def begun_by_inner_loop(store: Store) -> bool:
         for statement in walk_statements(inner.body, into_definitions=False):
             if isinstance(statement, ir.If) and _is_first(statement.test, names):
                 return any(_begins(first, place[1]) for first in statement.body)
+            if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.IfExp):
+                named = any(isinstance(target, ir.Name) and target.id == place[1] for target in statement.targets)
+                if named and _is_first(statement.value.test, names):
+                    return not mentions(statement.value.body, place[1])
     return False
 
 

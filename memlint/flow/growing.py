@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.bounds import of_one_update
+from memlint.flow.bounds import begun_by_inner_loop, of_one_update
 from memlint.flow.described import value_of
 from memlint.flow.events import Carry, Loop, Place
 from memlint.flow.frame import Frame, LoopFrame, Store
@@ -206,7 +206,7 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         return
     if not store.local and frame.function.name == "__init__":
         return
-    if _bounded(frame, store):
+    if _bounded(frame, store) or begun_by_inner_loop(store):
         return
     loop = store.loop.loop if store.loop is not None else None
     if loop is None:
@@ -226,6 +226,7 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         or store.narrow
         or _fed(frame, store)
         or of_one_update(frame, store)
+        or _over_parts(analyser, frame, store)
         or _begun_by_others(analyser, store),
         gather=gather_of(frame, store.site.at) if store.site.path == frame.module.key else None,
     )
@@ -244,6 +245,15 @@ def _fed(frame: Frame, store: Store) -> bool:
         for expr in expressions(statement)
         for part in walk_expression(expr)
     )
+
+
+def _over_parts(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a method of a module that trains nothing grows a variable over no data in sight: modalities, levels."""
+    cls = frame.function.cls
+    if cls is None or not store.local or store.loop is None or not analyser.program.is_module(cls):
+        return False
+    loop = store.loop.loop
+    return loop.kind == "for" and loop.over == "unknown" and not frame.backwards and frame.hook is None
 
 
 def _begun_by_others(analyser: Analyser, store: Store) -> bool:

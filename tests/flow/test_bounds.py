@@ -321,3 +321,57 @@ def train(model, tail, loader, optimizer, criterion):
 def test_a_loop_over_what_was_put_together_from_a_few(tmp_path: Path, unpack: str, found: bool) -> None:
     (tmp_path / "train.py").write_text(PUT_TOGETHER.format(unpack=unpack), encoding="utf-8")
     assert any(one.code == "MEM302" for one in memlint.lint([tmp_path], isolated=True).findings) is found
+
+
+FRAMES = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def rollout(model: nn.Module, loader: DataLoader):
+    frames = torch.zeros(0).cuda()
+    for x in loader:
+        for t in range(0, 10, 2):
+            frame = model(x.cuda())
+            {grow}
+"""
+
+
+@pytest.mark.parametrize(
+    ("grow", "codes"),
+    [
+        ("frames = frame if t == 0 else torch.cat([frames, frame])", []),
+        ("frames = frame if len(x) == 3 else torch.cat([frames, frame])", ["MEM302"]),
+        ("frames = frames if t == 0 else torch.cat([frames, frame])", ["MEM302"]),
+        ("frames = torch.cat([frames, frame])", ["MEM302"]),
+    ],
+)
+def test_a_tensor_that_each_inner_loop_begins_anew(tmp_path: Path, grow: str, codes: list[str]) -> None:
+    (tmp_path / "run.py").write_text(FRAMES.replace("{grow}", grow))
+    assert [one.code for one in memlint.lint([tmp_path]).findings if one.code == "MEM302"] == codes
+
+
+PARTS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Mixture(nn.Module):
+    def __init__(self, parts):
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def join(self, inputs, names, loader: DataLoader):
+        means = torch.zeros(0).cuda()
+        for name in {over}:
+            means = torch.cat([means, self.parts[0](inputs[name]).detach()])
+        return means
+"""
+
+
+@pytest.mark.parametrize(("over", "severity"), [("names", "note"), ("loader", "warning")])
+def test_a_module_joins_its_parts(tmp_path: Path, over: str, severity: str) -> None:
+    (tmp_path / "run.py").write_text(PARTS.replace("{over}", over))
+    assert [one.severity for one in memlint.lint([tmp_path]).findings if one.code == "MEM302"] == [severity]
