@@ -10,8 +10,8 @@ from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_
 from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
-from memlint.flow.state import State
-from memlint.flow.stores import forget, kind_of, note_store, own_sources, reachable
+from memlint.flow.state import State, reachable
+from memlint.flow.stores import forget, kind_of, note_store, own_sources
 from memlint.flow.syntax import mentions, text, walk_expression
 from memlint.flow.values import (
     CONTAINER,

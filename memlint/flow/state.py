@@ -130,10 +130,12 @@ def join_states(a: State | None, b: State | None) -> State | None:
     new = State(a.grad | b.grad)
     new.env = _join_maps(a.env, b.env)
     new.heap = heap = a.heap.copy()
+    gone_from_a, gone_from_b = _gone(a, b), _gone(b, a)
     for key, obj in b.heap.items():
         mine = heap.get(key)
-        if mine is not obj:
-            heap[key] = obj if mine is None else join_objects(mine, obj)
+        if mine is obj or key in gone_from_b:
+            continue
+        heap[key] = obj if mine is None or key in gone_from_a else join_objects(mine, obj)
     new.sym = sym = a.sym.copy()
     new.making = a.making
     for path, value in b.sym.items():
@@ -146,7 +148,7 @@ def join_states(a: State | None, b: State | None) -> State | None:
     new.freed_must = a.freed_must & b.freed_must
     new.freed_may = a.freed_may | b.freed_may
     new.pending = a.pending | b.pending
-    new.fresh = a.fresh & b.fresh
+    new.fresh = (a.fresh & b.fresh) | gone_from_a | gone_from_b
     if a.modes or b.modes:
         new.modes = {
             key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None
@@ -155,6 +157,36 @@ def join_states(a: State | None, b: State | None) -> State | None:
     if a.met and b.met:
         new.met = a.met if a.met is b.met else {key: one for key, one in a.met.items() if b.met.get(key) is one}
     return new
+
+
+def _gone(state: State, other: State) -> Sources:
+    """Objects of an earlier round that nothing leads to any more, where the other way made them anew: what they held
+    is no part of what is there after both."""
+    stale = [key for key in other.fresh if key not in state.fresh and key in state.heap]
+    if not stale:
+        return EMPTY
+    held = reachable(state)
+    return frozenset(key for key in stale if key not in held)
+
+
+def reachable(state: State) -> Sources:
+    """The objects that a variable or an attribute leads to."""
+    seen: set[Source] = set()
+    todo = {key for value in (*state.env.values(), *state.sym.values()) if value.objs for key in value.objs}
+    while todo:
+        seen |= todo
+        found: set[Source] = set()
+        for key in todo:
+            obj = state.heap.get(key)
+            if obj is None:
+                continue
+            if obj.elem.objs:
+                found |= obj.elem.objs
+            for value in obj.fields.values():
+                if value.objs:
+                    found |= value.objs
+        todo = found - seen
+    return frozenset(seen) or EMPTY
 
 
 def _before(state: State, path: Path) -> V:

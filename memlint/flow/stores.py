@@ -8,9 +8,9 @@ from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.ops import names_text
 from memlint.flow.periods import FEW, first_rounds, is_flag, resets_soon, switched
-from memlint.flow.state import State
+from memlint.flow.state import State, reachable
 from memlint.flow.syntax import walk_statements
-from memlint.flow.values import CONTAINER, DATA, EMPTY, NONE, TENSORS, UNKNOWN, Path, Source, Sources, V, join, ordered
+from memlint.flow.values import CONTAINER, DATA, NONE, TENSORS, UNKNOWN, Path, Source, Sources, V, join, ordered
 from memlint.flow.windows import windows
 from memlint.ir import nodes as ir
 
@@ -328,12 +328,23 @@ def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
         if store.kind == "carry" and not _still_there(frame, state, store.place):
             continue
         store.ended = True
-        fate = fate_of(frame, state, (store.incoming or store.value).src)
+        sources = (store.incoming or store.value).src
+        fate = fate_of(frame, state, _of_loop(frame, loop, sources))
         reached = frame.graphs.closure((store.incoming or store.value).src)
         if any(item in state.freed_must for item in reached if item in frame.graphs.nodes):
             store.dead = True
         if fate is not None:
             store.freed = fate if store.freed in (None, fate) else "some"
+
+
+def _of_loop(frame: Frame, loop: LoopFrame | None, sources: Sources) -> Sources:
+    """The sources without what a call that cannot be followed gave before the loop, where the loop makes a graph of its
+    own: there is one of those, whether or not it has a graph."""
+    nodes = frame.graphs.nodes
+    made = [item for item in sources if item in nodes and (nodes[item].definite or nodes[item].model)]
+    if loop is None or not any(loop.id in nodes[item].loops for item in made):
+        return sources
+    return frozenset(item for item in sources if item not in nodes or item in made or loop.id in nodes[item].loops)
 
 
 def _still_there(frame: Frame, state: State, place: Source) -> bool:
@@ -374,23 +385,3 @@ def _models_of(frame: Frame, tip: Source) -> Sources:
     reached = [item for item in frame.graphs.closure((tip,)) if item in nodes]
     models = frozenset(item for item in reached if nodes[item].model)
     return models or frozenset(item for item in reached if nodes[item].unknown)
-
-
-def reachable(state: State) -> frozenset[Source]:
-    """The objects that a variable or an attribute leads to."""
-    seen: set[Source] = set()
-    todo = {key for value in (*state.env.values(), *state.sym.values()) if value.objs for key in value.objs}
-    while todo:
-        seen |= todo
-        found: set[Source] = set()
-        for key in todo:
-            obj = state.heap.get(key)
-            if obj is None:
-                continue
-            if obj.elem.objs:
-                found |= obj.elem.objs
-            for value in obj.fields.values():
-                if value.objs:
-                    found |= value.objs
-        todo = found - seen
-    return frozenset(seen) or EMPTY

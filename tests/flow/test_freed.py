@@ -403,3 +403,28 @@ def matched(model, loader, optimizer, mode):
 def test_every_case_frees_it(tmp_path: Path, last: str, memory: str) -> None:
     (tmp_path / "matched.py").write_text(MATCHED.format(last=last))
     assert [item.growth.memory for item in memlint.lint([tmp_path]).findings] == [memory]
+
+
+STATISTICS = """
+import torch
+import torch.nn.functional as F
+
+
+class Party:
+    def step(self, data, target, statistics):
+        loss = F.nll_loss(self.model(data), target)
+        loss.backward()
+        total, seen = statistics
+        total = total + loss
+        return total, seen
+
+    def fit(self, loader):
+        statistics = self.begin()
+        for data, target in loader:
+            statistics = self.step(data, target, statistics)
+"""
+
+
+def test_what_began_before_the_loop_is_not_what_grows_in_it(tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text(STATISTICS)
+    assert not [one for one in memlint.lint([tmp_path]).findings if "that no backward() frees" in one.message]
