@@ -269,8 +269,8 @@ def usual_side(frame: Frame, state: State, test: ir.Expr) -> bool | None:
 
 def _leaf(frame: Frame, state: State, test: ir.Expr) -> bool | None:
     match test:
-        case ir.Const(value=bool() | int() as known):
-            return bool(known)
+        case ir.Const(value=bool() | int() | str() as known):
+            return bool(known)  # (of a text too: ``x == "a" or "b"`` holds always)
         case ir.Name():
             literal = _literal(frame, state, test)
             return None if literal is _OPEN else bool(literal)

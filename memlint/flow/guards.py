@@ -30,9 +30,17 @@ def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | No
         returned = _stored_guard(frame, value)
         if returned is not None:
             return returned, value
+        if _names_guard(context.func):
+            return OFF, value
         return None, _entered(frame, func, context, value, state)
     grad = _stored_guard(frame, value)
     return grad, value
+
+
+def _names_guard(func: ir.Expr) -> bool:
+    """Whether what cannot be followed is named as what turns autograd off: ``ctx_noparamgrad(net)``."""
+    name = dotted(func).rpartition(".")[2].lower().replace("_", "")
+    return any(word in name for word in ("nograd", "noparamgrad", "inferencemode", "disablegrad", "withoutgrad"))
 
 
 def _entered(frame: Frame, func: V, context: ir.Call, value: V, state: State) -> V:

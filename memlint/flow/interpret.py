@@ -19,7 +19,7 @@ from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
 from memlint.flow.stores import end_iteration, store_value
-from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -140,9 +140,24 @@ def _augassign(frame: Frame, state: State, statement: ir.AugAssign) -> State:
     return state
 
 
-def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State:
+def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State | None:
     inert.dropped(frame, state, statement, evaluate(frame, state, statement.value))
+    if isinstance(statement.value, ir.Call) and _leaves_program(frame, statement.value.func):
+        _thrown(frame, state)
+        return None
     return state
+
+
+#: what ends the program: nothing behind it runs
+_EXITS = frozenset({"sys.exit", "os._exit", "os.abort"})
+
+
+def _leaves_program(frame: Frame, func: ir.Expr) -> bool:
+    name = dotted(func)
+    if not isinstance(func, ir.Name) and name.partition(".")[0] not in ("sys", "os"):
+        return False
+    kind, what = frame.analyser.program.find_expression(frame.module, func, frame.function)
+    return what in _EXITS if kind == "ext" else kind == "none" and name in ("exit", "quit")
 
 
 def _return(frame: Frame, state: State, statement: ir.Return) -> None:
@@ -179,6 +194,10 @@ def _names_read(frame: Frame, closure: V) -> set[str]:
 def _raise(frame: Frame, state: State, statement: ir.Raise) -> None:
     if statement.exc is not None:
         evaluate(frame, state, statement.exc)
+    _thrown(frame, state)
+
+
+def _thrown(frame: Frame, state: State) -> None:
     for handler in frame.handlers[-1:]:
         handler.append(state)
 

@@ -172,6 +172,8 @@ def note_run(
     if not expr.args and not expr.keywords and _dropped(frame, expr):
         return  # what is given nothing and gives nothing runs no model
     func = expr.func
+    if calls.is_loss(func) and not any(given.kinds & MODULE for given in args):
+        return  # what it records is what it compares
     base = (
         func.value
         if isinstance(func, ir.Attr) and not module.may_be(NONE) and func.name in ("forward", "__call__")
