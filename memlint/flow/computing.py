@@ -37,6 +37,9 @@ _BOOKKEEPING = (
     "enable_",
     "disable_",
     "remove_",
+    "restore_",
+    "resume_",
+    "download_",
 )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence
 from memlint.flow.collected import gives_no_graph
+from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Fact, Loop, ModelCall
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.owner import owner_of
@@ -209,7 +210,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     if not evaluation:
         cut = bool(frame.backwards) and runs_for_nothing(analyser, frame, run)
         return Verdict(run, "cut" if cut else "", "")
-    if told(analyser, frame, run.module, "frozen") is True:
+    if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
         return None
     return Verdict(run, evaluation, wanted_by(analyser, frame, run))
 

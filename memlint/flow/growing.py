@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from memlint.flow.bounds import begun_by_inner_loop, of_one_update
 from memlint.flow.described import value_of
 from memlint.flow.events import Carry, Loop, Place
@@ -209,6 +211,8 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
     if _bounded(frame, store) or begun_by_inner_loop(store):
         return
     loop = store.loop.loop if store.loop is not None else None
+    if loop is not None and store.loop is not None and any(store.loop.id in one.loops for one in frame.backwards):
+        loop = msgspec.structs.replace(loop, trains=True)
     if loop is None:
         loop = _calls(analyser, frame, store)
     if loop is None:

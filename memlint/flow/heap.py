@@ -224,7 +224,9 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
             found = join(found, _marked(obj.elem, key))
         else:
             found = join(found, _marked(members(obj), key))
-    if not base.objs and isinstance(index.const, str) and names_count(index.const):
+    counts = isinstance(index.const, str) and names_count(index.const)
+    stored = any(key in state.heap and name in state.heap[key].fields for key in base.objs)
+    if counts and (not stored or found.kinds & (UNKNOWN | DATA)):
         return DATA_VALUE
     if base.kinds & TENSORS:
         base = part_of_output(

@@ -32,6 +32,9 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
+#: methods that may well give what was decoded, on the host: words, numbers of classes
+_DECODES = frozenset({"predict", "translate", "transcribe", "classify", "recognize", "detect", "answer"})
+
 
 def run_module(
     frame: Frame,
@@ -112,7 +115,8 @@ def run_module(
         callee=symbol if graph == "yes" else None,  # what a method of a model gives need not be the model's output
     )
     device = device_of(frame, state, [module, *args, *words.values()])
-    result = V(TREE, src, size=SOME_SIZE if names_number(shown) else OUTPUT, device=device, store=frozenset((key,)))
+    small = names_number(shown) or method in _DECODES
+    result = V(TREE, src, size=SOME_SIZE if small else OUTPUT, device=device, store=frozenset((key,)))
     if key in src and not frozen:
         frame.graphs.nodes[key].opaque = True
     if key in src and not frozen and graph != "unheard":

@@ -24,17 +24,22 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     why = asked_for(frame)
     if why:
         return why
-    if run.origin is not None:
-        inner, origin = run.origin
+    deeper = run.origin
+    while deeper is not None:  # what runs in a callee of a callee is wanted there, or on the way
+        inner, origin = deeper
         why = asked_for(inner) or _reached(analyser, inner, {origin.node, *origin.value.src}, MAX_CALLERS_UP)
         if why:
             return why
+        deeper = origin.origin
     for caller, record in analyser.facts.calls_of(frame.function):
         given = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
         if given and caller is not frame and (why := asked_for(caller)) == REQUIRES:
             return why  # it may be what this function is given
     marks = {run.node, *run.value.src}
-    return _reached(analyser, frame, marks, 0)
+    why = _reached(analyser, frame, marks, 0)
+    if not why and not run.resolved and analyser.facts.forwards_differentiate:
+        return "networks of the project ask for gradients as they run"
+    return why
 
 
 def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:

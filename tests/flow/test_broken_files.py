@@ -1,4 +1,4 @@
-"""Files that fail as they are loaded: what is found in them is a note, with the reason; all others keep their severity."""
+"""Files that fail as they are loaded: what is found in them is a note, with the reason; others keep their severity."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ def test_nothing_runs_behind_the_end_of_the_program(tmp_path: Path, end: str) ->
 
 
 @pytest.mark.parametrize(
-    "end", ["if not kept:\n        print()", "model.exit()", "if loader is None:\n        sys.exit()", "exit", "abort()"]
+    "end",
+    ["if not kept:\n        print()", "model.exit()", "if loader is None:\n        sys.exit()", "exit", "abort()"],
 )
 def test_what_does_not_end_it(tmp_path: Path, end: str) -> None:
     assert {one.code for one in findings(tmp_path, ENDS.replace("{end}", end))} == {"MEM102", "MEM201"}
@@ -69,7 +70,8 @@ def train(model, loader, kind):
 
 
 @pytest.mark.parametrize(
-    ("test", "freed"), [('kind == "b" or "c"', True), ('kind == "b" or kind == "c"', False), ('kind == "b" or ""', False)]
+    ("test", "freed"),
+    [('kind == "b" or "c"', True), ('kind == "b" or kind == "c"', False), ('kind == "b" or ""', False)],
 )
 def test_a_text_that_is_a_test_by_itself(tmp_path: Path, test: str, freed: bool) -> None:
     (found,) = findings(tmp_path, CHOICE.replace("{test}", test))
@@ -129,7 +131,9 @@ def check({loss}, model, loader):
     ],
 )
 def test_a_loss_records_what_it_compares(tmp_path: Path, loss: str, args: str, codes: list[str]) -> None:
-    text = LOSSES.replace("{loss}", loss).replace("{args}", args).replace("model.eval()", f"model.eval(); {loss}.eval()")
+    text = (
+        LOSSES.replace("{loss}", loss).replace("{args}", args).replace("model.eval()", f"model.eval(); {loss}.eval()")
+    )
     assert [one.code for one in findings(tmp_path, text)] == codes
 
 
@@ -154,7 +158,11 @@ def run(recogniser: Recogniser, loader):
 
 @pytest.mark.parametrize(
     ("base", "method", "codes"),
-    [("sb.Brain", "compute_forward", []), ("sb.Brain", "evaluate_batch", []), ("object", "compute_forward", ["MEM201"])],
+    [
+        ("sb.Brain", "compute_forward", []),
+        ("sb.Brain", "evaluate_batch", []),
+        ("object", "compute_forward", ["MEM201"]),
+    ],
 )
 def test_what_speechbrain_runs_in_training_and_under_a_guard(
     tmp_path: Path, base: str, method: str, codes: list[str]

@@ -1,0 +1,62 @@
+"""Model calls that are left unguarded on purpose: another branch of the same function guards the same call."""
+
+from __future__ import annotations
+
+from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.syntax import bodies, calls, dotted, parts, text, walk_statements
+from memlint.ir import nodes as ir
+
+_GUARDS = frozenset({"no_grad", "inference_mode"})
+
+
+def guarded_in_another_branch(frame: Frame, run: ModelRun) -> bool:
+    """``if evaluate: with no_grad(): y = net(x)``, and ``y = net(x)`` where that does not hold, of which the output
+    leaves: whoever asks for the other branch wants the graph."""
+    marks = {run.node, *run.value.src}
+    if not marks & (frame.notes.returned | frame.left):
+        return False
+    here = (run.site.path, run.site.unit) == (frame.module.key, frame.function.unit)
+    return here and _in(frame.function.body, run)
+
+
+def _in(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+    for place, statement in enumerate(body):
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            continue
+        if isinstance(statement, ir.If):
+            for mine, other in ((statement.body, statement.orelse), (statement.orelse, statement.body)):
+                if other and _holds(mine, run) and _guards(other, run):
+                    return True
+            alone = not statement.orelse and _leaves(statement.body) and _guards(statement.body, run)
+            if alone and _holds(body[place + 1 :], run):
+                return True
+        if any(_in(block, run) for block in bodies(statement)):
+            return True
+    return False
+
+
+def _holds(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+    return any(part.at == run.site.at for part in parts(body))
+
+
+def _guards(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+    return any(
+        isinstance(statement, ir.With)
+        and any(_is_guard(item.context) for item in statement.items)
+        and any(text(call.func) == run.text for call in calls(statement.body))
+        for statement in walk_statements(body, into_definitions=False)
+    )
+
+
+def _is_guard(context: ir.Expr) -> bool:
+    if not isinstance(context, ir.Call):
+        return False
+    name = dotted(context.func).rpartition(".")[2]
+    off = any(isinstance(given, ir.Const) and given.value is False for given in context.args)
+    return name in _GUARDS or (name == "set_grad_enabled" and off)
+
+
+def _leaves(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a block ends with a return."""
+    last = body[-1]
+    return isinstance(last, ir.Return | ir.Raise) or (isinstance(last, ir.With) and _leaves(last.body))
