@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from memlint.flow.evaluation import Verdict
     from memlint.flow.factories import Made
     from memlint.flow.hotloops import Candidate
-    from memlint.flow.practices.context import Kept
+    from memlint.flow.practices.context_names import Kept
     from memlint.flow.practices.outside import OutsideCall
 
 
