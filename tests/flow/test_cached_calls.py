@@ -141,3 +141,18 @@ def sizes(models):
     return [count(model) for model in models]
 """
     assert severities(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("base", "cached", "params", "growth"),
+    [
+        ("nn.Module", "@cache", "self", ("device-tensor", "per-epoch")),
+        ("Dataset", "@cache", "self", ("host", "per-epoch")),
+        ("Dataset", "@lru_cache", "self", ("host", "once")),
+        ("nn.Module", "@cache", "self, x: torch.Tensor", ("device-tensor", "per-iteration")),
+    ],
+)
+def test_how_it_grows(tmp_path: Path, base: str, cached: str, params: str, growth: tuple[str, str]) -> None:
+    (tmp_path / "code.py").write_text(METHOD.format(base=base, body="kept = 1", decorators=cached, params=params))
+    (found,) = memlint.lint([tmp_path], isolated=True).findings
+    assert (found.growth.memory, found.growth.kind) == growth

@@ -181,3 +181,11 @@ class Layer(Function):
 )
 def test_setup_context(tmp_path: Path, returned: str, line: str, expected: list[tuple[str, str]]) -> None:
     assert findings(tmp_path, SETUP.format(returned=returned, kept=line)) == expected
+
+
+@pytest.mark.parametrize(("line", "kind"), [("ctx.y = y", "per-iteration"), ("ctx.x = x", "peak")])
+def test_how_it_grows(tmp_path: Path, line: str, kind: str) -> None:
+    text = FUNCTION.format(base="Function", kept=line, returned="y", backward="pass", helped="pass")
+    (tmp_path / "layer.py").write_text(text)
+    (found,) = memlint.lint([tmp_path], isolated=True).findings
+    assert (found.growth.memory, found.growth.kind) == ("device-tensor", kind)
