@@ -36,7 +36,9 @@ from memlint.fix.plan import (
 from memlint.fix.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
+    CachedCall,
     Carry,
+    ContextAttribute,
     Cut,
     Event,
     Guard,
@@ -59,9 +61,11 @@ __all__ = [
     "Allocate",
     "Argument",
     "Around",
+    "CachedCall",
     "Carry",
     "Change",
     "Confidence",
+    "ContextAttribute",
     "Cut",
     "Decorate",
     "Event",

@@ -10,6 +10,7 @@ from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_
 from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
+from memlint.flow.practices import context
 from memlint.flow.state import State, reachable
 from memlint.flow.stores import forget, kind_of, note_store, own_sources
 from memlint.flow.syntax import mentions, text, walk_expression
@@ -44,6 +45,7 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             _bind(frame, state, target.id, named(value, target.id))
         case ir.Attr():
             base = evaluate(frame, state, target.value)
+            context.noted(frame, target, value, statement)
             if target.name == "data" and _is_tensor(base) and not value.may_be(CONTAINER):
                 value = cut(value)  # autograd never hears of it
             elif statement is not None:

@@ -18,6 +18,10 @@ PlaceKind = Literal["local", "attribute", "global", "closure", "parameter", "buf
 Over = Literal["loader", "epochs", "range", "modules", "time", "rows", "unknown"]
 How = Literal["add", "average", "call", "cat", "update"]
 GuardKind = Literal["bare", "volatile", "early"]
+#: what of a function its context holds: what it returns, a view of that, what it computed on the way, what it was given
+KeptTensor = Literal["output", "view", "intermediate", "input"]
+#: what a cache keeps for good
+CacheHolder = Literal["module", "data", "argument"]
 Device = Literal["accelerator", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
@@ -300,3 +304,29 @@ class OversizedBatch(Event, frozen=True, gc=False, kw_only=True):
     kind: Literal["loader", "whole", "literal"]
     text: str
     bytes: int | None
+
+
+class ContextAttribute(Event, frozen=True, gc=False, kw_only=True):
+    """An autograd function puts a tensor on its context as an attribute. ``place``: ``ctx.x``; ``value``: what it is
+    given, as its source ("" where that is not told apart); ``small``: it is a single number."""
+
+    kept: KeptTensor
+    place: str
+    value: str
+    small: bool
+
+
+class CachedCall(Event, frozen=True, gc=False, kw_only=True):
+    """A cache of the standard library over a function keeps what it is called with. ``holder``: what it keeps of most
+    weight, the instance of a module or data class (``owner``) or an argument; ``argument``: the parameter that takes a
+    module or tensor, if any. ``size``: how many calls are kept, None for all or for what is not known; ``bounded``: it
+    is not all of them; ``plain``: it takes nothing but the instance."""
+
+    holder: CacheHolder
+    name: str
+    owner: str
+    decorator: str
+    size: int | None
+    bounded: bool
+    argument: str
+    plain: bool

@@ -10,6 +10,7 @@ from memlint.flow.heap import deep, make
 from memlint.flow.library import builtin, is_statement, literal_device, standard
 from memlint.flow.ops import reduced, tensor_op
 from memlint.flow.owner import give_away, note_optimizer
+from memlint.flow.practices.outside import noted
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, text
 from memlint.flow.tensors import destination, values_and_indices
@@ -47,6 +48,7 @@ _PASS_THROUGH = frozenset(
 
 def call_external(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """Call a function or class outside the project by its qualified name."""
+    noted(frame, name, args, words, expr)
     if name.startswith("builtins."):
         return builtin(frame, state, name[9:], args, words, expr)
     last = name.rsplit(".", 1)[-1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from memlint.finding import Confidence, weakest
-from memlint.flow import allocation, batches, growing, inert, updates
+from memlint.flow import allocation, batches, growing, inert, practices, updates
 from memlint.flow.as_called import freed_as_called, frozen_as_called
 from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded, once_in_a_loop
 from memlint.flow.carry import PART
@@ -54,6 +54,7 @@ _BUILDERS = ("init__", "make_layer", "make_block", "make_stage", "build_", "crea
 
 def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     """The events of one function."""
+    yield from practices.events(analyser, frame)
     if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
         return
     yield from batches.events(analyser, frame)

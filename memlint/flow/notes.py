@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from memlint.flow.evaluation import Verdict
     from memlint.flow.factories import Made
     from memlint.flow.hotloops import Candidate
+    from memlint.flow.practices.context_names import Kept
+    from memlint.flow.practices.outside import OutsideCall
 
 
 class Notes:
@@ -44,6 +46,10 @@ class Notes:
         #: DataLoaders that are made, and models that run
         self.loaders: dict[int, ir.Call] = {}
         self.models: dict[int, ir.Call] = {}
+        #: calls of the functions outside the project that `flow.practices` asks about
+        self.outside: dict[int, OutsideCall] = {}
+        #: what an autograd function puts on its context, by the target
+        self.on_context: dict[int, Kept] = {}
         #: guards without effect (what, its text), and ``with`` blocks that guard
         self.inert: dict[int, tuple[GuardKind, str]] = {}
         self.blocks: dict[int, ir.With] = {}

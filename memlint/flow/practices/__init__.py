@@ -1,0 +1,28 @@
+"""Practices that cost memory or time wherever they stand, whatever graphs there are: one room for each.
+
+A room has ``events(analyser, frame)``, which looks at one function; what it needs of the calls that leave the project
+stands in ``frame.notes.outside`` (see `outside.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.flow.events import Event
+from memlint.flow.frame import Frame
+from memlint.flow.practices import cached_calls, context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memlint.flow.analyser import Analyser
+
+#: in the order of their codes
+_ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (context.events, cached_calls.events)
+
+
+def events(analyser: Analyser, frame: Frame) -> Iterator[Event]:
+    """What all rooms see in one function."""
+    for room in _ROOMS:
+        yield from room(analyser, frame)

@@ -1,0 +1,66 @@
+"""MEM109: a cache of functools keeps modules, data sets or tensors that nobody else holds any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import CachedCall, Facts, Growth, Meta, Report
+
+META = Meta(
+    code="MEM109",
+    name="cached-call",
+    summary="A functools cache on a method of a module or data set keeps every instance that it was called on.",
+    severity="warning",
+)
+
+HELD = {"module": "with its parameters", "data": "with its data"}
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(CachedCall):
+        method = event.holder != "argument"
+        yield Report(
+            site=event.site,
+            message=_message(event),
+            advice=_advice(event),
+            severity="warning" if method and not event.bounded else "note",
+            confidence=event.certainty,
+            growth=_growth(event),
+            trace=event.trace,
+        )
+
+
+def _message(event: CachedCall) -> str:
+    decorator = f"`@{event.decorator}`"
+    if event.holder == "argument":
+        kept = f"{decorator} keeps each `{event.argument}` that `{event.name}` is called with, and what it returned"
+        return f"{kept}, {_until(event)}"
+    each = f"each `{event.owner}`" if not event.bounded or event.size != 1 else f"the last `{event.owner}`"
+    also = f", each `{event.argument}`" if event.argument else "" if event.plain else ", the arguments"
+    kept = f"{decorator} keeps {each} that `{event.name}` is called on, {HELD[event.holder]}{also} and what it returned"
+    return f"{kept}, in a cache of the class, {_until(event)}"
+
+
+def _until(event: CachedCall) -> str:
+    if not event.bounded:
+        return "until the program ends"
+    if event.size is None:
+        return "until later calls take its place"
+    return (
+        "until another call takes its place" if event.size == 1 else f"until {event.size:,} other calls take its place"
+    )
+
+
+def _advice(event: CachedCall) -> str:
+    if event.holder == "argument":
+        return f"compute it where `{event.argument}` is made, or keep it in a `weakref.WeakKeyDictionary`"
+    if event.plain:
+        return "use `functools.cached_property`, which keeps the value on the instance, and goes with it"
+    return "keep the results in a dictionary on the instance, which goes with it"
+
+
+def _growth(event: CachedCall) -> Growth:
+    if event.argument:
+        return Growth("device-tensor", "per-iteration" if not event.bounded else "once")
+    memory = "device-tensor" if event.holder == "module" else "host"
+    return Growth(memory, "per-epoch" if not event.bounded else "once")

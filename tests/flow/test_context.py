@@ -1,0 +1,191 @@
+"""Tensors on the context of an autograd function: which they are, and what is none or is let go of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+FUNCTION = """
+import torch
+from torch import nn
+from torch.autograd import Function
+
+import kernels
+
+
+def helper(ctx, grad):
+    {helped}
+    return grad
+
+
+class Layer({base}):
+    @staticmethod
+    def forward(ctx, x, w, other, n=3):
+        y = x.mm(w)
+        {kept}
+        return {returned}
+
+    @staticmethod
+    def backward(ctx, grad, *rest):
+        {backward}
+        return grad, None, None, None
+"""
+
+
+def findings(tmp_path: Path, text: str) -> list[tuple[str, str]]:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "layer.py").write_text(text)
+    found = memlint.lint([tmp_path], isolated=True).findings
+    kinds = [re.search(r"an? [a-z ]* of the function(?=: )", one.message) for one in found if one.code == "MEM106"]
+    severities = [one.severity for one in found if one.code == "MEM106"]
+    return [(severity, kind[0]) for severity, kind in zip(severities, kinds, strict=True) if kind]
+
+
+def kept(tmp_path: Path, line: str, **parts: str) -> list[tuple[str, str]]:
+    defaults = {"base": "Function", "returned": "y", "backward": "pass", "helped": "pass"}
+    return findings(tmp_path, FUNCTION.format(kept=line, **{**defaults, **parts}))
+
+
+OUTPUT = ("warning", "an output of the function")
+VIEW = ("warning", "a view of an output of the function")
+INTERMEDIATE = ("note", "an intermediate of the function")
+INPUT = ("note", "an input of the function")
+
+
+@pytest.mark.parametrize(
+    ("line", "returned", "expected"),
+    [
+        ("ctx.y = y", "y", [OUTPUT]),
+        ("ctx.y = y", "(y, x.sum())", [OUTPUT]),
+        ("ctx.y = y", "(x.sum(), y)", [OUTPUT]),
+        ("ctx.y = out = x.exp()", "out", [OUTPUT]),
+        ("ctx.y = x.exp()", "ctx.y", [OUTPUT]),
+        ("ctx.y, ctx.n = y, n", "y", [OUTPUT]),
+        ("out = kernels.run(x); ctx.y = out", "out", [OUTPUT]),
+        ("ctx.both = [y, n]", "y", [OUTPUT]),
+        ("ctx.y = y.view(-1)", "y", [VIEW]),
+        ("ctx.y = y[0]", "y", [VIEW]),
+        ("ctx.y = y.t()[:, 1:]", "y", [VIEW]),
+        # a view that is returned holds what it was cut from, and that does not hold it
+        ("ctx.y = y", "y.view(-1)", [INTERMEDIATE]),
+        ("ctx.y = y.detach()", "y", [INTERMEDIATE]),
+        ("ctx.y = y; y = y * 2", "y", [INTERMEDIATE]),
+        ("ctx.y = y; y *= 2", "y", [OUTPUT]),
+        ("ctx.x = x", "y", [INPUT]),
+        ("ctx.x = x", "x", [INPUT]),
+        ("x.add_(1); ctx.mark_dirty(x); ctx.x = x", "x", [OUTPUT]),
+        ("ctx.save_for_backward(other); ctx.other = other", "y", [INPUT]),
+        # what is no number with a fraction has no grad_fn
+        ("idx = y.argmax(1); ctx.idx = idx; ctx.mark_non_differentiable(idx)", "(y, idx)", [INTERMEDIATE]),
+    ],
+)
+def test_what_is_kept(tmp_path: Path, line: str, returned: str, expected: list[tuple[str, str]]) -> None:
+    assert kept(tmp_path, line, returned=returned) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ctx.save_for_backward(x, y)",
+        "ctx.other = other",
+        "ctx.n = n",
+        "ctx.shape, ctx.rows = x.shape, x.size(0)",
+        "ctx.kind, ctx.device, ctx.dtype = x.type(), x.device, x.dtype",
+        "ctx.sparse = x.is_sparse",
+        "ctx.array = x.cpu().numpy()",
+        "ctx.values = y.tolist()",
+        "ctx.total = y.sum()",
+        "ctx.auto = torch.is_autocast_enabled()",
+        "ctx.size = nn.modules.utils._pair(n)",
+        "ctx.group = torch.distributed.new_group([n])",
+        "ctx.made = kernels.plan(x)",
+        "ctx.parts = [kernels.run(x)]",
+        "ctx.run = lambda: y",
+        "ctx.to_save = y",
+        "ctx.set_materialize_grads(False)",
+        "ctx.y = y; del ctx.y",
+    ],
+)
+def test_what_is_none(tmp_path: Path, line: str) -> None:
+    assert kept(tmp_path, line) == []
+
+
+@pytest.mark.parametrize(
+    ("backward", "helped", "found"),
+    [
+        ("use(ctx.y)", "pass", True),
+        ("del ctx.y", "pass", False),
+        ("ctx.y = None", "pass", False),
+        ("ctx.y.resize_(0)", "pass", False),
+        ("helper(ctx, grad)", "pass", True),
+        ("helper(ctx, grad)", "ctx.y = None", False),
+        ("kernels.finish(ctx)", "pass", False),
+        ("ctx.__dict__.clear()", "pass", False),
+    ],
+)
+def test_what_backward_lets_go_of(tmp_path: Path, backward: str, helped: str, found: bool) -> None:
+    assert kept(tmp_path, "ctx.y = y", backward=backward, helped=helped) == ([OUTPUT] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("base", "found"),
+    [
+        ("torch.autograd.Function", True),
+        ("torch.autograd.function.InplaceFunction", True),
+        ("nn.Module", False),
+        ("kernels.Function", False),
+        ("object", False),
+    ],
+)
+def test_whose_context_it_is(tmp_path: Path, base: str, found: bool) -> None:
+    assert kept(tmp_path, "ctx.y = y", base=base) == ([OUTPUT] if found else [])
+
+
+def test_a_graph_of_its_own_is_kept_by_hand(tmp_path: Path) -> None:
+    lines = "with torch.enable_grad():\n            ctx.y = y = x.detach().requires_grad_().exp()"
+    assert kept(tmp_path, lines) == []
+
+
+SETUP = """
+from torch.autograd import Function
+
+
+class Layer(Function):
+    @staticmethod
+    def forward(x, w, n):
+        return {returned}
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, w, n = inputs
+        {kept}
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return grads[0], None, None
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "line", "expected"),
+    [
+        ("x.mm(w)", "ctx.out = output", [OUTPUT]),
+        ("x.mm(w)", "ctx.x, ctx.n = x, n", [INPUT]),
+        ("(x.mm(w), x.exp())", "y, z = output; ctx.z = z", [OUTPUT]),
+        ("(x.mm(w), n)", "y, m = output; ctx.m = m", []),
+    ],
+)
+def test_setup_context(tmp_path: Path, returned: str, line: str, expected: list[tuple[str, str]]) -> None:
+    assert findings(tmp_path, SETUP.format(returned=returned, kept=line)) == expected
+
+
+@pytest.mark.parametrize(("line", "kind"), [("ctx.y = y", "per-iteration"), ("ctx.x = x", "peak")])
+def test_how_it_grows(tmp_path: Path, line: str, kind: str) -> None:
+    text = FUNCTION.format(base="Function", kept=line, returned="y", backward="pass", helped="pass")
+    (tmp_path / "layer.py").write_text(text)
+    (found,) = memlint.lint([tmp_path], isolated=True).findings
+    assert (found.growth.memory, found.growth.kind) == ("device-tensor", kind)
