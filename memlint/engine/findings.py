@@ -30,6 +30,10 @@ class Raw(msgspec.Struct, frozen=True):
     statement: str
 
 
+#: says why a finding is a note whatever it is
+FAILS = "this file fails as it is loaded"
+
+
 def ask_rules(
     display: str,
     events: tuple[Event, ...],
@@ -84,7 +88,7 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
         # (what it costs is for whoever mends the file to know)
         severity="note" if broken else report.severity,
         confidence=report.confidence,
-        message=f"{report.message} (this file fails as it is loaded: {broken})" if broken else report.message,
+        message=f"{report.message} ({FAILS}: {broken})" if broken else report.message,
         advice=report.advice,
         path=report.site.path,
         line=span.line,

@@ -15,7 +15,7 @@ import msgspec
 from memlint import config as configuration
 from memlint.config import Config, ConfigError
 from memlint.engine.analysis import Analyse, Problem, analyse_with_flow
-from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted, internal_error, meta_finding
+from memlint.engine.findings import CONFIDENCE, FAILS, Raw, ask_rules, fingerprinted, internal_error, meta_finding
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.prefilter import nothing_to_say
 from memlint.engine.proof import BY, Proof, read_proof
@@ -217,8 +217,10 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
         cache.remarks.append(f"nothing has changed in {project.root}: its findings are those of an earlier run")
     else:
         judged = _judge(prepared, project, options, progress, analyse_with_flow)
-        # a mistake of ours, or a file that cannot be read, is tried again; one that was written meanwhile, too
-        if not judged.failures and _key(prepared, options) == key:
+        # a mistake of ours, or a file that cannot be read, is tried again; one that was written meanwhile, too, and
+        # what hangs on a file that is no source (a compiled module that is not built yet)
+        lasting = not judged.failures and not any(FAILS in finding.message for finding in judged.findings)
+        if lasting and _key(prepared, options) == key:
             cache.put(key, judged)
     return msgspec.structs.replace(judged, remarks=(*judged.remarks, *cache.remarks))
 

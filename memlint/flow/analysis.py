@@ -48,6 +48,7 @@ class Analysis:
         self.errors = errors
         self._program = program
         self._tables: dict[tuple[str, int], SpanTable] = {}
+        self._broken: dict[str, str] = {}
 
     def _table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
@@ -89,7 +90,9 @@ class Analysis:
 
     def broken(self, path: str) -> str:
         """Why a file cannot be imported or run as it stands, "" where nothing is known against it."""
-        return broken_import(self._program, path)
+        if path not in self._broken:
+            self._broken[path] = broken_import(self._program, path)
+        return self._broken[path]
 
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""

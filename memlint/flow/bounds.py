@@ -181,6 +181,8 @@ def begun_by_inner_loop(store: Store) -> bool:
     place = store.place
     if store.kind == "retain" or store.loop is None or isinstance(place, Path) or place[0] != "var":
         return False
+    if store.kind == "cat":
+        return _always_begun(store.loop.body, place[1])
     for inner in walk_statements(store.loop.body, into_definitions=False):
         if not isinstance(inner, ir.For):
             continue
@@ -188,10 +190,26 @@ def begun_by_inner_loop(store: Store) -> bool:
         for statement in walk_statements(inner.body, into_definitions=False):
             if isinstance(statement, ir.If) and _is_first(statement.test, names):
                 return any(_begins(first, place[1]) for first in statement.body)
-            if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.IfExp):
-                named = any(isinstance(target, ir.Name) and target.id == place[1] for target in statement.targets)
-                if named and _is_first(statement.value.test, names):
-                    return not mentions(statement.value.body, place[1])
+    return False
+
+
+def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """Whether a loop that each round comes to begins the name in its own first round, whatever else holds."""
+    for inner in body:
+        if isinstance(inner, ir.With) and _always_begun(inner.body, name):
+            return True
+        if not isinstance(inner, ir.For):
+            continue
+        counters = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
+        for statement in inner.body:
+            if isinstance(statement, ir.If) and _is_first(statement.test, counters):
+                if any(_begins(first, name) for first in statement.body):
+                    return True
+            elif isinstance(statement, ir.Assign) and isinstance(statement.value, ir.IfExp):
+                named = any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
+                begins = not mentions(statement.value.body, name)
+                if named and begins and _is_first(statement.value.test, counters):
+                    return True
     return False
 
 

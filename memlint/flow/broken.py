@@ -1,26 +1,27 @@
-"""Files that cannot be imported or run as they stand: nothing that is said of them happens until that is mended."""
+"""Files that fail as they are loaded: nothing that is said of them happens until that is mended.
+
+Relative imports alone are looked at: what an absolute one finds depends on how the program is started.
+"""
 
 from __future__ import annotations
 
-from memlint.flow.kept import kept_by_name
 from memlint.flow.program import Program
 from memlint.ir import nodes as ir
 
 #: what may give a module names that its text does not show
-_DYNAMIC = frozenset({"__getattr__", "globals", "exec"})
+_DYNAMIC = frozenset({"__getattr__", "__path__", "globals", "vars", "locals", "exec"})
 #: files that are made when a package is built
 _MADE = ("_pb2", "_pb2_grpc", "version")
 
 
-@kept_by_name
 def broken_import(program: Program, key: str) -> str:
     """The import among a file's own first-level statements that surely fails, as a person would say it; "" where
     none is known to."""
     module = program.module(key)
-    if not module.index.complete or not any(item.at_import for item in module.index.imports):
+    if not module.index.complete or not any(item.at_import and item.level for item in module.index.imports):
         return ""
     for statement in module.statements:
-        if isinstance(statement, ir.ImportFrom):
+        if isinstance(statement, ir.ImportFrom) and statement.level:
             why = _fails(program, key, statement)
             if why:
                 return why
@@ -32,19 +33,16 @@ def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
     target = program.resolve(statement.module, key, statement.level)
     shown = "." * statement.level + statement.module
     if target is None:
-        lost = statement.level and statement.module and project.is_missing(statement.module, key, statement.level)
-        return f"`{shown}`, which it imports, is not there" if lost and not _is_made(statement.module) else ""
-    index = program.module(target).index
-    if target == key or not project.is_sure(statement.module, key, statement.level):
-        return ""
+        lost = statement.module and project.is_missing(statement.module, key, statement.level)
+        return f"`{shown}`, which it imports, is not there" if lost and not _is_made(program, statement.module) else ""
     known = _mentioned(program, target, 0)
-    if known is None:
+    if target == key or known is None:
         return ""
     for alias in statement.names:
         name = alias.name
-        if name == "*" or name in known or name.startswith("__") or _is_made(name):
+        if name == "*" or name in known or name.startswith("__") or _is_made(program, name):
             continue
-        if any(definition.name == name for definition in index.definitions):
+        if any(definition.name == name for definition in program.module(target).index.definitions):
             continue
         inner = f"{statement.module}.{name}" if statement.module else name
         if not target.endswith("__init__.py") or project.is_missing(inner, key, statement.level):
@@ -68,7 +66,10 @@ def _mentioned(program: Program, key: str, depth: int) -> frozenset[str] | None:
     return known
 
 
-def _is_made(name: str) -> bool:
-    """Whether a module may be made by a build: ``_C``, ``_version``, ``data_pb2``."""
+def _is_made(program: Program, name: str) -> bool:
+    """Whether a module may be made by a build: ``_C``, ``_version``, ``data_pb2``, one that ``setup.py`` speaks of."""
     last = name.rpartition(".")[2]
-    return last.startswith("_") or last.endswith(_MADE)
+    if last.startswith("_") or last.endswith(_MADE):
+        return True
+    builds = (key for key in program.project.sources if key.endswith("setup.py"))
+    return any(last in program.project.sources[key].text for key in builds)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.syntax import bodies, calls, dotted, parts, text, walk_statements
+from memlint.flow.syntax import (
+    assigned_names,
+    bodies,
+    calls,
+    dotted,
+    parts,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.ir import nodes as ir
 
 _GUARDS = frozenset({"no_grad", "inference_mode"})
@@ -16,21 +25,21 @@ def guarded_in_another_branch(frame: Frame, run: ModelRun) -> bool:
     if not marks & (frame.notes.returned | frame.left):
         return False
     here = (run.site.path, run.site.unit) == (frame.module.key, frame.function.unit)
-    return here and _in(frame.function.body, run)
+    return here and _in(frame, frame.function.body, run)
 
 
-def _in(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+def _in(frame: Frame, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     for place, statement in enumerate(body):
         if isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
-        if isinstance(statement, ir.If):
+        if isinstance(statement, ir.If) and _is_asked_for(frame, statement.test):
             for mine, other in ((statement.body, statement.orelse), (statement.orelse, statement.body)):
                 if other and _holds(mine, run) and _guards(other, run):
                     return True
             alone = not statement.orelse and _leaves(statement.body) and _guards(statement.body, run)
             if alone and _holds(body[place + 1 :], run):
                 return True
-        if any(_in(block, run) for block in bodies(statement)):
+        if any(_in(frame, block, run) for block in bodies(statement)):
             return True
     return False
 
@@ -39,7 +48,15 @@ def _holds(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     return any(part.at == run.site.at for part in parts(body))
 
 
+def _is_asked_for(frame: Frame, test: ir.Expr) -> bool:
+    """Whether a caller, or who made the object, decides: the test reads a parameter, or an attribute of ``self``."""
+    params = {param.name for param in frame.function.params}
+    return any(isinstance(part, ir.Name) and part.id in params for part in walk_expression(test))
+
+
 def _guards(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+    if run.text.partition(".")[0] in assigned_names(body)[0]:
+        return False  # another network of that name
     return any(
         isinstance(statement, ir.With)
         and any(_is_guard(item.context) for item in statement.items)
@@ -59,4 +76,4 @@ def _is_guard(context: ir.Expr) -> bool:
 def _leaves(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether a block ends with a return."""
     last = body[-1]
-    return isinstance(last, ir.Return | ir.Raise) or (isinstance(last, ir.With) and _leaves(last.body))
+    return isinstance(last, ir.Return) or (isinstance(last, ir.With) and _leaves(last.body))

@@ -78,6 +78,11 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
         return _DATA.search(self._source) is not None
 
     @property
+    def names_samples(self) -> bool:
+        """Whether what it runs over is named like samples: images, episodes."""
+        return _SAMPLES.search(self._source) is not None
+
+    @property
     def ends(self) -> bool:
         """Whether its rounds are, for all that is known, the steps of one sequence or a handful of parts: what they
         leave in a local variable goes when the sequence does."""

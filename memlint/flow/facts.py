@@ -59,7 +59,6 @@ class Facts:
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[tuple[str, ...]] | None = None
         self._owned: frozenset[str] | None = None
-        self._forwards_differentiate: bool | None = None
         #: functions that are handed on as values to others, which may well guard them
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
 
@@ -82,7 +81,6 @@ class Facts:
         self._overridden.clear()
         self._differentiated = None
         self._owned = None
-        self._forwards_differentiate = None
         self.attributes.renew()
         self._in_backward = None
 
@@ -118,21 +116,6 @@ class Facts:
     def in_backward(self, steps: tuple[str, ...]) -> bool:
         """Whether a place in ``self``, what it is a part of or a part of it goes into a backward of some method."""
         return any(steps[: len(other)] == other or other[: len(steps)] == steps for other in self.differentiated)
-
-    @property
-    def forwards_differentiate(self) -> bool:
-        """Whether one in sixteen networks of the project asks for gradients in its forward, or trains there: forces,
-        inner loops of meta learning. One of which nothing is known may be such a one."""
-        if self._forwards_differentiate is None:
-            forwards = [
-                bool(frame.notes.gradients or frame.backwards)
-                for frame in self.analyser.frames()
-                if frame.function.name == "forward"
-                and frame.function.cls is not None
-                and self.analyser.program.is_module(frame.function.cls)
-            ]
-            self._forwards_differentiate = 16 * sum(forwards) >= max(len(forwards), 1)
-        return self._forwards_differentiate
 
     @property
     def owned_attributes(self) -> frozenset[str]:

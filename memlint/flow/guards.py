@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from memlint import knowledge
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
@@ -30,17 +32,29 @@ def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | No
         returned = _stored_guard(frame, value)
         if returned is not None:
             return returned, value
-        if _names_guard(context.func):
-            return OFF, value
+        named = _named_grad(state, func, context)
+        if named is not None:
+            return named, value
         return None, _entered(frame, func, context, value, state)
     grad = _stored_guard(frame, value)
     return grad, value
 
 
-def _names_guard(func: ir.Expr) -> bool:
-    """Whether what cannot be followed is named as what turns autograd off: ``ctx_noparamgrad(net)``."""
-    name = dotted(func).rpartition(".")[2].lower().replace("_", "")
-    return any(word in name for word in ("nograd", "noparamgrad", "inferencemode", "disablegrad", "withoutgrad"))
+#: names of what turns autograd off
+_GUARD = re.compile(r"(^|_)(no_?(param_?)?grad|inference_mode|disable_grad|without_grad)(_|$)")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def _named_grad(state: State, func: V, context: ir.Call) -> int | None:
+    """The grad mode inside what cannot be followed, and is named as what turns autograd off: ``ctx_noparamgrad(net)``;
+    None for all else."""
+    if any(ref.kind in ("func", "class") for ref in func.refs):
+        return None
+    name = _HUMP.sub("_", dotted(context.func).rpartition(".")[2]).lower()
+    if _GUARD.search(name) is None:
+        return None
+    told = any(isinstance(given, ir.Const) and given.value is False for given in context.args)
+    return state.grad if told else OFF
 
 
 def _entered(frame: Frame, func: V, context: ir.Call, value: V, state: State) -> V:

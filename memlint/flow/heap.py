@@ -225,8 +225,7 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         else:
             found = join(found, _marked(members(obj), key))
     counts = isinstance(index.const, str) and names_count(index.const)
-    stored = any(key in state.heap and name in state.heap[key].fields for key in base.objs)
-    if counts and (not stored or found.kinds & (UNKNOWN | DATA)):
+    if counts and (not base.objs or not found.src):
         return DATA_VALUE
     if base.kinds & TENSORS:
         base = part_of_output(

@@ -142,22 +142,24 @@ def _augassign(frame: Frame, state: State, statement: ir.AugAssign) -> State:
 
 def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State | None:
     inert.dropped(frame, state, statement, evaluate(frame, state, statement.value))
-    if isinstance(statement.value, ir.Call) and _leaves_program(frame, statement.value.func):
+    exits = _EXITS.get(_qualified_exit(frame, statement.value)) if isinstance(statement.value, ir.Call) else None
+    if exits is None:
+        return state
+    if exits == "raises":
         _thrown(frame, state)
-        return None
-    return state
+    return None
 
 
-#: what ends the program: nothing behind it runs
-_EXITS = frozenset({"sys.exit", "os._exit", "os.abort"})
+#: what ends the program, so that nothing behind it runs: by an exception, or at once
+_EXITS = {"sys.exit": "raises", "exit": "raises", "quit": "raises", "os._exit": "at once", "os.abort": "at once"}
 
 
-def _leaves_program(frame: Frame, func: ir.Expr) -> bool:
-    name = dotted(func)
-    if not isinstance(func, ir.Name) and name.partition(".")[0] not in ("sys", "os"):
-        return False
-    kind, what = frame.analyser.program.find_expression(frame.module, func, frame.function)
-    return what in _EXITS if kind == "ext" else kind == "none" and name in ("exit", "quit")
+def _qualified_exit(frame: Frame, call: ir.Call) -> str:
+    name = dotted(call.func)
+    if not isinstance(call.func, ir.Name) and name.partition(".")[0] not in ("sys", "os"):
+        return ""
+    kind, what = frame.analyser.program.find_expression(frame.module, call.func, frame.function)
+    return str(what) if kind == "ext" else name if kind == "none" and name in ("exit", "quit") else ""
 
 
 def _return(frame: Frame, state: State, statement: ir.Return) -> None:

@@ -32,7 +32,6 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Args,
-    Path,
     Ref,
     V,
     Words,
@@ -100,10 +99,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         return args[0]
     found = NOTHING
     if receiver.kinds & CONTAINER or (
-        receiver.syms
-        and receiver.kinds & UNKNOWN
-        and containers.is_container_method(name, args)
-        and not _keeps_nothing(frame, name, len(args))
+        receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)
     ):
         found = join(found, containers.call(frame, state, expr, receiver, name, args, words))
     if receiver.kinds & TENSORS:
@@ -117,29 +113,6 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     if receiver.kinds & UNKNOWN and not found.kinds:
         found = join(found, _unknown_method(frame, state, expr, receiver, name, args, words))
     return found if found.kinds else calls.unknown_call(frame, state, expr, receiver, args, words)
-
-
-def _keeps_nothing(frame: Frame, name: str, given: int) -> bool:
-    """Whether the project has methods of this name, and none of them keeps what it is given: then an object that
-    nobody knows is no more likely a list than one of theirs."""
-    methods = [
-        method for method in frame.analyser.methods_named(name, frame.function) if method.key != frame.function.key
-    ]
-    return bool(methods) and all(_drops(frame.analyser.summary(method), given) for method in methods)
-
-
-def _drops(summary: Frame | None, given: int) -> bool:
-    if summary is None or summary.exit is None or summary.cut_short:
-        return False
-    params = [param.name for param in summary.function.params]
-    first = params[1 : 1 + given]
-    roots = {f"p:{param}" for param in first}
-    kept = (value for path, value in summary.exit.sym.items() if path.root == f"p:{params[0]}")
-    return bool(first) and not any(
-        isinstance(item, Path) and item.root in roots
-        for value in kept
-        for item in summary.graphs.closure(deep(summary, summary.exit, value).src)
-    )
 
 
 def _names_setting(args: Args) -> bool:

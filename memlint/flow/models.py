@@ -11,7 +11,7 @@ from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, State
-from memlint.flow.syntax import text
+from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
     CONTAINER,
     EMPTY,
@@ -33,7 +33,8 @@ from memlint.flow.values import (
 from memlint.ir import nodes as ir
 
 #: methods that may well give what was decoded, on the host: words, numbers of classes
-_DECODES = frozenset({"predict", "translate", "transcribe", "classify", "recognize", "detect", "answer"})
+_DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
+_CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct"})
 
 
 def run_module(
@@ -167,6 +168,12 @@ def _dropped(frame: Frame, expr: ir.Call) -> bool:
     return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
 
 
+def _is_criterion(func: ir.Expr) -> bool:
+    """``criterion(y, t)``, ``self.loss_fn(y, t)``: no method of a model, which may run all of it."""
+    bare = isinstance(func, ir.Name) or (isinstance(func, ir.Attr) and dotted(func.value) == "self")
+    return bare and dotted(func).rpartition(".")[2] in _CRITERIA
+
+
 def note_run(
     frame: Frame, state: State, expr: ir.Call, module: V, value: V, node: Source, args: Args, resolved: bool = True
 ) -> None:
@@ -176,7 +183,7 @@ def note_run(
     if not expr.args and not expr.keywords and _dropped(frame, expr):
         return  # what is given nothing and gives nothing runs no model
     func = expr.func
-    if calls.is_loss(func) and not any(given.kinds & MODULE for given in args):
+    if _is_criterion(func) and not any(given.kinds & MODULE for given in args):
         return  # what it records is what it compares
     base = (
         func.value

@@ -29,7 +29,7 @@ from memlint.flow.values import (
 _NUMBER = re.compile(
     r"loss|criterion|metric|error|accuracy|(^|_)(err|acc|nll|kl|kld|elbo|iou|miou|dice|psnr|ssim|lpips|fid|mse|mae|bce|rmse|reg|lr|norm)s?(_|$)"
 )
-_COUNT = re.compile(r"(.*_)?batch_?size|bsz|num_.+|n_.+|.+_count|epochs?|(.*_)?(steps?|ops|flops|macs)")
+_COUNT = re.compile(r"(.*_)?batch_?size|bsz|num_.+|n_.+|.+_count|epochs?|(.*_)?steps?|(total|num)_(ops|flops|macs)")
 _COUNTED = re.compile(r"(get_)?(.*_)?batch_?size|(get_)?num_\w+|(get_)?\w+_count")
 _MODEL = re.compile(
     r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"

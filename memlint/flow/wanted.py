@@ -36,10 +36,7 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
         if given and caller is not frame and (why := asked_for(caller)) == REQUIRES:
             return why  # it may be what this function is given
     marks = {run.node, *run.value.src}
-    why = _reached(analyser, frame, marks, 0)
-    if not why and not run.resolved and analyser.facts.forwards_differentiate:
-        return "networks of the project ask for gradients as they run"
-    return why
+    return _reached(analyser, frame, marks, 0)
 
 
 def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:

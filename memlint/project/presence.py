@@ -21,9 +21,9 @@ def is_dir(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112
 
 
-def listed(folder: Path) -> tuple[str, ...]:
-    """The names of what lies in a folder; none where it is no folder, or may not be looked into."""
+def listed(folder: Path) -> tuple[str, ...] | None:
+    """The names of what lies in a folder; None where it is no folder, or may not be looked into."""
     try:
         return tuple(os.listdir(folder))  # noqa: PTH208
     except OSError:
-        return ()
+        return None

@@ -128,23 +128,19 @@ class Project:
         )
         return beside or self._on_path(module, folder)
 
-    def is_sure(self, module: str, importer: str, level: int) -> bool:
-        """Whether an import finds what `resolve` says however the importer is run: relative imports do, and a script's
-        of what lies beside it."""
-        folder = self._paths[importer].parent
-        return bool(level) or (folder not in self._packages and self._at(folder, module) is not None)
-
     def is_missing(self, module: str, importer: str, level: int) -> bool:
-        """Whether nothing on the disk bears the name of an imported module, be it compiled, ignored or no Python at
-        all. ``level``: the dots of a relative import; without any, it is looked for beside the importer."""
+        """Whether nothing on the disk bears the name of a module that a relative import of ``level`` dots names, be it
+        compiled, ignored or no Python at all; False where that cannot be told."""
         folder = self._paths[importer].parent
         for _ in range(level - 1):
             if folder == self.root or not folder.is_relative_to(self.root):
                 return False
             folder = folder.parent
         for part in module.split("."):
-            there = [entry for entry in listed(folder) if entry.partition(".")[0] == part]
-            if not there:
+            there = listed(folder)
+            if there is None:
+                return False
+            if not any(entry.partition(".")[0] == part for entry in there):
                 return True
             folder = folder / part
             if not is_dir(folder):

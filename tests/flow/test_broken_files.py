@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,29 +35,6 @@ def finding(tmp_path: Path, head: str, files: dict[str, str], name: str = "run.p
 
 
 @pytest.mark.parametrize(
-    ("head", "files", "reason"),
-    [
-        pytest.param(
-            "import torch\nfrom metrics import recall",
-            {"metrics.py": BESIDE},
-            "`metrics` has no `recall`",
-            id="a name that a file beside it lacks",
-        ),
-        pytest.param(
-            "import torch\nfrom metrics import recall",
-            {"metrics.py": "from more import *\n" + BESIDE, "more.py": "def precision(): ...\n"},
-            "`metrics` has no `recall`",
-            id="nor what it takes everything from",
-        ),
-    ],
-)
-def test_a_script_that_cannot_be_loaded(tmp_path: Path, head: str, files: dict[str, str], reason: str) -> None:
-    found = finding(tmp_path, head, files)
-    assert found.severity == "note"
-    assert reason in found.message
-
-
-@pytest.mark.parametrize(
     ("head", "reason"),
     [
         ("import torch\nfrom ..trainers.metrics import recall", "`..trainers.metrics`, which it imports, is not there"),
@@ -71,41 +51,59 @@ def test_a_part_of_a_package_that_cannot_be_loaded(tmp_path: Path, head: str, re
 @pytest.mark.parametrize(
     ("head", "files"),
     [
-        pytest.param("from metrics import recall", {"metrics.py": "recall = 1\n"}, id="it is there"),
+        pytest.param("from .metrics import recall", {"metrics.py": "recall = 1\n"}, id="it is there"),
+        pytest.param("from .metrics import recall", {"metrics.py": "if True:\n    recall = 1\n"}, id="on a condition"),
         pytest.param(
-            "from metrics import recall", {"metrics.py": "if True:\n    recall = 1\n"}, id="under a condition"
-        ),
-        pytest.param(
-            "from metrics import recall",
+            "from .metrics import recall",
             {"metrics.py": "for name in ('rec',):\n    globals()[name + 'all'] = 1\n"},
             id="made as it is loaded",
         ),
+        pytest.param("from .metrics import recall", {"metrics.py": "vars()['re' + 'call'] = 1\n"}, id="by vars()"),
         pytest.param(
-            "from metrics import recall", {"metrics.py": "def __getattr__(name): ...\n"}, id="made when it is asked for"
+            "from .metrics import recall", {"metrics.py": "def __getattr__(name): ...\n"}, id="when asked for"
+        ),
+        pytest.param("from .metrics import recall", {"metrics.py": "from elsewhere import *\n"}, id="from outside"),
+        pytest.param(
+            "from .metrics import recall", {"metrics/__init__.py": "", "metrics/recall.py": ""}, id="a module"
         ),
         pytest.param(
-            "from metrics import recall", {"metrics.py": "from elsewhere import *\n"}, id="from outside, perhaps"
+            "from .metrics import recall", {"metrics/__init__.py": "", "metrics/recall.so": ""}, id="compiled"
+        ),
+        pytest.param("from .metrics import recall", {"metrics.pyx": ""}, id="to be compiled"),
+        pytest.param(
+            "from .metrics import recall", {"setup.py": "open('package/metrics.py', 'w')\n"}, id="made by the build"
         ),
         pytest.param(
-            "from metrics import recall", {"metrics/__init__.py": "", "metrics/recall.py": ""}, id="a module of it"
-        ),
-        pytest.param(
-            "from metrics import recall", {"metrics/__init__.py": "", "metrics/recall.so": ""}, id="a compiled one"
-        ),
-        pytest.param(
-            "try:\n    from metrics import recall\nexcept ImportError:\n    recall = None",
+            "try:\n    from .metrics import recall\nexcept ImportError:\n    recall = None",
             {"metrics.py": BESIDE},
             id="it is tried",
         ),
-        pytest.param(
-            "def later():\n    from metrics import recall", {"metrics.py": BESIDE}, id="only when it is called"
-        ),
-        pytest.param("from metrics import recall", {"lib/metrics.py": BESIDE}, id="of a folder that may not be meant"),
-        pytest.param("from metrics import recall", {}, id="of a package that may be installed"),
+        pytest.param("def later():\n    from .metrics import recall", {"metrics.py": BESIDE}, id="only in a call"),
         pytest.param("from ._C import recall", {}, id="compiled when it is built"),
+        pytest.param("from ....beyond import recall", {}, id="beyond the project"),
+        pytest.param("from metrics import recall", {"metrics.py": BESIDE}, id="an absolute one may find another"),
+        pytest.param("from logging import getLogger", {"logging.py": BESIDE}, id="or the standard library's"),
     ],
 )
 def test_what_may_well_load(tmp_path: Path, head: str, files: dict[str, str]) -> None:
-    found = finding(tmp_path, "import torch\n" + head, files)
+    inside = {name if name == "setup.py" else f"package/{name}": text for name, text in files.items()}
+    package = {"package/__init__.py": "", **inside}
+    found = finding(tmp_path, "import torch\n" + head, package, "package/run.py")
     assert found.severity == "error"
     assert "fails as it is loaded" not in found.message
+
+
+def test_what_hangs_on_the_disk_is_asked_again(tmp_path: Path) -> None:
+    """A compiled module is no source: its coming would not be seen by what is remembered of sources."""
+    package = {"package/__init__.py": "", "pyproject.toml": "[project]\nname = 'x'\n"}
+    head = "import torch\nfrom .metrics import recall"
+    for path, text in {**package, "package/run.py": head + EVALUATE}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    command = [sys.executable, "-m", "memlint", ".", "--output-format", "json", "--exit-zero", "--select", "MEM201"]
+    severities = []
+    for _ in range(2):
+        told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        severities.append(json.loads(told)["findings"][0]["severity"])
+        (tmp_path / "package" / "metrics.so").touch()
+    assert severities == ["note", "error"]

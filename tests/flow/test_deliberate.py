@@ -89,38 +89,6 @@ def test_the_guarded_branch_returns(tmp_path: Path, behind: str, found: int) -> 
     assert len(findings(tmp_path, RETURNS.replace("{behind}", behind))) == found
 
 
-FORCES = """
-import torch
-from torch import nn
-
-
-class Potential(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.net = nn.Linear(3, 1)
-
-    def forward(self, x):
-        energy = self.net(x).sum()
-        {forces}
-        return energy
-
-
-def evaluate(model, loader):
-    model.eval()
-    total = 0.0
-    for x in loader:
-        total += model(x).item()
-    return total
-"""
-
-
-@pytest.mark.parametrize(
-    ("forces", "found"), [("self.forces = torch.autograd.grad(energy, x)[0]", 0), ("self.forces = None", 1)]
-)
-def test_a_network_of_the_project_may_ask_for_gradients_as_it_runs(tmp_path: Path, forces: str, found: int) -> None:
-    assert len(findings(tmp_path, FORCES.replace("{forces}", forces))) == found
-
-
 WORDS = """
 import torch
 from outside import load

@@ -239,31 +239,3 @@ def test_a_method_that_changes_the_model_and_its_wrapper(tmp_path: Path) -> None
         "        done = model.extend_embedding(words)\n        print(done)\n"
     )
     assert [item.code for item in memlint.lint([tmp_path]).findings] == []
-
-
-APPEND = """
-import torch
-
-
-class Gallery:
-    def __init__(self):
-        self.images = []
-
-    def append(self, batch):
-        self.images.extend([to_image({kept}) for one in batch])
-
-
-def attack(model, made, loader):
-    for x in loader:
-        y = model(x)
-        y.sum().backward()
-        made.append(y)
-"""
-
-
-@pytest.mark.parametrize(("kept", "found"), [("one.detach().cpu()", 0), ("one", 1)])
-def test_an_unknown_object_may_be_one_that_keeps_nothing(tmp_path: Path, kept: str, found: int) -> None:
-    head = "def to_image(x):\n    return {}\n\n".format("x" if found else "x.tolist()")
-    (tmp_path / "run.py").write_text(head + APPEND.replace("{kept}", kept))
-    told = [one for one in memlint.lint([tmp_path]).findings if one.code == "MEM102" and "`made`" in one.message]
-    assert len(told) == found

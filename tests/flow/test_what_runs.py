@@ -100,6 +100,8 @@ def scores(model, loader):
         ("disable_grad", []),
         ("NoGradScope", []),
         ("autocast", ["MEM201"]),
+        ("mono_gradient_tape", ["MEM201"]),
+        ("disable_gradient_checkpointing", ["MEM201"]),
         ("gradient_tape", ["MEM201"]),
     ],
 )
