@@ -11,6 +11,7 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.evaluation import Verdict
     from memlint.flow.factories import Made
+    from memlint.flow.frame import LoopFrame
     from memlint.flow.hotloops import Candidate
     from memlint.flow.practices.outside import OutsideCall
 
@@ -47,6 +48,8 @@ class Notes:
         self.models: dict[int, ir.Call] = {}
         #: calls of the functions outside the project that `flow.practices` asks about
         self.outside: dict[int, OutsideCall] = {}
+        #: the loops over iterations, by their marks
+        self.rounds: dict[Source, LoopFrame] = {}
         #: guards without effect (what, its text), and ``with`` blocks that guard
         self.inert: dict[int, tuple[GuardKind, str]] = {}
         self.blocks: dict[int, ir.With] = {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Event
 from memlint.flow.frame import Frame
+from memlint.flow.practices import cache, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: in the order of their codes
-_ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = ()
+_ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (cache.events, loads.events)
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[Event]:
