@@ -28,6 +28,9 @@ _OTHER_MODEL = re.compile(
     r"|data_?sets?|ckpts?|checkpoints?|weights|adapters?|methods?|pipe(line)?s?|shards?|learners?|agents?|clients?"
     r"|stages?|phases?|splits?|epochs?|params?|repeats?|experiments?|variants?|args|opts?|arch(itecture)?s?)$"
 )
+_MODEL = re.compile(
+    r"(^|_)(models?|nets?|networks?|pipe(line)?s?|layers?|blocks?|experts?|encoders?|decoders?|unet|vae)$"
+)
 _MAKES_MODEL = re.compile(
     r"^(from_pretrained|load_state_dict|load_model|load_checkpoint|(build|create|make|get|init|setup|load|new)_?\w*"
     r"(model|net|network|pipeline|pipe|agent|learner|trainer))$|^torch\.load$"
@@ -168,6 +171,8 @@ def _goes_on(analyser: Analyser, frame: Frame, loop: LoopFrame) -> bool:
         return False
     if any(_OTHER_MODEL.search(name.lower()) for name in loop.targets):
         return False
+    if any(_MODEL.search(name.lower()) for name in loop.bound):
+        return False
     certain = _over_data(loop.loop)
     for statement in walk_statements(loop.body, into_definitions=False):
         if isinstance(statement, ir.For | ir.While) and not _is_small(frame, statement, certain):
@@ -213,11 +218,7 @@ def _goes_through_data(analyser: Analyser, key: tuple[str, str]) -> bool:
 def _names_model(expr: ir.Expr) -> bool:
     while isinstance(expr, ir.Subscript):
         expr = expr.value
-    name = dotted(expr).rsplit(".", 1)[-1].lower()
-    return (
-        re.search(r"model|(^|_)(net|network|pipe|pipeline|layer|block|expert|encoder|decoder|unet|vae)s?$", name)
-        is not None
-    )
+    return _MODEL.search(dotted(expr).rsplit(".", 1)[-1].lower()) is not None
 
 
 @kept

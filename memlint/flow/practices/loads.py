@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -39,6 +40,10 @@ _SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
 #: methods of a whole tensor or model: nothing is copied out of what was loaded
 _OF_ONE = frozenset(
     {"cpu", "to", "cuda", "numpy", "eval", "train", "float", "half", "double", "requires_grad_", "tolist"}
+)
+#: names of what loads a state and is no module, which may keep the tensors as they come
+_KEEPS = re.compile(
+    r"ema|averag|swa|shadow|optim|(^|_)opt($|_)|sched|scaler|sampler|loader|metric|meter|buffer|normali|state"
 )
 _READS = frozenset({"items", "keys", "get", "pop", "values"})
 
@@ -216,11 +221,17 @@ def _touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
     """Whether the program can have tensors anywhere but on the host: its own words tell of a script, those of the
     whole project of what others import."""
     file = frame.module.text
-    if _ACCELERATOR.search(file):
+    if _names_an_accelerator(file):
         return True
     if _SCRIPT.search(file) or frame.function.node is None:
         return False
     return any(analyser.program.words.files(word) for word in _WORDS)
+
+
+@functools.lru_cache(maxsize=8)
+def _names_an_accelerator(file: str) -> bool:
+    """What is in comments does not count: it tells of what the code no longer does."""
+    return any(_ACCELERATOR.search(line.partition("#")[0]) for line in file.splitlines())
 
 
 def _doubt(analyser: Analyser, frame: Frame, expr: ir.Call, into: ir.Call | None) -> str:
@@ -231,7 +242,8 @@ def _doubt(analyser: Analyser, frame: Frame, expr: ir.Call, into: ir.Call | None
     if any(word.name != "strict" for word in into.keywords) or not isinstance(into.func, ir.Attr):
         return elsewhere
     receiver = text(into.func.value, 200)
-    if receiver not in frame.modules_by_use and not _MODEL.search(receiver.rsplit(".", 1)[-1].lower()):
+    last = receiver.rsplit(".", 1)[-1].lower()
+    if _KEEPS.search(last) or (receiver not in frame.modules_by_use and not _MODEL.search(last)):
         return "what it is loaded into may keep it as it is"
     if analyser.methods_named("load_state_dict", frame.function):
         return "a `load_state_dict` of the project may keep it as it is"
