@@ -73,6 +73,23 @@ def test_anything_else(tmp_path: Path, code: str) -> None:
     assert found(tmp_path, code) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "number"),
+    [
+        (("net = consume()", "net.load_state_dict(torch.load(path))", "return net"), 0),
+        (("net = consume()", "net.load_state_dict(torch.load(path))", "net.to(device)"), 0),
+        (("model.load_state_dict(torch.load(path))", "model = model.cuda()"), 1),  # (which is there already)
+        (("net = consume()", "loaded = torch.load(path)", "net.load_state_dict(loaded)", "return net"), 0),
+        (("net = consume()", "loaded = torch.load(path)", "net.load_state_dict(loaded)", "net = net.cuda()"), 1),
+        (("net = consume().to(device)", "net.load_state_dict(torch.load(path))"), 1),
+        (("net = consume()", "torch.nn.DataParallel(net).cuda()", "net.load_state_dict(torch.load(path))"), 1),
+        (("net = consume(device)", "net.load_state_dict(torch.load(path))"), 1),
+    ],
+)
+def test_a_model_that_meets_it(tmp_path: Path, body: tuple[str, ...], number: int) -> None:
+    assert len(found(tmp_path, program(*body))) == number
+
+
 def test_each_process_of_several(tmp_path: Path) -> None:
     code = program("torch.distributed.init_process_group('nccl')", "model.load_state_dict(torch.load(path))")
     assert [each.severity for each in found(tmp_path, code)] == ["warning"]

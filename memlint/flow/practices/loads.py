@@ -12,7 +12,7 @@ from memlint.flow.events import LoadedToDevice
 from memlint.flow.frame import Frame
 from memlint.flow.kept import kept
 from memlint.flow.practices.outside import OutsideCall
-from memlint.flow.syntax import expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, expressions, mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ _OF_ONE = frozenset(
 _KEEPS = re.compile(
     r"ema|averag|swa|shadow|optim|(^|_)opt($|_)|sched|scaler|sampler|loader|metric|meter|buffer|normali|state"
 )
+_TAKES = frozenset({"from_pretrained", "Parameter", "register_buffer"})
 _READS = frozenset({"items", "keys", "get", "pop", "values"})
 
 
@@ -65,12 +66,15 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
             continue
         if not _touches_an_accelerator(analyser, frame):
             continue
+        distributed = _DISTRIBUTED.search(file) is not None
+        if not distributed and not _meets_its_model(frame, call.expr, statement):
+            continue
         given = argument(call.expr, 1, "map_location")
         yield LoadedToDevice(
             site=frame.site(at),
             function=frame.function.qual,
             text=text(call.expr),
-            distributed=_DISTRIBUTED.search(file) is not None and "rank" not in text(path, 200).lower(),
+            distributed=distributed and "rank" not in text(path, 200).lower(),
             given=frame.site(given.at) if given is not None else None,
             doubt=_doubt(analyser, frame, call.expr, into),
         )
@@ -126,10 +130,10 @@ def _is_checkpoint(frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir
         return False
     targets = statement.targets if isinstance(statement, ir.Assign) else ()
     names = [text(target, 200) for target in targets if isinstance(target, ir.Name | ir.Attr)]
-    if any(_goes_to_load_state_dict(frame, name) for name in names):
+    if any(_loaded_into(frame, name) for name in names):
         return True
-    if any(name in frame.modules_by_use for name in names):
-        return False  # a whole model: there is no other one beside it
+    if any(name in frame.modules_by_use or _is_used_itself(frame, name) for name in names):
+        return False  # a whole model, or tensors to compute with: there is no other one beside it
     said = " ".join((*names, _words_of(path))).lower()
     if _DATA.search(_last_words(said)):
         return False
@@ -168,25 +172,29 @@ def _of_one_tensor(statement: ir.Stmt, expr: ir.Call) -> bool:
     return False
 
 
-def _goes_to_load_state_dict(frame: Frame, name: str) -> bool:
-    """Whether what has this name, or something made of it, is given to ``load_state_dict``."""
+def _loaded_into(frame: Frame, name: str) -> list[ir.Call]:
+    """Each ``load_state_dict(…)`` that is given what has this name, or something made of it."""
     known = {name}
+    found: list[ir.Call] = []
     for statement in walk_statements(frame.function.body, into_definitions=False):
-        value = statement.value if isinstance(statement, ir.Assign) else None
-        if value is not None and any(mentions(value, one) for one in known):
-            known |= (
-                {target.id for target in statement.targets if isinstance(target, ir.Name)}
-                if isinstance(statement, ir.Assign)
-                else set()
-            )
+        if isinstance(statement, ir.Assign) and any(mentions(statement.value, one) for one in known):
+            known |= {target.id for target in statement.targets if isinstance(target, ir.Name)}
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if (
-                    isinstance(part, ir.Call)
-                    and _last_name(part.func) == "load_state_dict"
-                    and any(mentions(arg, one) for arg in part.args for one in known)
-                ):
-                    return True
+                if not isinstance(part, ir.Call) or _last_name(part.func) != "load_state_dict":
+                    continue
+                if any(mentions(arg, one) for arg in part.args for one in known):
+                    found.append(part)
+    return found
+
+
+def _is_used_itself(frame: Frame, name: str) -> bool:
+    """``Embedding.from_pretrained(weights)``, ``table["x"].to(device)``: these tensors are what it works with."""
+    for call in calls(frame.function.body):
+        if _last_name(call.func) in _TAKES and any(mentions(arg, name) for arg in call.args):
+            return True
+        if isinstance(call.func, ir.Attr) and call.func.name in ("to", "cuda") and mentions(call.func.value, name):
+            return True
     return False
 
 
@@ -215,6 +223,54 @@ def _is_whole_model(frame: Frame, names: list[str]) -> bool:
 
 
 # -------------------------------------------------------------------------------------- where
+
+
+def _meets_its_model(frame: Frame, expr: ir.Call, statement: ir.Stmt) -> bool:
+    """Whether the model may be on the device while the checkpoint is: one that is made here, on the host, and brought
+    there after the checkpoint is gone (or by the caller) never meets it."""
+    targets = statement.targets if isinstance(statement, ir.Assign) else ()
+    names = [text(target, 200) for target in targets if isinstance(target, ir.Name | ir.Attr)]
+    inline = _load_state_dict(statement, expr)
+    into = [inline] if inline is not None else [call for name in names for call in _loaded_into(frame, name)]
+    receivers = [text(call.func.value, 200) for call in into if isinstance(call.func, ir.Attr)]
+    models = [name for name in receivers if not _KEEPS.search(name.rsplit(".", 1)[-1].lower())]
+    return not models or any(_on_device(frame, name, expr.at, kept=inline is None) for name in models)
+
+
+def _on_device(frame: Frame, model: str, at: int, *, kept: bool) -> bool:
+    """Whether a model may be on the device beside what is loaded at ``at``, and has a name where it is ``kept``."""
+    made = False
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        value = _made(statement, model) if statement.at < at else None
+        if value is not None:
+            shown = text(value, 400)
+            if ".to(" in shown or _ACCELERATOR.search(shown):
+                return True
+            made = True
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call) and _brings(part, model):
+                    return kept or part.at < at
+    return not made
+
+
+def _made(statement: ir.Stmt, model: str) -> ir.Call | None:
+    """The call that a statement binds the name to."""
+    if not isinstance(statement, ir.Assign) or not isinstance(statement.value, ir.Call):
+        return None
+    return statement.value if any(text(target, 200) == model for target in statement.targets) else None
+
+
+def _brings(call: ir.Call, model: str) -> bool:
+    """``model.cuda()``, ``DataParallel(model).to(device)``, ``accelerator.prepare(model)``"""
+    if _last_name(call.func) in ("prepare", "setup", "initialize"):
+        return any(text(arg, 200) == model for arg in call.args)
+    if not isinstance(call.func, ir.Attr) or call.func.name not in ("cuda", "to"):
+        return False
+    moved = call.func.value
+    if isinstance(moved, ir.Call) and _last_name(moved.func).endswith("DataParallel") and moved.args:
+        moved = moved.args[0]
+    return text(moved, 200) == model
 
 
 def _touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
