@@ -81,6 +81,10 @@ def test_anything_else(tmp_path: Path, code: str) -> None:
         (("model.load_state_dict(torch.load(path))", "model = model.cuda()"), 1),  # (which is there already)
         (("net = consume()", "loaded = torch.load(path)", "net.load_state_dict(loaded)", "return net"), 0),
         (("net = consume()", "loaded = torch.load(path)", "net.load_state_dict(loaded)", "net = net.cuda()"), 1),
+        (("loaded = torch.load(path)", "net = consume(loaded['size'])", "net.load_state_dict(loaded['net'])"), 0),
+        (("optimizer = consume(model)", "optimizer.load_state_dict(torch.load(path))"), 0),
+        (("net = consume()", "net.body.load_state_dict(torch.load(path))", "net.to(device)"), 0),
+        (("net = consume()", "net.to(device)", "net.body.load_state_dict(torch.load(path))"), 1),
         (("net = consume().to(device)", "net.load_state_dict(torch.load(path))"), 1),
         (("net = consume()", "torch.nn.DataParallel(net).cuda()", "net.load_state_dict(torch.load(path))"), 1),
         (("net = consume(device)", "net.load_state_dict(torch.load(path))"), 1),
@@ -132,7 +136,7 @@ def test_a_script_of_the_host_in_such_a_project(tmp_path: Path) -> None:
         ("model.load_state_dict(torch.load(path), strict=False)", "safe"),
         ("model.load_state_dict(torch.load(path), assign=True)", "unsafe"),
         ("model.load_state_dict(torch.load(path)['net'])", "unsafe"),
-        ("averages.load_state_dict(torch.load(path))", "unsafe"),
+        ("state = torch.load(path)\n    averages.load_state_dict(state)", "unsafe"),
         ("checkpoint = torch.load(path)", "unsafe"),
     ],
 )

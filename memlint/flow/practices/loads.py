@@ -27,7 +27,7 @@ _MODEL = re.compile(r"model|(^|_)(net|network|encoder|decoder|generator|discrimi
 _DATA = re.compile(
     r"data|feat|embed|emb($|_)|label|cache|split|vocab|tokens?($|_)|token_?id|ind(ex|ices)|mask|stat(s|istics)|graph|edge"
     r"|result|metric|logit|latent|sample|batch|image|video|audio|mel($|_|s)|prompt|target|score|predict|output|hidden"
-    r"|activation|history|log(s?)($|_)|tensors?($|_)|inputs?($|_)|(^|_)args|config|hparams|buffer|replay|prior|class_?weight"
+    r"|activation|history|manifest|meta|log(s?)($|_)|tensors?($|_)|inputs?($|_)|(^|_)args|config|hparams|buffer|replay|prior|class_?weight"
 )
 _ACCELERATOR = re.compile(r"cuda|device|\bxpu\b|\bnpu\b|\bmps\b|accelerat|\bgpus?\b", re.IGNORECASE)
 _WORDS = ("cuda", "device", "xpu", "npu", "mps", "accelerator")
@@ -80,6 +80,16 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
         )
 
 
+def _bound(statement: ir.Stmt) -> list[str]:
+    """The names and attributes that a statement binds."""
+    targets: tuple[ir.Expr, ...] = ()
+    if isinstance(statement, ir.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ir.AnnAssign):
+        targets = (statement.target,)
+    return [text(target, 200) for target in targets if isinstance(target, ir.Name | ir.Attr)]
+
+
 def _leaves_it_open(expr: ir.Call) -> bool:
     """Whether no device is given: ``map_location`` is left out, or None."""
     if any(word.name is None for word in expr.keywords) or any(isinstance(arg, ir.Starred) for arg in expr.args):
@@ -128,8 +138,7 @@ def _is_checkpoint(frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir
     """Whether names, or what becomes of the result, tell that parameters are loaded."""
     if _of_one_tensor(statement, call.expr):
         return False
-    targets = statement.targets if isinstance(statement, ir.Assign) else ()
-    names = [text(target, 200) for target in targets if isinstance(target, ir.Name | ir.Attr)]
+    names = _bound(statement)
     if any(_loaded_into(frame, name) for name in names):
         return True
     if any(name in frame.modules_by_use or _is_used_itself(frame, name) for name in names):
@@ -177,8 +186,9 @@ def _loaded_into(frame: Frame, name: str) -> list[ir.Call]:
     known = {name}
     found: list[ir.Call] = []
     for statement in walk_statements(frame.function.body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and any(mentions(statement.value, one) for one in known):
-            known |= {target.id for target in statement.targets if isinstance(target, ir.Name)}
+        value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
+        if value is not None and any(mentions(value, one) for one in known):
+            known.update(_bound(statement))
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 if not isinstance(part, ir.Call) or _last_name(part.func) != "load_state_dict":
@@ -228,20 +238,22 @@ def _is_whole_model(frame: Frame, names: list[str]) -> bool:
 def _meets_its_model(frame: Frame, expr: ir.Call, statement: ir.Stmt) -> bool:
     """Whether the model may be on the device while the checkpoint is: one that is made here, on the host, and brought
     there after the checkpoint is gone (or by the caller) never meets it."""
-    targets = statement.targets if isinstance(statement, ir.Assign) else ()
-    names = [text(target, 200) for target in targets if isinstance(target, ir.Name | ir.Attr)]
+    names = _bound(statement)
     inline = _load_state_dict(statement, expr)
     into = [inline] if inline is not None else [call for name in names for call in _loaded_into(frame, name)]
     receivers = [text(call.func.value, 200) for call in into if isinstance(call.func, ir.Attr)]
     models = [name for name in receivers if not _KEEPS.search(name.rsplit(".", 1)[-1].lower())]
-    return not models or any(_on_device(frame, name, expr.at, kept=inline is None) for name in models)
+    if not models:  # (an optimizer goes on with the very tensors that come on its device)
+        return inline is None
+    return any(_on_device(frame, name, expr.at, kept=inline is None) for name in models)
 
 
 def _on_device(frame: Frame, model: str, at: int, *, kept: bool) -> bool:
     """Whether a model may be on the device beside what is loaded at ``at``, and has a name where it is ``kept``."""
+    owners = _owners(model)
     made = False
     for statement in walk_statements(frame.function.body, into_definitions=False):
-        value = _made(statement, model) if statement.at < at else None
+        value = _made(statement, owners) if kept or statement.at < at else None
         if value is not None:
             shown = text(value, 400)
             if ".to(" in shown or _ACCELERATOR.search(shown):
@@ -249,28 +261,33 @@ def _on_device(frame: Frame, model: str, at: int, *, kept: bool) -> bool:
             made = True
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if isinstance(part, ir.Call) and _brings(part, model):
+                if isinstance(part, ir.Call) and _brings(part, owners):
                     return kept or part.at < at
     return not made
 
 
-def _made(statement: ir.Stmt, model: str) -> ir.Call | None:
-    """The call that a statement binds the name to."""
-    if not isinstance(statement, ir.Assign) or not isinstance(statement.value, ir.Call):
-        return None
-    return statement.value if any(text(target, 200) == model for target in statement.targets) else None
+def _owners(model: str) -> frozenset[str]:
+    """A module and those that it is a part of: ``net.body.head``, ``net.body``, ``net``."""
+    parts = model.split(".")
+    return frozenset(".".join(parts[:end]) for end in range(1, len(parts) + 1)) - {"self"}
 
 
-def _brings(call: ir.Call, model: str) -> bool:
+def _made(statement: ir.Stmt, owners: frozenset[str]) -> ir.Call | None:
+    """The call that a statement binds one of the names to."""
+    value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
+    return value if isinstance(value, ir.Call) and not owners.isdisjoint(_bound(statement)) else None
+
+
+def _brings(call: ir.Call, owners: frozenset[str]) -> bool:
     """``model.cuda()``, ``DataParallel(model).to(device)``, ``accelerator.prepare(model)``"""
     if _last_name(call.func) in ("prepare", "setup", "initialize"):
-        return any(text(arg, 200) == model for arg in call.args)
+        return any(text(arg, 200) in owners for arg in call.args)
     if not isinstance(call.func, ir.Attr) or call.func.name not in ("cuda", "to"):
         return False
     moved = call.func.value
     if isinstance(moved, ir.Call) and _last_name(moved.func).endswith("DataParallel") and moved.args:
         moved = moved.args[0]
-    return text(moved, 200) == model
+    return text(moved, 200) in owners
 
 
 def _touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
