@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import memlint
+from memlint.fix.edits import place, splice
 
 TRAINING = """
 import torch
@@ -93,3 +94,15 @@ def test_a_statement_that_is_alone_becomes_pass(tmp_path: Path) -> None:
     finding = next(each for each in memlint.lint([tmp_path]).findings if each.code == "MEM305")
     assert finding.fix is not None
     assert [edit.content for edit in finding.fix.edits] == ["pass"]
+
+
+@pytest.mark.parametrize("end", ["\n", "", "  # free\n", "  # free"])
+def test_a_statement_is_removed_with_its_line(tmp_path: Path, end: str) -> None:
+    code = program(STEP, EMPTY).rstrip() + end
+    (tmp_path / "program.py").write_text(code)
+    finding = next(each for each in memlint.lint([tmp_path]).findings if each.code == "MEM305")
+    assert finding.fix is not None
+    assert finding.fix.safety == "unsafe"
+    fixed = splice(code, place(code, list(finding.fix.edits)))
+    assert fixed.rstrip() == program(STEP).rstrip()
+    compile(fixed, "program.py", "exec")
