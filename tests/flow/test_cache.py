@@ -72,6 +72,9 @@ def test_in_each_round(tmp_path: Path, code: str) -> None:
         program(f"for x, y in loader: {STEP}", EMPTY, target="loader", over="config.loaders"),
         program("other.fit(model)", EMPTY, target="part", over="range(config.parts)"),
         program("log(x)", EMPTY, target="x", over="config"),
+        program(
+            "model.eval()", "for t in config.steps: x = model(x)", "log(x.tolist())", EMPTY, target="x", over="config"
+        ),
     ],
 )
 def test_now_and_then(tmp_path: Path, code: str) -> None:

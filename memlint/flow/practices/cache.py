@@ -85,12 +85,17 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[EmptiedCache]:
 def _described(frame: Frame, loop: LoopFrame) -> Loop | None:
     """The loop, where it trains, runs over a loader, or runs a model in each round."""
     trains = _steps(loop.body)
-    runs = any(run.loops and run.loops[-1] == loop.id for run in frame.runs.values())
-    if not (trains or runs or _over_data(loop.loop)):
-        called = {call.at for call in calls(loop.body)}
-        if called.isdisjoint(frame.notes.models):  # (where nothing records, a model's run is told there alone)
+    if not trains and not _over_data(loop.loop):
+        # what has a loop of its own runs the model many times for each time that the cache is emptied
+        inner = {call.at for one in walk_statements(loop.body) if _repeats(one) for call in calls((one,))}
+        models = {call.at for call in calls(loop.body)} & set(frame.notes.models)
+        if not models or models & inner:
             return None
     return msgspec.structs.replace(loop.loop, trains=trains)
+
+
+def _repeats(statement: ir.Stmt) -> bool:
+    return isinstance(statement, ir.For | ir.While)
 
 
 def _over_data(loop: Loop) -> bool:
