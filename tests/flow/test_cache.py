@@ -48,6 +48,7 @@ def found(tmp_path: Path, code: str) -> list[tuple[int, str]]:
         program("try:", f"    {STEP}", f"    {EMPTY}", "except RuntimeError:", "    log()"),
         program("if x is None:", "    continue", STEP, EMPTY),
         program(STEP, "for name in config: log(name)", EMPTY),
+        program("other.step(x, y)", EMPTY, over="config.train_loader"),
     ],
 )
 def test_in_each_round(tmp_path: Path, code: str) -> None:

@@ -31,6 +31,7 @@ _OTHER_MODEL = re.compile(
 _MODEL = re.compile(
     r"(^|_)(models?|nets?|networks?|pipe(line)?s?|layers?|blocks?|experts?|encoders?|decoders?|unet|vae)$"
 )
+_LOADER = re.compile(r"loader\b")
 _MAKES_MODEL = re.compile(
     r"^(from_pretrained|load_state_dict|load_model|load_checkpoint|(build|create|make|get|init|setup|load|new)_?\w*"
     r"(model|net|network|pipeline|pipe|agent|learner|trainer))$|^torch\.load$"
@@ -100,6 +101,8 @@ def _repeats(statement: ir.Stmt) -> bool:
 
 def _over_data(loop: Loop) -> bool:
     """Whether the rounds are batches of a loader for all that is known of what the loop runs over."""
+    if loop.over == "unknown" and loop.kind == "for":
+        return _LOADER.search(loop.text.partition(" in ")[2].lower()) is not None
     return loop.over == "loader" and (not loop.assumed or loop.names_data)
 
 
