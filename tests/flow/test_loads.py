@@ -63,6 +63,7 @@ def test_a_checkpoint(tmp_path: Path, code: str) -> None:
         program("consume(model, torch.load(cpu_checkpoint))", path="cpu_checkpoint"),
         program("consume(model, torch.load(checkpoint).cpu())", path="checkpoint"),
         program("kept = {k: v.cpu() for k, v in torch.load(checkpoint).items()}", path="checkpoint"),
+        program("old = torch.load(checkpoint)", "model.load_state_dict(old.state_dict())", path="checkpoint"),
         program("model = torch.load(checkpoint)", "return model(device)", path="checkpoint"),
         program("return torch.load(model_path)", path="model_path"),
         program("consume(torch.load(path), model)", name="load_checkpoint_data"),
@@ -97,6 +98,13 @@ def test_a_model_that_meets_it(tmp_path: Path, body: tuple[str, ...], number: in
 def test_each_process_of_several(tmp_path: Path) -> None:
     code = program("torch.distributed.init_process_group('nccl')", "model.load_state_dict(torch.load(path))")
     assert [each.severity for each in found(tmp_path, code)] == ["warning"]
+
+
+def test_the_side_of_one_process_is_a_note(tmp_path: Path) -> None:
+    test = "if torch.distributed.is_initialized():"
+    alone = (test, "    pass", "else:", "    model.load_state_dict(torch.load(path))")
+    code = program(*alone, "consume(torch.distributed.init_process_group)")
+    assert [each.severity for each in found(tmp_path, code)] == ["note"]
 
 
 def test_a_file_for_each_process_is_a_note(tmp_path: Path) -> None:

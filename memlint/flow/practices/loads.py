@@ -36,6 +36,7 @@ _DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|\blocal_r
 _SAVES_ON_HOST = re.compile(
     r"weights_to_cpu|state_dict_to_cpu|\.cpu\(\)\.state_dict\(|\bv(al(ue)?)?\.cpu\(\)|param\.cpu\(\)"
 )
+_SEVERAL = re.compile(r"dist|ddp|rank|world|multi")
 _SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
 #: methods of a whole tensor or model: nothing is copied out of what was loaded
 _OF_ONE = frozenset(
@@ -45,6 +46,7 @@ _OF_ONE = frozenset(
 _KEEPS = re.compile(
     r"ema|averag|swa|shadow|optim|(^|_)opt($|_)|sched|scaler|sampler|loader|metric|meter|buffer|normali|state"
 )
+_PARTS = frozenset({"state_dict", "children", "modules", "parameters", "named_parameters", "eval", "train", "forward"})
 _TAKES = frozenset({"from_pretrained", "Parameter", "register_buffer"})
 _READS = frozenset({"items", "keys", "get", "pop", "values"})
 
@@ -66,7 +68,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
             continue
         if not _touches_an_accelerator(analyser, frame):
             continue
-        distributed = _DISTRIBUTED.search(file) is not None
+        distributed = _DISTRIBUTED.search(file) is not None and not any(_is_alone(test) for test in call.tests)
         if not distributed and not _meets_its_model(frame, call.expr, statement):
             continue
         given = argument(call.expr, 1, "map_location")
@@ -78,6 +80,11 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
             given=frame.site(given.at) if given is not None else None,
             doubt=_doubt(analyser, frame, call.expr, into),
         )
+
+
+def _is_alone(test: ir.Expr) -> bool:
+    """``not dist.is_initialized()``, or the other side of that test: there is one process."""
+    return isinstance(test, ir.Unary) and test.op == "not" and _SEVERAL.search(text(test, 200).lower()) is not None
 
 
 def _bound(statement: ir.Stmt) -> list[str]:
@@ -139,10 +146,12 @@ def _is_checkpoint(frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir
     if _of_one_tensor(statement, call.expr):
         return False
     names = _bound(statement)
+    if any(name in frame.modules_by_use or _gives_parts(frame, name) for name in names):
+        return False  # a whole model: there is no other one beside it
     if any(_loaded_into(frame, name) for name in names):
         return True
-    if any(name in frame.modules_by_use or _is_used_itself(frame, name) for name in names):
-        return False  # a whole model, or tensors to compute with: there is no other one beside it
+    if any(_is_used_itself(frame, name) for name in names):
+        return False
     said = " ".join((*names, _words_of(path))).lower()
     if _DATA.search(_last_words(said)):
         return False
@@ -196,6 +205,12 @@ def _loaded_into(frame: Frame, name: str) -> list[ir.Call]:
                 if any(mentions(arg, one) for arg in part.args for one in known):
                     found.append(part)
     return found
+
+
+def _gives_parts(frame: Frame, name: str) -> bool:
+    """``name.state_dict()``, ``name.children()``, as models do."""
+    attributes = (call.func for call in calls(frame.function.body) if isinstance(call.func, ir.Attr))
+    return any(attr.name in _PARTS and text(attr.value, 200) == name for attr in attributes)
 
 
 def _is_used_itself(frame: Frame, name: str) -> bool:
