@@ -24,6 +24,12 @@ class Replace(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
+class Remove(msgspec.Struct, frozen=True, gc=False):
+    """Take away the simple statement at ``site``, with its line; something else has to stand in its block."""
+
+    site: Site
+
+
 class Top(msgspec.Struct, frozen=True, gc=False):
     """Write a statement as the first one in the body of the compound statement at ``site``."""
 
@@ -72,7 +78,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     behind: bool = False
 
 
-Change = After | Replace | Top | Guard | Decorate | Argument | Around | Line
+Change = After | Replace | Remove | Top | Guard | Decorate | Argument | Around | Line
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False, kw_only=True):

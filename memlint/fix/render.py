@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from memlint.finding import Edit, Fix, Safety, Span
 from memlint.fix.imports import torch_name
 from memlint.fix.indent import indented, unit_of
-from memlint.fix.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Replace, Top
+from memlint.fix.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Remove, Replace, Top
 from memlint.fix.spans import Text
 from memlint.flow.events import Site
 from memlint.project import Source
@@ -105,6 +105,16 @@ def _replace(change: Replace, places: Places, text: Text) -> Written:
     return [(places.extent(change.site), change.text)]
 
 
+def _remove(change: Remove, places: Places, text: Text) -> Written:
+    span = places.extent(change.site)
+    if not text.begins_line(span) or not text.ends_line(span):
+        raise NoFixError
+    last = text.lines[span.end_line - 1]
+    whole = last.endswith(("\n", "\r"))  # (else it is the file's last line, and nothing stands behind it)
+    end = (span.end_line + 1, 1) if whole else (span.end_line, len(last) + 1)
+    return [(Span(span.line, 1, *end), "")]
+
+
 def _top(change: Top, places: Places, text: Text) -> Written:
     """Before the first statement of a body, which stands on a line of its own."""
     header, whole = places.span(change.site), places.extent(change.site)
@@ -191,6 +201,7 @@ def _line(change: Line, places: Places, text: Text) -> Written:
 _RENDER: dict[type, Callable[[Any, Places, Text], Written]] = {
     After: _after,
     Replace: _replace,
+    Remove: _remove,
     Top: _top,
     Guard: _guard,
     Decorate: _decorate,

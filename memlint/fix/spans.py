@@ -53,7 +53,8 @@ class Text:
         if span.line == span.end_line:
             return self.lines[span.line - 1][span.column - 1 : span.end_column - 1]
         first = self.lines[span.line - 1][span.column - 1 :]
-        last = self.lines[span.end_line - 1][: span.end_column - 1]
+        behind = span.end_line > len(self.lines)  # (the empty line that is none of them)
+        last = "" if behind else self.lines[span.end_line - 1][: span.end_column - 1]
         return "".join((first, *self.lines[span.line : span.end_line - 1], last))
 
     def grouped(self, span: Span) -> Span | None:

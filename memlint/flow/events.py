@@ -335,3 +335,24 @@ class CachedCall(Event, frozen=True, gc=False, kw_only=True):
     bounded: bool
     argument: str
     plain: bool
+
+
+class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):
+    """The allocator's cache is emptied in every round of a loop. ``data``: the loop runs over a loader, or trains.
+    ``statement``: what empties it, None for a helper that does; ``alone``: nothing else stands in its block."""
+
+    text: str
+    loop: Loop
+    data: bool
+    statement: Site | None
+    alone: bool
+
+
+class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
+    """A checkpoint is loaded onto the device that it was saved from. ``given``: a ``map_location`` of None.
+    ``distributed``: by each process of several. ``doubt``: why loading it onto the host may be noticed, a clause."""
+
+    text: str
+    distributed: bool
+    given: Site | None
+    doubt: str

@@ -306,8 +306,8 @@ class Frame:
         self.operands.clear()
         self.graphs.forget()
         share(self)
-        loops = (*(store.loop for store in self.stores.values()), *(run.loop for run in self.runs.values()))
-        for loop in loops:
+        stored = (*(store.loop for store in self.stores.values()), *(run.loop for run in self.runs.values()))
+        for loop in (*stored, *self.notes.rounds.values()):
             if loop is not None:
                 loop.breaks.clear()
                 loop.continues.clear()

@@ -11,6 +11,7 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.evaluation import Verdict
     from memlint.flow.factories import Made
+    from memlint.flow.frame import LoopFrame
     from memlint.flow.hotloops import Candidate
     from memlint.flow.practices.context_names import Kept
     from memlint.flow.practices.outside import OutsideCall
@@ -50,6 +51,8 @@ class Notes:
         self.outside: dict[int, OutsideCall] = {}
         #: what an autograd function puts on its context, by the target
         self.on_context: dict[int, Kept] = {}
+        #: the loops over iterations, by their marks
+        self.rounds: dict[Source, LoopFrame] = {}
         #: guards without effect (what, its text), and ``with`` blocks that guard
         self.inert: dict[int, tuple[GuardKind, str]] = {}
         self.blocks: dict[int, ir.With] = {}

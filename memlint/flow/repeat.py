@@ -110,6 +110,7 @@ def _loop(
     end: State | None = None
     if loop.counts:
         frame.kinds_of_loops[loop.id] = loop.loop
+        frame.notes.rounds[loop.id] = loop
     outer_pending = state.pending
     begin = frame.graphs.clock
     for _ in range(MAX_PASSES):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Event
 from memlint.flow.frame import Frame
-from memlint.flow.practices import cached_calls, context
+from memlint.flow.practices import cache, cached_calls, context, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: in the order of their codes
-_ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (context.events, cached_calls.events)
+_ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
+    context.events,
+    cached_calls.events,
+    cache.events,
+    loads.events,
+)
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[Event]:

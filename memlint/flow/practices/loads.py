@@ -1,0 +1,338 @@
+"""Checkpoints that ``torch.load`` brings back on the device that they were saved from."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.flow.bound_names import argument
+from memlint.flow.events import LoadedToDevice
+from memlint.flow.frame import Frame
+from memlint.flow.kept import kept
+from memlint.flow.practices.outside import OutsideCall
+from memlint.flow.syntax import calls, expressions, mentions, text, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+#: names of what holds parameters, and of what may be a whole model as well
+_CHECKPOINT = re.compile(
+    r"ckpt|checkpoint|check_point|weight|state_?dict|(^|[^a-z])states?($|[^a-z])|pretrain|restor|resum|snapshot"
+)
+_MODEL = re.compile(r"model|(^|_)(net|network|encoder|decoder|generator|discriminator|backbone)s?($|_)")
+#: names of what else is kept in such files, and lies where its maker made it
+_DATA = re.compile(
+    r"data|feat|embed|emb($|_)|label|cache|split|vocab|tokens?($|_)|token_?id|ind(ex|ices)|mask|stat(s|istics)|graph|edge"
+    r"|result|metric|logit|latent|sample|batch|image|video|audio|mel($|_|s)|prompt|target|score|predict|output|hidden"
+    r"|activation|history|manifest|meta|log(s?)($|_)|tensors?($|_)|inputs?($|_)|(^|_)args|config|hparams|buffer|replay|prior|class_?weight"
+)
+_ACCELERATOR = re.compile(r"cuda|device|\bxpu\b|\bnpu\b|\bmps\b|accelerat|\bgpus?\b", re.IGNORECASE)
+_WORDS = ("cuda", "device", "xpu", "npu", "mps", "accelerator")
+_DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|\blocal_rank\b")
+#: what is saved is put on the host first, by the file itself
+_SAVES_ON_HOST = re.compile(
+    r"weights_to_cpu|state_dict_to_cpu|\.cpu\(\)\.state_dict\(|\bv(al(ue)?)?\.cpu\(\)|param\.cpu\(\)"
+)
+_SEVERAL = re.compile(r"dist|ddp|rank|world|multi")
+_SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
+#: methods of a whole tensor or model: nothing is copied out of what was loaded
+_OF_ONE = frozenset(
+    {"cpu", "to", "cuda", "numpy", "eval", "train", "float", "half", "double", "requires_grad_", "tolist"}
+)
+#: names of what loads a state and is no module, which may keep the tensors as they come
+_KEEPS = re.compile(
+    r"ema|averag|swa|shadow|optim|(^|_)opt($|_)|sched|scaler|sampler|loader|metric|meter|buffer|normali|state"
+)
+_PARTS = frozenset({"state_dict", "children", "modules", "parameters", "named_parameters", "eval", "train", "forward"})
+_TAKES = frozenset({"from_pretrained", "Parameter", "register_buffer"})
+_READS = frozenset({"items", "keys", "get", "pop", "values"})
+
+
+def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
+    """The checkpoints that one function loads onto a device that nobody named."""
+    for at, call in sorted(frame.notes.outside.items()):
+        if call.name != "torch.load" or not _leaves_it_open(call.expr):
+            continue
+        path = argument(call.expr, 0, "f")
+        statement = _statement_of(frame.function.body, call.expr)
+        if path is None or statement is None:
+            continue
+        into = _load_state_dict(statement, call.expr)
+        if not (into is not None or _is_checkpoint(frame, call, path, statement)):
+            continue
+        file = frame.module.text
+        if "cpu" in text(path, 200).lower() or "cpu" in frame.module.key.lower() or _SAVES_ON_HOST.search(file):
+            continue
+        if not _touches_an_accelerator(analyser, frame):
+            continue
+        distributed = _DISTRIBUTED.search(file) is not None and not any(_is_alone(test) for test in call.tests)
+        if not distributed and not _meets_its_model(frame, call.expr, statement):
+            continue
+        given = argument(call.expr, 1, "map_location")
+        yield LoadedToDevice(
+            site=frame.site(at),
+            function=frame.function.qual,
+            text=text(call.expr),
+            distributed=distributed and "rank" not in text(path, 200).lower(),
+            given=frame.site(given.at) if given is not None else None,
+            doubt=_doubt(analyser, frame, call.expr, into),
+        )
+
+
+def _is_alone(test: ir.Expr) -> bool:
+    """``not dist.is_initialized()``, or the other side of that test: there is one process."""
+    return isinstance(test, ir.Unary) and test.op == "not" and _SEVERAL.search(text(test, 200).lower()) is not None
+
+
+def _bound(statement: ir.Stmt) -> list[str]:
+    """The names and attributes that a statement binds."""
+    targets: tuple[ir.Expr, ...] = ()
+    if isinstance(statement, ir.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ir.AnnAssign):
+        targets = (statement.target,)
+    return [text(target, 200) for target in targets if isinstance(target, ir.Name | ir.Attr)]
+
+
+def _leaves_it_open(expr: ir.Call) -> bool:
+    """Whether no device is given: ``map_location`` is left out, or None."""
+    if any(word.name is None for word in expr.keywords) or any(isinstance(arg, ir.Starred) for arg in expr.args):
+        return False
+    given = argument(expr, 1, "map_location")
+    return given is None or (isinstance(given, ir.Const) and given.kind == "None")
+
+
+@kept
+def _by_call(body: tuple[ir.Stmt, ...]) -> dict[int, ir.Stmt]:
+    """The statement of each call of a body."""
+    return {
+        part.at: statement
+        for statement in walk_statements(body, into_definitions=False)
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+        if isinstance(part, ir.Call)
+    }
+
+
+def _statement_of(body: tuple[ir.Stmt, ...], expr: ir.Call) -> ir.Stmt | None:
+    return _by_call(body).get(expr.at)
+
+
+# -------------------------------------------------------------------------------------- what is loaded
+
+
+def _load_state_dict(statement: ir.Stmt, expr: ir.Call) -> ir.Call | None:
+    """The ``load_state_dict(…)`` that takes what is loaded, or a part of it, in the same statement."""
+    for whole in expressions(statement):
+        for part in walk_expression(whole):
+            if isinstance(part, ir.Call) and _last_name(part.func) == "load_state_dict" and _contains(part.args, expr):
+                return part
+    return None
+
+
+def _last_name(func: ir.Expr) -> str:
+    return func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+
+
+def _contains(args: tuple[ir.Expr, ...], expr: ir.Call) -> bool:
+    return any(part.at == expr.at and isinstance(part, ir.Call) for arg in args for part in walk_expression(arg))
+
+
+def _is_checkpoint(frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir.Stmt) -> bool:
+    """Whether names, or what becomes of the result, tell that parameters are loaded."""
+    if _of_one_tensor(statement, call.expr):
+        return False
+    names = _bound(statement)
+    if any(name in frame.modules_by_use or _gives_parts(frame, name) for name in names):
+        return False  # a whole model: there is no other one beside it
+    if any(_loaded_into(frame, name) for name in names):
+        return True
+    if any(_is_used_itself(frame, name) for name in names):
+        return False
+    said = " ".join((*names, _words_of(path))).lower()
+    if _DATA.search(_last_words(said)):
+        return False
+    if _CHECKPOINT.search(said):
+        return not _is_whole_model(frame, names)
+    of_loader = re.search(r"load|restor|resum", frame.function.name.lower()) is not None
+    if of_loader and _CHECKPOINT.search(frame.function.name.lower()):
+        return not _DATA.search(frame.function.name.lower()) and not _is_whole_model(frame, names)
+    named = _MODEL.search(said) is not None
+    return named and any(_is_dictionary(frame, name) for name in names)
+
+
+def _last_words(said: str) -> str:
+    """Without ``args.`` and the like, which are no data."""
+    return re.sub(r"\b(args|self|config|cfg|opts?|hparams)\.", "", said)
+
+
+def _words_of(expr: ir.Expr) -> str:
+    """The names and strings that a path is made of."""
+    parts = list(walk_expression(expr))
+    found = [part.id for part in parts if isinstance(part, ir.Name)]
+    found += [part.name for part in parts if isinstance(part, ir.Attr)]
+    found += [part.value for part in parts if isinstance(part, ir.Const) and isinstance(part.value, str)]
+    return " ".join(one for one in found if one not in ("os", "path", "join", "self", "args", "config", "data_dir"))
+
+
+def _of_one_tensor(statement: ir.Stmt, expr: ir.Call) -> bool:
+    """``torch.load(path).cpu()``, ``{k: v.cpu() for k, v in torch.load(path).items()}``: it is moved at once, or is
+    no dictionary."""
+    for whole in expressions(statement):
+        for part in walk_expression(whole):
+            if isinstance(part, ir.Attr) and part.value.at == expr.at and part.value is expr and part.name in _OF_ONE:
+                return True
+            if isinstance(part, ir.Comprehension) and any(_contains((one.iter,), expr) for one in part.fors):
+                return any(isinstance(inner, ir.Attr) and inner.name in _OF_ONE for inner in walk_expression(part))
+    return False
+
+
+def _loaded_into(frame: Frame, name: str) -> list[ir.Call]:
+    """Each ``load_state_dict(…)`` that is given what has this name, or something made of it."""
+    known = {name}
+    found: list[ir.Call] = []
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
+        if value is not None and any(mentions(value, one) for one in known):
+            known.update(_bound(statement))
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if not isinstance(part, ir.Call) or _last_name(part.func) != "load_state_dict":
+                    continue
+                if any(mentions(arg, one) for arg in part.args for one in known):
+                    found.append(part)
+    return found
+
+
+def _gives_parts(frame: Frame, name: str) -> bool:
+    """``name.state_dict()``, ``name.children()``, as models do."""
+    attributes = (call.func for call in calls(frame.function.body) if isinstance(call.func, ir.Attr))
+    return any(attr.name in _PARTS and text(attr.value, 200) == name for attr in attributes)
+
+
+def _is_used_itself(frame: Frame, name: str) -> bool:
+    """``Embedding.from_pretrained(weights)``, ``table["x"].to(device)``: these tensors are what it works with."""
+    for call in calls(frame.function.body):
+        if _last_name(call.func) in _TAKES and any(mentions(arg, name) for arg in call.args):
+            return True
+        if isinstance(call.func, ir.Attr) and call.func.name in ("to", "cuda") and mentions(call.func.value, name):
+            return True
+    return False
+
+
+def _is_dictionary(frame: Frame, name: str) -> bool:
+    """Whether what has this name is read by string keys, as no model is."""
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Subscript) and isinstance(part.index, ir.Const) and part.index.kind == "str":
+                    if text(part.value, 200) == name:
+                        return True
+                elif isinstance(part, ir.Attr) and part.name in _READS and text(part.value, 200) == name:
+                    return True
+    return False
+
+
+def _is_whole_model(frame: Frame, names: list[str]) -> bool:
+    """``model = torch.load(checkpoint)``: what is named like a model and not read by keys may be one, pickled as it
+    was, which stays where it is."""
+    return any(
+        _MODEL.search(name.rsplit(".", 1)[-1].lower())
+        and not _CHECKPOINT.search(name.rsplit(".", 1)[-1].lower())
+        and not _is_dictionary(frame, name)
+        for name in names
+    )
+
+
+# -------------------------------------------------------------------------------------- where
+
+
+def _meets_its_model(frame: Frame, expr: ir.Call, statement: ir.Stmt) -> bool:
+    """Whether the model may be on the device while the checkpoint is: one that is made here, on the host, and brought
+    there after the checkpoint is gone (or by the caller) never meets it."""
+    names = _bound(statement)
+    inline = _load_state_dict(statement, expr)
+    into = [inline] if inline is not None else [call for name in names for call in _loaded_into(frame, name)]
+    receivers = [text(call.func.value, 200) for call in into if isinstance(call.func, ir.Attr)]
+    models = [name for name in receivers if not _KEEPS.search(name.rsplit(".", 1)[-1].lower())]
+    if not models:  # (an optimizer goes on with the very tensors that come on its device)
+        return inline is None
+    return any(_on_device(frame, name, expr.at, kept=inline is None) for name in models)
+
+
+def _on_device(frame: Frame, model: str, at: int, *, kept: bool) -> bool:
+    """Whether a model may be on the device beside what is loaded at ``at``, and has a name where it is ``kept``."""
+    owners = _owners(model)
+    made = False
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        value = _made(statement, owners) if kept or statement.at < at else None
+        if value is not None:
+            shown = text(value, 400)
+            if ".to(" in shown or _ACCELERATOR.search(shown):
+                return True
+            made = True
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call) and _brings(part, owners):
+                    return kept or part.at < at
+    return not made
+
+
+def _owners(model: str) -> frozenset[str]:
+    """A module and those that it is a part of: ``net.body.head``, ``net.body``, ``net``."""
+    parts = model.split(".")
+    return frozenset(".".join(parts[:end]) for end in range(1, len(parts) + 1)) - {"self"}
+
+
+def _made(statement: ir.Stmt, owners: frozenset[str]) -> ir.Call | None:
+    """The call that a statement binds one of the names to."""
+    value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
+    return value if isinstance(value, ir.Call) and not owners.isdisjoint(_bound(statement)) else None
+
+
+def _brings(call: ir.Call, owners: frozenset[str]) -> bool:
+    """``model.cuda()``, ``DataParallel(model).to(device)``, ``accelerator.prepare(model)``"""
+    if _last_name(call.func) in ("prepare", "setup", "initialize"):
+        return any(text(arg, 200) in owners for arg in call.args)
+    if not isinstance(call.func, ir.Attr) or call.func.name not in ("cuda", "to"):
+        return False
+    moved = call.func.value
+    if isinstance(moved, ir.Call) and _last_name(moved.func).endswith("DataParallel") and moved.args:
+        moved = moved.args[0]
+    return text(moved, 200) in owners
+
+
+def _touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
+    """Whether the program can have tensors anywhere but on the host: its own words tell of a script, those of the
+    whole project of what others import."""
+    file = frame.module.text
+    if _names_an_accelerator(file):
+        return True
+    if _SCRIPT.search(file) or frame.function.node is None:
+        return False
+    return any(analyser.program.words.files(word) for word in _WORDS)
+
+
+@functools.lru_cache(maxsize=8)
+def _names_an_accelerator(file: str) -> bool:
+    """What is in comments does not count: it tells of what the code no longer does."""
+    return any(_ACCELERATOR.search(line.partition("#")[0]) for line in file.splitlines())
+
+
+def _doubt(analyser: Analyser, frame: Frame, expr: ir.Call, into: ir.Call | None) -> str:
+    """Why another device for what is loaded may be noticed."""
+    elsewhere = "what else is read from it is then on the host"
+    if into is None or len(into.args) != 1 or into.args[0].at != expr.at or into.args[0] is not expr:
+        return elsewhere
+    if any(word.name != "strict" for word in into.keywords) or not isinstance(into.func, ir.Attr):
+        return elsewhere
+    receiver = text(into.func.value, 200)
+    last = receiver.rsplit(".", 1)[-1].lower()
+    if _KEEPS.search(last) or (receiver not in frame.modules_by_use and not _MODEL.search(last)):
+        return "what it is loaded into may keep it as it is"
+    if analyser.methods_named("load_state_dict", frame.function):
+        return "a `load_state_dict` of the project may keep it as it is"
+    return ""

@@ -1,0 +1,38 @@
+"""MEM305: the allocator's cache is emptied in every round of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import EmptiedCache, Facts, Growth, Meta, Plan, Remove, Replace, Report, each_round
+
+META = Meta(
+    code="MEM305",
+    name="empty-cache-in-loop",
+    summary="The cache of the allocator is emptied in every iteration, which saves nothing and makes each one wait.",
+    severity="warning",
+)
+
+DOUBT = "other processes on the device may wait for the memory that it gives back"
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(EmptiedCache):
+        yield Report(
+            site=event.site,
+            message=f"`{event.text}` runs in {each_round(event.loop)}: tensors in use stay where they are, and the "
+            "free memory that it gives back has to be asked for again in the next round, which waits for the device",
+            advice="remove it, or run it once behind the loop, where other processes need the memory",
+            severity="warning" if event.data else "note",
+            confidence=event.certainty,
+            growth=Growth("none", "time"),
+            trace=event.trace,
+            fix=_fix(event),
+        )
+
+
+def _fix(event: EmptiedCache) -> Plan | None:
+    if event.statement is None:
+        return None
+    change = Replace(event.statement, "pass") if event.alone else Remove(event.statement)
+    return Plan(title=f"remove `{event.text}`", changes=(change,), doubt=DOUBT)

@@ -1,0 +1,112 @@
+"""What empties the allocator's cache in each round of a loop, beside what does so now and then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+from memlint.fix.edits import place, splice
+
+TRAINING = """
+import torch
+from library import build, log, other
+
+
+def release():
+    torch.cuda.empty_cache()
+
+
+def train(model, {data}, optimizer, criterion, config):
+    for {target} in {over}:
+        {body}
+"""
+STEP = "loss = criterion(model(x.cuda()), y.cuda()); optimizer.zero_grad(); loss.backward(); optimizer.step()"
+EMPTY = "torch.cuda.empty_cache()"
+
+
+def program(*body: str, target: str = "x, y", over: str = "loader", data: str = "loader") -> str:
+    return TRAINING.format(target=target, over=over, data=data, body="\n        ".join(body))
+
+
+def found(tmp_path: Path, code: str) -> list[tuple[int, str]]:
+    (tmp_path / "program.py").write_text(code)
+    result = memlint.lint([tmp_path])
+    assert not result.failures
+    return [(each.line, each.severity) for each in result.findings if each.code == "MEM305"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        program(STEP, EMPTY),
+        program(EMPTY, STEP),
+        program(STEP, "release()"),
+        program(STEP, EMPTY, target="i, (x, y)", over="enumerate(loader)"),
+        program(STEP, EMPTY, target="x, y", over="batches", data="batches"),
+        program("try:", f"    {STEP}", f"    {EMPTY}", "except RuntimeError:", "    log()"),
+        program("if x is None:", "    continue", STEP, EMPTY),
+        program(STEP, "for name in config: log(name)", EMPTY),
+        program("other.step(x, y)", EMPTY, over="config.train_loader"),
+    ],
+)
+def test_in_each_round(tmp_path: Path, code: str) -> None:
+    assert [severity for _, severity in found(tmp_path, code)] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        program(STEP, f"if x.sum() > 3: {EMPTY}"),
+        program(STEP, "if x.shape[0] % 7:", "    continue", EMPTY),
+        program(f"if x is not None: {STEP}; continue", EMPTY),
+        program("try:", f"    {STEP}", "except RuntimeError:", f"    {EMPTY}"),
+        program("try:", f"    {STEP}", "finally:", f"    {EMPTY}"),
+        program("try:", f"    {STEP}", "    continue", "except RuntimeError:", "    log()", EMPTY),
+        program("model = build()", STEP, EMPTY),
+        program(STEP, "del model", EMPTY),
+        program(STEP, "model.cpu()", EMPTY),
+        program(STEP, EMPTY, "break"),
+        program(STEP, EMPTY, target="fold, (x, y)", over="config"),
+        program(f"for x, y in loader: {STEP}", EMPTY, target="part", over="range(config.parts)"),
+        program(f"for x, y in loader: {STEP}", EMPTY, target="loader", over="config.loaders"),
+        program("other.fit(model)", EMPTY, target="part", over="range(config.parts)"),
+        program("log(x)", EMPTY, target="x", over="config"),
+        program(
+            "model.eval()", "for t in config.steps: x = model(x)", "log(x.tolist())", EMPTY, target="x", over="config"
+        ),
+    ],
+)
+def test_now_and_then(tmp_path: Path, code: str) -> None:
+    assert found(tmp_path, code) == []
+
+
+def test_a_loop_that_may_be_over_anything_is_a_note(tmp_path: Path) -> None:
+    code = program("model.eval()", "log(model(x).argmax().item())", EMPTY, target="x", over="config.rows")
+    assert [severity for _, severity in found(tmp_path, code)] == ["note"]
+
+
+def test_a_helper_that_asks_is_silent(tmp_path: Path) -> None:
+    code = program(STEP, "release()").replace("    torch.cuda.empty_cache()", "    if log(): torch.cuda.empty_cache()")
+    assert found(tmp_path, code) == []
+
+
+def test_a_statement_that_is_alone_becomes_pass(tmp_path: Path) -> None:
+    code = program("with torch.cuda.device(0):", f"    {EMPTY}", STEP)
+    (tmp_path / "program.py").write_text(code)
+    finding = next(each for each in memlint.lint([tmp_path]).findings if each.code == "MEM305")
+    assert finding.fix is not None
+    assert [edit.content for edit in finding.fix.edits] == ["pass"]
+
+
+@pytest.mark.parametrize("end", ["\n", "", "  # free\n", "  # free"])
+def test_a_statement_is_removed_with_its_line(tmp_path: Path, end: str) -> None:
+    code = program(STEP, EMPTY).rstrip() + end
+    (tmp_path / "program.py").write_text(code)
+    finding = next(each for each in memlint.lint([tmp_path]).findings if each.code == "MEM305")
+    assert finding.fix is not None
+    assert finding.fix.safety == "unsafe"
+    fixed = splice(code, place(code, list(finding.fix.edits)))
+    assert fixed.rstrip() == program(STEP).rstrip()
+    compile(fixed, "program.py", "exec")

@@ -1,0 +1,162 @@
+"""Checkpoints that are loaded onto the device that they were saved from, beside what else is loaded, and elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+from memlint import Finding
+
+PROGRAM = """
+import torch
+from library import consume
+
+
+def {name}(model, {path}, device, **options):
+    model = model.to(device)
+    {body}
+"""
+
+
+def program(*body: str, name: str = "prepare", path: str = "path") -> str:
+    return PROGRAM.format(name=name, path=path, body="\n    ".join(body))
+
+
+def found(tmp_path: Path, code: str, name: str = "program") -> list[Finding]:
+    (tmp_path / f"{name}.py").write_text(code)
+    result = memlint.lint([tmp_path])
+    assert not result.failures
+    return [each for each in result.findings if each.code == "MEM404"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        program("model.load_state_dict(torch.load(path))"),
+        program("model.load_state_dict(torch.load(path, None))"),
+        program("model.load_state_dict(torch.load(path, weights_only=True)['net'], strict=False)"),
+        program("loaded = torch.load(path)", "model.load_state_dict(loaded)"),
+        program("loaded = torch.load(path)", "part = loaded['net']", "model.load_state_dict(part)"),
+        program("checkpoint = torch.load(path)", "consume(model, checkpoint)"),
+        program("consume(model, torch.load(ckpt))", path="ckpt"),
+        program("consume(model, torch.load('runs/last_checkpoint.pt'))"),
+        program("return torch.load(path)", name="load_checkpoint"),
+        program("loaded = torch.load(model_path)", "consume(loaded['net'])", path="model_path"),
+    ],
+)
+def test_a_checkpoint(tmp_path: Path, code: str) -> None:
+    assert [each.severity for each in found(tmp_path, code)] == ["note"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        program("model.load_state_dict(torch.load(path, map_location=device))"),
+        program("model.load_state_dict(torch.load(path, device))"),
+        program("model.load_state_dict(torch.load(path, **options))"),
+        program("model.load_state_dict(torch.load(*path))"),
+        program("loaded = torch.load(path)", "consume(model, loaded)"),
+        program("features = torch.load('pretrained_features.pt')", "consume(model, features)"),
+        program("weights = torch.load('class_weights.pt')", "consume(model, weights)"),
+        program("consume(model, torch.load(cpu_checkpoint))", path="cpu_checkpoint"),
+        program("consume(model, torch.load(checkpoint).cpu())", path="checkpoint"),
+        program("kept = {k: v.cpu() for k, v in torch.load(checkpoint).items()}", path="checkpoint"),
+        program("old = torch.load(checkpoint)", "model.load_state_dict(old.state_dict())", path="checkpoint"),
+        program("model = torch.load(checkpoint)", "return model(device)", path="checkpoint"),
+        program("return torch.load(model_path)", path="model_path"),
+        program("consume(torch.load(path), model)", name="load_checkpoint_data"),
+        "import pickle\n" + program("model.load_state_dict(pickle.load(path))"),
+    ],
+)
+def test_anything_else(tmp_path: Path, code: str) -> None:
+    assert found(tmp_path, code) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "number"),
+    [
+        (("net = consume()", "net.load_state_dict(torch.load(path))", "return net"), 0),
+        (("net = consume()", "net.load_state_dict(torch.load(path))", "net.to(device)"), 0),
+        (("model.load_state_dict(torch.load(path))", "model = model.cuda()"), 1),  # (which is there already)
+        (("net = consume()", "loaded = torch.load(path)", "net.load_state_dict(loaded)", "return net"), 0),
+        (("net = consume()", "loaded = torch.load(path)", "net.load_state_dict(loaded)", "net = net.cuda()"), 1),
+        (("loaded = torch.load(path)", "net = consume(loaded['size'])", "net.load_state_dict(loaded['net'])"), 0),
+        (("optimizer = consume(model)", "optimizer.load_state_dict(torch.load(path))"), 0),
+        (("net = consume()", "net.body.load_state_dict(torch.load(path))", "net.to(device)"), 0),
+        (("net = consume()", "net.to(device)", "net.body.load_state_dict(torch.load(path))"), 1),
+        (("net = consume().to(device)", "net.load_state_dict(torch.load(path))"), 1),
+        (("net = consume()", "torch.nn.DataParallel(net).cuda()", "net.load_state_dict(torch.load(path))"), 1),
+        (("net = consume(device)", "net.load_state_dict(torch.load(path))"), 1),
+    ],
+)
+def test_a_model_that_meets_it(tmp_path: Path, body: tuple[str, ...], number: int) -> None:
+    assert len(found(tmp_path, program(*body))) == number
+
+
+def test_each_process_of_several(tmp_path: Path) -> None:
+    code = program("torch.distributed.init_process_group('nccl')", "model.load_state_dict(torch.load(path))")
+    assert [each.severity for each in found(tmp_path, code)] == ["warning"]
+
+
+def test_the_side_of_one_process_is_a_note(tmp_path: Path) -> None:
+    test = "if torch.distributed.is_initialized():"
+    alone = (test, "    pass", "else:", "    model.load_state_dict(torch.load(path))")
+    code = program(*alone, "consume(torch.distributed.init_process_group)")
+    assert [each.severity for each in found(tmp_path, code)] == ["note"]
+
+
+def test_a_file_for_each_process_is_a_note(tmp_path: Path) -> None:
+    code = program("torch.distributed.init_process_group('nccl')", "model.load_state_dict(torch.load(path[rank]))")
+    assert [each.severity for each in found(tmp_path, code)] == ["note"]
+
+
+HOST = """
+import torch
+
+
+def restore(model, path):
+    model.load_state_dict(torch.load(path))  # no gpu here
+"""
+
+
+def test_a_project_of_the_host(tmp_path: Path) -> None:
+    assert found(tmp_path, HOST) == []
+
+
+def test_a_helper_of_a_project_that_uses_a_device(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from program import restore\n\n\ndef main(net):\n    restore(net.cuda(), 'a')\n"
+    )
+    assert len(found(tmp_path, HOST)) == 1
+
+
+def test_a_script_of_the_host_in_such_a_project(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("def main(net):\n    net.cuda()\n")
+    assert found(tmp_path, HOST + "\n\nif __name__ == '__main__':\n    restore(None, 'a')\n") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "safety"),
+    [
+        ("model.load_state_dict(torch.load(path))", "safe"),
+        ("model.load_state_dict(torch.load(path), strict=False)", "safe"),
+        ("model.load_state_dict(torch.load(path), assign=True)", "unsafe"),
+        ("model.load_state_dict(torch.load(path)['net'])", "unsafe"),
+        ("state = torch.load(path)\n    averages.load_state_dict(state)", "unsafe"),
+        ("checkpoint = torch.load(path)", "unsafe"),
+    ],
+)
+def test_the_fix(tmp_path: Path, body: str, safety: str) -> None:
+    (finding,) = found(tmp_path, program(body))
+    assert finding.fix is not None
+    assert finding.fix.safety == safety
+    assert "map_location" in finding.fix.edits[0].content
+
+
+def test_a_load_of_the_projects_own_is_not_trusted(tmp_path: Path) -> None:
+    own = "\n\nclass Average:\n    def load_state_dict(self, state):\n        self.state = state\n"
+    (finding,) = found(tmp_path, program("model.load_state_dict(torch.load(path))") + own)
+    assert finding.fix is not None
+    assert finding.fix.safety == "unsafe"
