@@ -10,7 +10,7 @@ META = Meta(
     code="MEM404",
     name="load-to-device",
     summary="A checkpoint is loaded without map_location, onto the device that it was saved from, beside the model.",
-    severity="note",
+    severity="warning",
 )
 
 ADVICE = 'pass `map_location="cpu"`: load_state_dict copies each tensor to where the parameter is'
