@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import CachedCall, Facts, Growth, Meta, Report
+from memlint.sdk import CachedCall, Facts, Growth, Memory, Meta, Report
 
 META = Meta(
     code="MEM109",
@@ -62,5 +62,5 @@ def _advice(event: CachedCall) -> str:
 def _growth(event: CachedCall) -> Growth:
     if event.argument:
         return Growth("device-tensor", "per-iteration" if not event.bounded else "once")
-    memory = "device-tensor" if event.holder == "module" else "host"
+    memory: Memory = "device-tensor" if event.holder == "module" else "host"
     return Growth(memory, "per-epoch" if not event.bounded else "once")
