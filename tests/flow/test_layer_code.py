@@ -105,7 +105,7 @@ import torch
 
 def evaluate(Model: torch.nn.Module, env, steps, path):
     agent = Model(env).cuda()
-    agent.load_state_dict(torch.load(path))
+    agent.load_state_dict(torch.load(path, map_location="cpu"))
     agent.eval()
     total = 0.0
     for _ in range(steps):
