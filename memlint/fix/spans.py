@@ -48,14 +48,7 @@ class Text:
         return "\n"
 
     def __getitem__(self, span: Span) -> str:
-        if (span.line, span.column) == (span.end_line, span.end_column):
-            return ""  # (behind the last line, too, where there is none)
-        if span.line == span.end_line:
-            return self.lines[span.line - 1][span.column - 1 : span.end_column - 1]
-        first = self.lines[span.line - 1][span.column - 1 :]
-        behind = span.end_line > len(self.lines)  # (the empty line that is none of them)
-        last = "" if behind else self.lines[span.end_line - 1][: span.end_column - 1]
-        return "".join((first, *self.lines[span.line : span.end_line - 1], last))
+        return self._text[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
 
     def grouped(self, span: Span) -> Span | None:
         """The span with the parentheses that group it, and call nothing; None where there are none on its lines."""
