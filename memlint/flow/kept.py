@@ -32,36 +32,19 @@ def kept(answer: Callable[[_T], _R]) -> Callable[[_T], _R]:
 
 
 def kept_for(answer: Callable[_P, _R]) -> Callable[_P, _R]:
-    """As `kept`, of several arguments by position. (Equal ones would be found by hashing all that is in them.)"""
-    known: dict[tuple[int, ...], tuple[Any, _R]] = {}
+    """As `kept`, of several arguments by position, names as they are. (Other equal ones would be found by hashing all
+    that is in them.)"""
+    known: dict[tuple[int | str, ...], tuple[Any, _R]] = {}
     _KEPT.append(known)
 
     @functools.wraps(answer)
     def ask(*about: _P.args, **_: _P.kwargs) -> _R:
-        key = tuple(map(id, about))
+        key = tuple([one if isinstance(one, str) else id(one) for one in about])
         found = known.get(key)
         if found is None:
             if len(known) > _MAX_KEPT:
                 known.clear()
             found = known[key] = (about, answer(*about, **_))
-        return found[1]
-
-    return ask
-
-
-def kept_by_name(answer: Callable[[_T, str], _R]) -> Callable[[_T, str], _R]:
-    """As `kept`, of a piece of the program and a name in it."""
-    known: dict[tuple[int, str], tuple[_T, _R]] = {}
-    _KEPT.append(known)
-
-    @functools.wraps(answer)
-    def ask(about: _T, name: str) -> _R:
-        key = id(about), name
-        found = known.get(key)
-        if found is None:
-            if len(known) > _MAX_KEPT:
-                known.clear()
-            found = known[key] = (about, answer(about, name))
         return found[1]
 
     return ask

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from memlint.flow.kept import kept_by_name
+from memlint.flow.kept import kept_for
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 
-@kept_by_name
+@kept_for
 def binders(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
     """What gives a variable its values: what is assigned to it, or what a loop takes them out of; None where
     something else binds it. A parameter of the name is not among them."""
@@ -70,7 +70,7 @@ def _assigned(statement: ir.Assign, name: str) -> list[ir.Expr] | None:
     return found
 
 
-@kept_by_name
+@kept_for
 def _values_of(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
     """What a function assigns to a variable; None where something else binds it."""
     if any(param.name == name for param in function.params):

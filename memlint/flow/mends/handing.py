@@ -6,7 +6,7 @@ import builtins
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
-from memlint.flow.kept import kept_by_name
+from memlint.flow.kept import kept_for
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.flow.program import Function
@@ -181,7 +181,7 @@ def _is_logger(watch: Watch, function: Function, expr: ir.Expr) -> bool:
     )
 
 
-@kept_by_name
+@kept_for
 def _imports(function: Function, name: str) -> bool:
     """Whether an import in the function binds a name."""
     return any(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow.kept import kept_by_name
+from memlint.flow.kept import kept_for
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.program import Function
 from memlint.flow.syntax import children, expressions, text, walk_expression, walk_statements
@@ -17,7 +17,7 @@ _ROUNDS = 6
 Names = frozenset[str]
 
 
-@kept_by_name
+@kept_for
 def met_on_device(function: Function, place: str) -> str:
     """The call or operation in which a variable's contents, or what is made of them, meet a tensor that the function
     put on an accelerator; "" where none is seen. Variables only, and as the text says."""
