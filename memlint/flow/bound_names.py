@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
 from memlint.flow.program import Module
-from memlint.flow.syntax import dotted, walk_statements
+from memlint.flow.syntax import dotted, last_name, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def peel(expr: ir.Expr) -> ir.Expr | None:
     """One step towards the tensor whose rows the expression has; None where there is no further step."""
     if isinstance(expr, ir.Call):
         func = expr.func
-        name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+        name = last_name(func)
         if isinstance(func, ir.Attr) and name in _SAME_ROWS:
             return func.value
         if name in _WRAPS and expr.args and not isinstance(expr.args[0], ir.Display):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.guards import is_guard
 from memlint.flow.syntax import (
     assigned_names,
     bodies,
     calls,
-    dotted,
+    last_name,
     parts,
     text,
     walk_expression,
     walk_statements,
 )
 from memlint.ir import nodes as ir
-
-_GUARDS = frozenset({"no_grad", "inference_mode"})
 
 
 def guarded_in_another_branch(frame: Frame, run: ModelRun) -> bool:
@@ -34,9 +33,9 @@ def _in(frame: Frame, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
             continue
         if isinstance(statement, ir.If) and _is_asked_for(frame, statement.test):
             for mine, other in ((statement.body, statement.orelse), (statement.orelse, statement.body)):
-                if other and _holds(mine, run) and _guards(other, run):
+                if other and _holds(mine, run) and _guards(frame, other, run):
                     return True
-            alone = not statement.orelse and _leaves(statement.body) and _guards(statement.body, run)
+            alone = not statement.orelse and _leaves(statement.body) and _guards(frame, statement.body, run)
             if alone and _holds(body[place + 1 :], run):
                 return True
         if any(_in(frame, block, run) for block in bodies(statement)):
@@ -54,23 +53,24 @@ def _is_asked_for(frame: Frame, test: ir.Expr) -> bool:
     return any(isinstance(part, ir.Name) and part.id in params for part in walk_expression(test))
 
 
-def _guards(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+def _guards(frame: Frame, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     if run.text.partition(".")[0] in assigned_names(body)[0]:
         return False  # another network of that name
     return any(
         isinstance(statement, ir.With)
-        and any(_is_guard(item.context) for item in statement.items)
+        and any(_is_off(frame, item.context) for item in statement.items)
         and any(text(call.func) == run.text for call in calls(statement.body))
         for statement in walk_statements(body, into_definitions=False)
     )
 
 
-def _is_guard(context: ir.Expr) -> bool:
-    if not isinstance(context, ir.Call):
+def _is_off(frame: Frame, context: ir.Expr) -> bool:
+    """``no_grad()`` and its like, or ``set_grad_enabled(False)``."""
+    if is_guard(frame, frame.function, context):
+        return True
+    if not isinstance(context, ir.Call) or last_name(context.func) != "set_grad_enabled":
         return False
-    name = dotted(context.func).rpartition(".")[2]
-    off = any(isinstance(given, ir.Const) and given.value is False for given in context.args)
-    return name in _GUARDS or (name == "set_grad_enabled" and off)
+    return any(isinstance(given, ir.Const) and given.value is False for given in context.args)
 
 
 def _leaves(body: tuple[ir.Stmt, ...]) -> bool:

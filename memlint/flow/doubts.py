@@ -250,7 +250,7 @@ def rebuilt_each_batch(frame: Frame, store: Store) -> bool:
     trains = any(inner in loops for _, loops, *_ in frame.backwards)
     reached = frame.graphs.closure(store.value.src)
     for item in store.loops[: store.loops.index(inner)]:
-        loop = frame.kinds_of_loops.get(item)
+        loop = frame.notes.rounds[item].loop if item in frame.notes.rounds else None
         if loop is None or loop.kind != "for" or loop.over not in (("loader",) if trains else ("loader", "unknown")):
             continue
         if item in store.made or (

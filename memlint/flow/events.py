@@ -91,7 +91,7 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
         if self.kind == "while":
             return self.counted or self._source not in ("while true", "while 1")
         counts = self.over in ("range", "time", "rows", "modules") or self._source.startswith("reversed(range(")
-        return counts and _SAMPLES.search(self._source) is None
+        return counts and not self.names_samples
 
     @property
     def _source(self) -> str:

@@ -10,6 +10,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from memlint.flow.events import Fact, Loop, PlaceKind, Site, Step
 from memlint.flow.flags import Flags
 from memlint.flow.graphs import Graphs, Node
@@ -179,8 +181,6 @@ class Frame:
         self.module = function.module
         self.graphs = Graphs()
         self.loops: list[LoopFrame] = []
-        #: every loop that was entered
-        self.kinds_of_loops: dict[Source, Loop] = {}
         self.stores: dict[Source, Store] = {}
         self.runs: dict[Source, ModelRun] = {}
         self.calls: dict[Source, CallRecord] = {}
@@ -250,6 +250,11 @@ class Frame:
     @property
     def loop_ids(self) -> tuple[Source, ...]:
         return tuple([loop.id for loop in self.loops]) if self.loops else ()
+
+    def seen(self, loop: LoopFrame) -> Loop:
+        """A loop, told whether a backward runs in it."""
+        trains = any(loop.id in backward.loops for backward in self.backwards)
+        return msgspec.structs.replace(loop.loop, trains=trains)
 
     def innermost(self, outlived: tuple[Source, ...]) -> LoopFrame | None:
         """The innermost iteration loop around the current point that is not among ``outlived``'s makers."""

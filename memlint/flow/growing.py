@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from memlint.flow.bounds import begun_by_inner_loop, of_one_update
 from memlint.flow.described import value_of
 from memlint.flow.events import Carry, Loop, Place
@@ -19,7 +17,7 @@ from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.rows import PASSED, is_same, is_selection, narrow_rows, unmoved
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import carried_by
-from memlint.flow.syntax import expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, last_name, mentions, text, walk_expression, walk_statements
 from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.ir import nodes as ir
 
@@ -91,7 +89,7 @@ def _results(expr: ir.Expr) -> Iterator[ir.Call]:
 
 def _parts(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
     """What a call concatenates: the members of a display; () where they cannot be told, None for other calls."""
-    name = call.func.name if isinstance(call.func, ir.Attr) else call.func.id if isinstance(call.func, ir.Name) else ""
+    name = last_name(call.func)
     if name in _CATS and _of_torch(frame, state, call.func, name):
         given = (
             call.args[0] if call.args else next((word.value for word in call.keywords if word.name == "tensors"), None)
@@ -210,9 +208,7 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         return
     if _bounded(frame, store) or begun_by_inner_loop(store):
         return
-    loop = store.loop.loop if store.loop is not None else None
-    if loop is not None and store.loop is not None and any(store.loop.id in one.loops for one in frame.backwards):
-        loop = msgspec.structs.replace(loop, trains=True)
+    loop = frame.seen(store.loop) if store.loop is not None else None
     if loop is None:
         loop = _calls(analyser, frame, store)
     if loop is None:
@@ -269,7 +265,7 @@ def _begun_by_others(analyser: Analyser, store: Store) -> bool:
 
 def _only_moves(call: ir.Call) -> bool:
     """A concatenation, or what shows, measures or saves a tensor."""
-    name = call.func.name if isinstance(call.func, ir.Attr) else call.func.id if isinstance(call.func, ir.Name) else ""
+    name = last_name(call.func)
     return name in _CATS or name in _LOOKS
 
 
@@ -355,7 +351,7 @@ def _keeps_all(value: ir.Expr, place: str) -> bool:
     func = value.func
     if isinstance(func, ir.Attr) and func.name in PASSED:
         return _keeps_all(func.value, place)
-    name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+    name = last_name(func)
     given = value.args[0] if name in _CATS and value.args else None
     return isinstance(given, ir.Display) and any(is_same(part, place) for part in given.elements)
 
@@ -381,7 +377,7 @@ def _fresh(value: ir.Expr) -> bool:
     func = value.func
     while isinstance(func, ir.Attr) and func.name in PASSED and isinstance(func.value, ir.Call):
         func = func.value.func
-    name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+    name = last_name(func)
     return name in _FRESH
 
 

@@ -223,10 +223,10 @@ def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:
             around = tuple(item.context for item in statement.items)
         elif isinstance(statement, ir.FunctionDef):
             around = statement.decorators
-        guarded = any(_is_guard(frame, decorator, one) for one in around)
+        guarded = any(is_guard(frame, decorator, one) for one in around)
         wrapped = statement.body if guarded and isinstance(statement, ir.With | ir.FunctionDef) else ()
         called = calls((statement,), into_definitions=True)
-        given = (part for part in called if _is_guard(frame, decorator, part.func))
+        given = (part for part in called if is_guard(frame, decorator, part.func))
         if any(
             isinstance(part.func, ir.Name) and part.func.id in names for part in calls(wrapped, into_definitions=True)
         ) or any(isinstance(arg, ir.Name) and arg.id in names for part in given for arg in part.args):
@@ -234,14 +234,14 @@ def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:
     return None
 
 
-def _is_guard(frame: Frame, function: Function, expr: ir.Expr) -> bool:
+def is_guard(frame: Frame, function: Function, expr: ir.Expr) -> bool:
     """``torch.no_grad``, ``torch.inference_mode()`` and either of them: with it, nothing is recorded."""
     if isinstance(expr, ir.IfExp):
-        return _is_guard(frame, function, expr.body) and _is_guard(frame, function, expr.orelse)
+        return is_guard(frame, function, expr.body) and is_guard(frame, function, expr.orelse)
     if isinstance(expr, ir.Call):
         given = (*expr.args, *(word.value for word in expr.keywords))
         always = all(isinstance(arg, ir.Const) and arg.value is True for arg in given)
-        return always and _is_guard(frame, function, expr.func)
+        return always and is_guard(frame, function, expr.func)
     kind, what = frame.analyser.program.find_expression(function.module, expr, function)
     if kind == "none":
         return dotted(expr).rsplit(".", 1)[-1] in ("no_grad", "inference_mode")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
-from memlint.flow.syntax import mentions, text
+from memlint.flow.syntax import last_name, mentions, text
 from memlint.flow.values import ELSEWHERE, Sources, V, join
 from memlint.ir import nodes as ir
 
@@ -147,7 +147,7 @@ def is_place(expr: ir.Expr, place: str) -> bool:
 
 def _call_in_place(frame: Frame, state: State, expr: ir.Call, place: str) -> str:
     func = expr.func
-    name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+    name = last_name(func)
     if name not in _ELEMENTWISE or any(word.name == "out" for word in expr.keywords):
         return ""
     if isinstance(func, ir.Attr) and is_place(func.value, place):

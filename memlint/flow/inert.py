@@ -11,7 +11,7 @@ from memlint import knowledge
 from memlint.flow.events import Guard, ModelCall
 from memlint.flow.frame import Frame
 from memlint.flow.state import OFF, State
-from memlint.flow.syntax import bodies, expressions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import bodies, expressions, last_name, parts, text, walk_expression, walk_statements
 from memlint.flow.values import V, ordered
 from memlint.ir import nodes as ir
 
@@ -228,7 +228,7 @@ def _only_prepares(block: ir.With) -> bool:
                     continue
                 calls += 1
                 func = part.func
-                name = func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
+                name = last_name(func)
                 if name not in _PREPARES:
                     return False
     return calls > 0

@@ -204,8 +204,7 @@ def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
     """
     seen = None
     if store.loop is not None:
-        trains = any(store.loop.id in backward.loops for backward in frame.backwards)
-        seen = msgspec.structs.replace(store.loop.loop, trains=trains)
+        seen = frame.seen(store.loop)
         if store.local or frame.hook is None or seen.over == "loader":
             return seen
     if store.how == "key":

@@ -166,6 +166,11 @@ class Program:
         kind, what = self.find_expression(module, expr.value, enclosing)
         return self.member(module, kind, what, expr.name)
 
+    def outside(self, module: Module, expr: ir.Expr, enclosing: Function | None = None) -> str:
+        """The qualified name of what a dotted expression refers to outside the project, "" for all else."""
+        kind, what = self.find_expression(module, expr, enclosing)
+        return str(what) if kind == "ext" else ""
+
     def member(self, module: Module, kind: str, what: Any, name: str) -> tuple[str, Any]:
         """What ``name`` is in a module, a package, an external name or a class."""
         if kind == "ext":

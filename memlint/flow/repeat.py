@@ -109,7 +109,6 @@ def _loop(
     head: State = state
     end: State | None = None
     if loop.counts:
-        frame.kinds_of_loops[loop.id] = loop.loop
         frame.notes.rounds[loop.id] = loop
     outer_pending = state.pending
     begin = frame.graphs.clock

@@ -56,6 +56,11 @@ def dotted(expr: ir.Expr) -> str:
     return ".".join(reversed(parts))
 
 
+def last_name(expr: ir.Expr) -> str:
+    """``c`` of ``a.b.c``, whatever it is an attribute of; "" for what is no name."""
+    return expr.name if isinstance(expr, ir.Attr) else expr.id if isinstance(expr, ir.Name) else ""
+
+
 @kept
 def assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """(names that the body binds, names that it declares global or nonlocal), nested definitions left out."""
@@ -215,6 +220,19 @@ def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
         parts = _PARTS.get(type(part))
         if parts is not None:
             todo.extend(parts(part))
+
+
+def statement_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Stmt | None:
+    """The innermost statement of a body that holds an ordinal."""
+    best: ir.Stmt | None = None
+    for statement in walk_statements(body):
+        if statement.at > at:
+            break
+        best = statement
+    if best is None or best.at == at:
+        return best
+    held = any(part.at == at for expr in expressions(best) for part in walk_expression(expr))
+    return best if held else None
 
 
 def parts(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Expr]:

@@ -15,7 +15,7 @@ from memlint.flow.mends import casts
 from memlint.flow.mends.followed import Followed
 from memlint.flow.mends.survivors import noticed
 from memlint.flow.spent import used_up
-from memlint.flow.syntax import assigned_names, bodies, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, bodies, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import Source
 from memlint.ir import nodes as ir
 
@@ -253,10 +253,7 @@ def _is_trained_beside(frame: Frame, reached: frozenset[Source], recorded: froze
 def _trains(body: Block) -> bool:
     """Whether statements ask for gradients, in sight."""
     calls = (part for part in _parts(body, into_definitions=True) if isinstance(part, ir.Call))
-    names = (
-        call.func.name if isinstance(call.func, ir.Attr) else call.func.id if isinstance(call.func, ir.Name) else ""
-        for call in calls
-    )
+    names = (last_name(call.func) for call in calls)
     return any(name in _TRAINS or name.startswith("train_") for name in names)
 
 

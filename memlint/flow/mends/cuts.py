@@ -16,7 +16,7 @@ from memlint.flow.mends.states import detached_state
 from memlint.flow.mends.vocabulary import PLAIN_BASES
 from memlint.flow.mends.watch import Watch
 from memlint.flow.program import Function
-from memlint.flow.syntax import expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, mentions, statement_at, text, walk_expression, walk_statements
 from memlint.flow.values import CONTAINER, DATA, INSTANCE, NONE, SCALAR, TENSOR, TREE, UNKNOWN, Path, V
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES
@@ -32,7 +32,7 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
     """The expressions of the store's statement whose graph it keeps; None where they cannot be told."""
     function, place = frame.function, store.place_text
     here = (store.site.path, store.site.unit) == (frame.module.key, function.unit)
-    statement = statement_at(function, store.site.at) if here else None
+    statement = statement_at(function.body, store.site.at) if here else None
     own = True
     if store.lifted and isinstance(statement, ir.Assign | ir.AnnAssign | ir.AugAssign):
         return None  # what a function that is called here keeps is not what its call gives
@@ -88,7 +88,7 @@ def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, 
     for (unit, _), function in list(module.by_place.items()):
         if unit != site.unit:
             continue
-        statement = statement_at(function, site.at)
+        statement = statement_at(function.body, site.at)
         target: ir.Expr | None = None
         match statement:
             case ir.AugAssign() | ir.AnnAssign():
@@ -104,19 +104,6 @@ def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, 
         if own or isinstance(statement, ir.ExprStmt | ir.AugAssign):
             return function, statement, text(target), own
     return None
-
-
-def statement_at(function: Function, at: int) -> ir.Stmt | None:
-    """The innermost statement of a function that holds an ordinal."""
-    best: ir.Stmt | None = None
-    for statement in walk_statements(function.body):
-        if statement.at > at:
-            break
-        best = statement
-    if best is None or best.at == at:
-        return best
-    held = any(part.at == at for expr in expressions(best) for part in walk_expression(expr))
-    return best if held else None
 
 
 def _kept(

@@ -6,9 +6,16 @@ from collections.abc import Iterator
 
 from memlint.flow.events import Gather
 from memlint.flow.frame import Frame
-from memlint.flow.mends.cuts import statement_at
 from memlint.flow.program import Function
-from memlint.flow.syntax import assigned_names, bodies, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    assigned_names,
+    bodies,
+    expressions,
+    statement_at,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.ir import nodes as ir
 
 #: calls whose result is the same, whether the parts come one by one or at once
@@ -20,7 +27,7 @@ Block = tuple[ir.Stmt, ...]
 def gather_of(frame: Frame, at: int) -> Gather | None:
     """How the statement ``x = torch.cat([x, part])`` becomes an append; None where the loop looks at ``x`` itself."""
     function = frame.function
-    statement = statement_at(function, at)
+    statement = statement_at(function.body, at)
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1:
         return None
     target, call = statement.targets[0], statement.value

@@ -12,6 +12,7 @@ import msgspec
 from memlint.flow.events import EmptiedCache, Loop
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
+from memlint.flow.practices.outside import EMPTIES
 from memlint.flow.program import Function
 from memlint.flow.syntax import bodies, calls, calls_backward, dotted, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -19,7 +20,6 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-_EMPTIES = re.compile(r"torch\.(cuda|mps|xpu|npu|accelerator)\.(memory\.)?empty_cache")
 #: a helper that releases is this short
 _SHORT = 6
 #: names of what is another model in each round of a loop that binds them, or of what makes one
@@ -56,7 +56,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[EmptiedCache]:
     found: list[tuple[ir.Call, LoopFrame, bool]] = [
         (call.expr, call.loop, True)
         for _, call in sorted(frame.notes.outside.items())
-        if call.loop is not None and _EMPTIES.fullmatch(call.name)
+        if call.loop is not None and call.name in EMPTIES
     ]
     for record in frame.calls.values():
         loop = frame.notes.rounds.get(record.loops[-1]) if record.loops else None
@@ -118,14 +118,9 @@ def _only_empties_body(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
 def _only_empties(analyser: Analyser, function: Function) -> bool:
     """Whether a small helper empties the cache whenever it is called."""
     return any(
-        call.args == () and _EMPTIES.fullmatch(_qualified(analyser, function, call))
+        call.args == () and analyser.program.outside(function.module, call.func, function) in EMPTIES
         for call in _only_empties_body(function.body)
     )
-
-
-def _qualified(analyser: Analyser, function: Function, call: ir.Call) -> str:
-    kind, what = analyser.program.find_expression(function.module, call.func, function)
-    return str(what) if kind == "ext" else ""
 
 
 def _in_each_round(body: tuple[ir.Stmt, ...], expr: ir.Call) -> _Place | None:
@@ -206,9 +201,10 @@ def _is_small(frame: Frame, statement: ir.For | ir.While, certain: bool) -> bool
     else tells that the outer one runs over batches."""
     if not certain and (isinstance(statement, ir.While) or calls_backward(statement.body)):
         return False
-    known = frame.kinds_of_loops.get(("loop", statement.at))
-    if known is None:  # a handful of rounds
+    held = frame.notes.rounds.get(("loop", statement.at))
+    if held is None:  # a handful of rounds
         return "epoch" not in text(statement.target if isinstance(statement, ir.For) else statement.test).lower()
+    known = held.loop
     return known.every != "epoch" and not _over_data(known) and not known.names_data
 
 
@@ -220,7 +216,9 @@ def _goes_through_data(analyser: Analyser, key: tuple[str, str]) -> bool:
     if function.name == "__init__" and function.cls is not None and analyser.program.is_module(function.cls):
         return True
     known = analyser.summary(function)
-    return known is None or any(one.over == "epochs" or _over_data(one) for one in known.kinds_of_loops.values())
+    return known is None or any(
+        one.loop.over == "epochs" or _over_data(one.loop) for one in known.notes.rounds.values()
+    )
 
 
 def _names_model(expr: ir.Expr) -> bool:

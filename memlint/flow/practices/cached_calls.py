@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.annotations import annotation_value
+from memlint.flow.bound_names import argument
 from memlint.flow.events import CachedCall, CacheHolder
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Function, Module
-from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, last_name, parts, text
 from memlint.flow.values import MODULE, NONE, TENSOR, V
 from memlint.ir import nodes as ir
 
@@ -77,8 +78,7 @@ def _cache(analyser: Analyser, function: Function, decorator: ir.Expr) -> _Cache
         return None if isinstance(expr, ir.Call) else _Cache(decorator, None, True)
     if not isinstance(expr, ir.Call):
         return _Cache(decorator, 128, True)
-    size = next((word.value for word in expr.keywords if word.name == "maxsize"), None)
-    size = expr.args[0] if size is None and expr.args else size
+    size = argument(expr, 0, "maxsize")
     if size is None:
         return _Cache(decorator, 128, not any(word.name is None for word in expr.keywords))
     if isinstance(size, ir.Const) and size.kind == "None":
@@ -104,8 +104,8 @@ def _made_by(
         return None
     value = bound[0].value
     func = value.func if isinstance(value, ir.Call) else value
-    kind, what = analyser.program.find_expression(where, func)
-    return (value, str(what)) if kind == "ext" else None
+    name = analyser.program.outside(where, func)
+    return (value, name) if name else None
 
 
 def _holder(analyser: Analyser, function: Function) -> CacheHolder | None:
@@ -162,17 +162,9 @@ def _is_cleared(analyser: Analyser, function: Function) -> bool:
 
 def _clears(module: Module, name: str) -> bool:
     bodies = [module.statements, *(module.lowered(number).body for number in range(1, len(module.units)))]
+    # (what has no name is each cache of a loop over several)
     return any(
-        isinstance(part, ir.Attr) and part.name == "cache_clear" and _last(part.value) in (name, "")
+        isinstance(part, ir.Attr) and part.name == "cache_clear" and last_name(part.value) in (name, "")
         for body in bodies
-        for statement in walk_statements(body)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
+        for part in parts(body, into_definitions=True)
     )
-
-
-def _last(expr: ir.Expr) -> str:
-    """The last name of what is cleared; "" for what has none (the caches of all, in a loop)."""
-    if isinstance(expr, ir.Attr):
-        return expr.name
-    return expr.id if isinstance(expr, ir.Name) else ""

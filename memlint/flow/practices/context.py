@@ -10,7 +10,7 @@ from memlint.flow.events import ContextAttribute
 from memlint.flow.frame import Frame
 from memlint.flow.practices.context_names import FORWARD, SETUP, Body, Kept
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import SCALAR, TENSORS, Path, V, join
 from memlint.ir import nodes as ir
 
@@ -94,9 +94,7 @@ def _switches_on(function: Function) -> bool:
     """Whether a part of it records a graph of its own, for a backward within backward: what is kept then has to be."""
     return not function.names.isdisjoint(("enable_grad", "set_grad_enabled")) and any(
         isinstance(part, ir.Attr | ir.Name) and dotted(part).endswith(("enable_grad", "set_grad_enabled"))
-        for statement in walk_statements(function.body)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
+        for part in parts(function.body, into_definitions=True)
     )
 
 

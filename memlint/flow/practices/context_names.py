@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint import knowledge
 from memlint.flow.events import KeptTensor
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, names_bound_by, text, walk_expression, walk_statements
 from memlint.flow.values import NONE, TENSORS, UNKNOWN, V
 from memlint.ir import nodes as ir
 
@@ -108,8 +107,9 @@ class Body:
 
     def _read(self, statement: ir.Stmt) -> None:
         # (an augmented assignment changes a tensor in place: the name keeps it)
-        if isinstance(statement, ir.Assign | ir.For | ir.AnnAssign | ir.With):
-            for name in _bound(statement):
+        annotated = isinstance(statement, ir.AnnAssign) and statement.value is not None
+        if annotated or isinstance(statement, ir.Assign | ir.For | ir.With):
+            for name in names_bound_by(statement):
                 self.bound.setdefault(name, []).append(statement.at)
         if isinstance(statement, ir.Assign):
             for target in statement.targets:
@@ -297,17 +297,3 @@ def _base(expr: ir.Expr) -> ir.Expr:
         elif isinstance(expr, ir.Attr | ir.Subscript):
             expr = expr.value
     return expr
-
-
-def _bound(statement: ir.Stmt) -> Iterator[str]:
-    targets: tuple[ir.Expr, ...] = ()
-    if isinstance(statement, ir.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ir.For) or (isinstance(statement, ir.AnnAssign) and statement.value is not None):
-        targets = (statement.target,)
-    elif isinstance(statement, ir.With):
-        targets = tuple(item.target for item in statement.items if item.target is not None)
-    for target in targets:
-        for part in walk_expression(target) if isinstance(target, ir.Name | ir.Display | ir.Starred) else ():
-            if isinstance(part, ir.Name):
-                yield part.id

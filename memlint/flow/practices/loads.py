@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING
 from memlint.flow.bound_names import argument
 from memlint.flow.events import LoadedToDevice
 from memlint.flow.frame import Frame
-from memlint.flow.kept import kept
 from memlint.flow.practices.outside import OutsideCall
-from memlint.flow.syntax import calls, expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    calls,
+    expressions,
+    last_name,
+    mentions,
+    parts,
+    statement_at,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -57,7 +66,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
         if call.name != "torch.load" or not _leaves_it_open(call.expr):
             continue
         path = argument(call.expr, 0, "f")
-        statement = _statement_of(frame.function.body, call.expr)
+        statement = statement_at(frame.function.body, at)
         if path is None or statement is None:
             continue
         into = _load_state_dict(statement, call.expr)
@@ -105,22 +114,6 @@ def _leaves_it_open(expr: ir.Call) -> bool:
     return given is None or (isinstance(given, ir.Const) and given.kind == "None")
 
 
-@kept
-def _by_call(body: tuple[ir.Stmt, ...]) -> dict[int, ir.Stmt]:
-    """The statement of each call of a body."""
-    return {
-        part.at: statement
-        for statement in walk_statements(body, into_definitions=False)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
-        if isinstance(part, ir.Call)
-    }
-
-
-def _statement_of(body: tuple[ir.Stmt, ...], expr: ir.Call) -> ir.Stmt | None:
-    return _by_call(body).get(expr.at)
-
-
 # -------------------------------------------------------------------------------------- what is loaded
 
 
@@ -128,13 +121,9 @@ def _load_state_dict(statement: ir.Stmt, expr: ir.Call) -> ir.Call | None:
     """The ``load_state_dict(…)`` that takes what is loaded, or a part of it, in the same statement."""
     for whole in expressions(statement):
         for part in walk_expression(whole):
-            if isinstance(part, ir.Call) and _last_name(part.func) == "load_state_dict" and _contains(part.args, expr):
+            if isinstance(part, ir.Call) and last_name(part.func) == "load_state_dict" and _contains(part.args, expr):
                 return part
     return None
-
-
-def _last_name(func: ir.Expr) -> str:
-    return func.name if isinstance(func, ir.Attr) else func.id if isinstance(func, ir.Name) else ""
 
 
 def _contains(args: tuple[ir.Expr, ...], expr: ir.Call) -> bool:
@@ -171,10 +160,10 @@ def _last_words(said: str) -> str:
 
 def _words_of(expr: ir.Expr) -> str:
     """The names and strings that a path is made of."""
-    parts = list(walk_expression(expr))
-    found = [part.id for part in parts if isinstance(part, ir.Name)]
-    found += [part.name for part in parts if isinstance(part, ir.Attr)]
-    found += [part.value for part in parts if isinstance(part, ir.Const) and isinstance(part.value, str)]
+    inside = list(walk_expression(expr))
+    found = [part.id for part in inside if isinstance(part, ir.Name)]
+    found += [part.name for part in inside if isinstance(part, ir.Attr)]
+    found += [part.value for part in inside if isinstance(part, ir.Const) and isinstance(part.value, str)]
     return " ".join(one for one in found if one not in ("os", "path", "join", "self", "args", "config", "data_dir"))
 
 
@@ -200,7 +189,7 @@ def _loaded_into(frame: Frame, name: str) -> list[ir.Call]:
             known.update(_bound(statement))
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if not isinstance(part, ir.Call) or _last_name(part.func) != "load_state_dict":
+                if not isinstance(part, ir.Call) or last_name(part.func) != "load_state_dict":
                     continue
                 if any(mentions(arg, one) for arg in part.args for one in known):
                     found.append(part)
@@ -216,7 +205,7 @@ def _gives_parts(frame: Frame, name: str) -> bool:
 def _is_used_itself(frame: Frame, name: str) -> bool:
     """``Embedding.from_pretrained(weights)``, ``table["x"].to(device)``: these tensors are what it works with."""
     for call in calls(frame.function.body):
-        if _last_name(call.func) in _TAKES and any(mentions(arg, name) for arg in call.args):
+        if last_name(call.func) in _TAKES and any(mentions(arg, name) for arg in call.args):
             return True
         if isinstance(call.func, ir.Attr) and call.func.name in ("to", "cuda") and mentions(call.func.value, name):
             return True
@@ -225,15 +214,12 @@ def _is_used_itself(frame: Frame, name: str) -> bool:
 
 def _is_dictionary(frame: Frame, name: str) -> bool:
     """Whether what has this name is read by string keys, as no model is."""
-    for statement in walk_statements(frame.function.body, into_definitions=False):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Subscript) and isinstance(part.index, ir.Const) and part.index.kind == "str":
-                    if text(part.value, 200) == name:
-                        return True
-                elif isinstance(part, ir.Attr) and part.name in _READS and text(part.value, 200) == name:
-                    return True
-    return False
+    return any(
+        text(part.value, 200) == name
+        for part in parts(frame.function.body)
+        if (isinstance(part, ir.Subscript) and isinstance(part.index, ir.Const) and part.index.kind == "str")
+        or (isinstance(part, ir.Attr) and part.name in _READS)
+    )
 
 
 def _is_whole_model(frame: Frame, names: list[str]) -> bool:
@@ -283,8 +269,8 @@ def _on_device(frame: Frame, model: str, at: int, *, kept: bool) -> bool:
 
 def _owners(model: str) -> frozenset[str]:
     """A module and those that it is a part of: ``net.body.head``, ``net.body``, ``net``."""
-    parts = model.split(".")
-    return frozenset(".".join(parts[:end]) for end in range(1, len(parts) + 1)) - {"self"}
+    steps = model.split(".")
+    return frozenset(".".join(steps[:end]) for end in range(1, len(steps) + 1)) - {"self"}
 
 
 def _made(statement: ir.Stmt, owners: frozenset[str]) -> ir.Call | None:
@@ -295,12 +281,12 @@ def _made(statement: ir.Stmt, owners: frozenset[str]) -> ir.Call | None:
 
 def _brings(call: ir.Call, owners: frozenset[str]) -> bool:
     """``model.cuda()``, ``DataParallel(model).to(device)``, ``accelerator.prepare(model)``"""
-    if _last_name(call.func) in ("prepare", "setup", "initialize"):
+    if last_name(call.func) in ("prepare", "setup", "initialize"):
         return any(text(arg, 200) in owners for arg in call.args)
     if not isinstance(call.func, ir.Attr) or call.func.name not in ("cuda", "to"):
         return False
     moved = call.func.value
-    if isinstance(moved, ir.Call) and _last_name(moved.func).endswith("DataParallel") and moved.args:
+    if isinstance(moved, ir.Call) and last_name(moved.func).endswith("DataParallel") and moved.args:
         moved = moved.args[0]
     return text(moved, 200) in owners
 
