@@ -101,6 +101,9 @@ class ToyAnalysis:
     def broken(self, path: str) -> str:
         return ""
 
+    def raises(self, site: Site) -> str:
+        return ""
+
     def qualified_name(self, site: Site) -> str:
         return "toy"
 

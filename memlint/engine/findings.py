@@ -81,14 +81,14 @@ def _keep_best(found: dict[tuple[str, int, int], Raw], raw: Raw) -> None:
 
 def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, Source]) -> Raw:
     span = analysis.span(report.site)
-    broken = analysis.broken(report.site.path)
+    broken = _broken(report, analysis)
     finding = Finding(
         code=room.meta.code,
         name=room.meta.name,
         # (what it costs is for whoever mends the file to know)
         severity="note" if broken else report.severity,
         confidence=report.confidence,
-        message=f"{report.message} ({FAILS}: {broken})" if broken else report.message,
+        message=f"{report.message} ({broken})" if broken else report.message,
         advice=report.advice,
         path=report.site.path,
         line=span.line,
@@ -105,6 +105,15 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
         ),
     )
     return Raw(finding, analysis.qualified_name(report.site), analysis.statement(report.site)[1])
+
+
+def _broken(report: Report, analysis: Analysis) -> str:
+    """Why what a report says does not happen as the code stands, in words; "" where nothing is known against it."""
+    broken = analysis.broken(report.site.path)
+    if broken:
+        return f"{FAILS}: {broken}"
+    raises = analysis.raises(report.site) if report.severity != "note" else ""
+    return f"this code raises before it ends: {raises}" if raises else ""
 
 
 def _step(step: Step, analysis: Analysis) -> TraceStep:

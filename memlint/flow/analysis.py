@@ -15,6 +15,7 @@ from memlint.flow.broken import broken_import
 from memlint.flow.events import Event, Site
 from memlint.flow.kept import forget
 from memlint.flow.program import Function, Module, Program
+from memlint.flow.raising import why_raises
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import walk_statements
 from memlint.frontend.problem import SyntaxProblem
@@ -94,14 +95,21 @@ class Analysis:
             self._broken[path] = broken_import(self._program, path)
         return self._broken[path]
 
+    def raises(self, site: Site) -> str:
+        """Why the code that leads to a site always raises, "" where nothing is known against it."""
+        return why_raises(self._program, self._function_at(site), site.at)
+
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""
+        return self._function_at(site).qual
+
+    def _function_at(self, site: Site) -> Function:
         module = self._program.module(site.path)
-        best, name = -1, "<module>"
+        best, found = -1, module.main
         for (unit, at), function in module.by_place.items():
             if unit == site.unit and best < at <= site.at and _last(function) >= site.at:
-                best, name = at, function.qual
-        return name
+                best, found = at, function
+        return found
 
 
 def _last(function: Function) -> int:

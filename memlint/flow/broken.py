@@ -35,7 +35,7 @@ def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
     if target is None:
         lost = statement.module and project.is_missing(statement.module, key, statement.level)
         return f"`{shown}`, which it imports, is not there" if lost and not _is_made(program, statement.module) else ""
-    known = _mentioned(program, target, 0)
+    known = names_in(program, target)
     if target == key or known is None:
         return ""
     for alias in statement.names:
@@ -50,7 +50,7 @@ def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
     return ""
 
 
-def _mentioned(program: Program, key: str, depth: int) -> frozenset[str] | None:
+def names_in(program: Program, key: str, depth: int = 0) -> frozenset[str] | None:
     """All names that stand in a file, and in those that it takes everything from; None where others may come in."""
     index = program.module(key).index
     known = frozenset[str]().union(*(unit.names for unit in index.units))
@@ -59,7 +59,7 @@ def _mentioned(program: Program, key: str, depth: int) -> frozenset[str] | None:
     for item in index.imports:
         if item.name == "*":
             inner = program.resolve(item.module, key, item.level)
-            names = _mentioned(program, inner, depth + 1) if inner is not None else None
+            names = names_in(program, inner, depth + 1) if inner is not None else None
             if names is None:
                 return None
             known |= names
