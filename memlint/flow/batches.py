@@ -13,6 +13,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.inert import last_ordinal
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.values import V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ _MAX_STEPS = 12
 def loader_made(frame: Frame, expr: ir.Call) -> None:
     """A DataLoader is made."""
     frame.notes.loaders[expr.at] = expr
+
+
+def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
+    """Whether the batches of a data loader that is made hold a single sample each, which is torch's default."""
+    given = argument(call, 1, "batch_size")
+    if given is not None:
+        return (words["batch_size"].const if "batch_size" in words else getattr(given, "value", None)) == 1
+    told = any(word.name in (None, "batch_sampler") for word in call.keywords) or len(call.args) > 1
+    return name.endswith(".DataLoader") and not told
 
 
 def model_called(frame: Frame, expr: ir.Call) -> None:

@@ -75,6 +75,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         certainty=certainty,
         origin=_origin(frame, sources),
         by_backward=by_backward,
+        usual_size=value.size == OUTPUT,
     )
 
 

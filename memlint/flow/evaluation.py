@@ -160,6 +160,7 @@ def _event(
         guard="",
         consumed=consumed,
         named=is_evaluation_name(frame.function),
+        followed=run.resolved,
         phase=phase.quiet if phase is not None else "",
         training=phase.training if phase is not None else "",
     )

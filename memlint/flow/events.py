@@ -60,6 +60,8 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     trains: bool = False
     #: an endless loop that a count breaks off (``if step > 50: break``)
     counted: bool = False
+    #: it runs over a data loader whose batches hold one sample
+    single: bool = False
 
     @property
     def over_data(self) -> bool:
@@ -127,6 +129,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     origin: tuple[Step, ...]
     #: the graph is known from a backward() on the value, not from a model call that was seen
     by_backward: bool = False
+    #: its size is what models usually give: nothing tells that this one does not give a number or an index
+    usual_size: bool = False
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -247,6 +251,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     rounds: Loop | None = None
     #: the function is named as evaluations are
     named: bool = False
+    #: the forward that runs is in sight
+    followed: bool = False
     #: where one body serves several phases: a test of the rounds without a backward, and of those that have one
     phase: str = ""
     training: str = ""

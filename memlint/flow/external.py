@@ -118,7 +118,7 @@ def _by_row(
     if row.returns == "loader":
         if name.startswith("torch."):
             batches.loader_made(frame, expr)
-        return V(LOADER)
+        return V(LOADER, size=SAMPLE if batches.hold_one_sample(name, expr, words) else SOME_SIZE)
     if row.returns == "optimizer":
         if "optim" in name and "lr_scheduler" not in name:
             note_optimizer(frame, state, next(iter(args), words.get("params")))

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
 from memlint.flow.state import State
 from memlint.flow.syntax import assigned_names, bodies, calls, dotted, names_bound_by, text, walk_expression
-from memlint.flow.values import CALLABLE, CONTAINER, INSTANCE, LOADER, MODULE, OF_MODULES, TENSORS, UNKNOWN, V, join_all
+from memlint.flow.values import (
+    CALLABLE,
+    CONTAINER,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    OF_MODULES,
+    SAMPLE,
+    TENSORS,
+    UNKNOWN,
+    V,
+    join_all,
+)
 from memlint.ir import nodes as ir
 
 #: a loop of so many rounds by a literal is no growth worth a word
@@ -43,7 +57,9 @@ def describe(
     elif called.rsplit(".", 1)[-1] in ("range", "trange"):
         over = "range"
     counters = _counters(iterable, target, called)
-    loop = Loop("for", over, "epoch" if over == "epochs" else "iteration", trips, shown, frame.site(at))
+    single = over == "loader" and source.size == SAMPLE
+    every: Literal["epoch", "iteration"] = "epoch" if over == "epochs" else "iteration"
+    loop = Loop("for", over, every, trips, shown, frame.site(at), single=single)
     made = LoopFrame(
         ("loop", at),
         loop,

@@ -57,7 +57,12 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     if value.freed == "no":
         return kept.activations, memory, f"{where} memory grows by the saved activations of a whole forward pass"
     if value.freed == "some":
-        return kept.activations, memory, f"{where} memory grows by the saved activations that no backward() frees"
+        # (a backward that is not seen on every way may well run on all that are taken)
+        return (
+            "note" if kept.activations == "note" else "warning",
+            memory,
+            f"where no backward() runs, {where} memory grows by the saved activations, and by the graph's nodes",
+        )
     freed = "backward() frees its saved activations, but " if value.freed == "yes" else ""
     return kept.nodes, "host", f"{freed}host memory grows by the graph's nodes"
 

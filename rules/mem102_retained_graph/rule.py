@@ -39,12 +39,19 @@ def check(facts: Facts) -> Iterator[Report]:
             site=event.site,
             message=f"`{event.place.text}` keeps `{value.text}` and its autograd graph: {cost} with {pace(event)}",
             advice=_advice(event),
-            severity=severity,
+            severity=severity if _is_proven(event) else "note",
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, kind_of_growth(event.loop)),
             trace=(*value.origin, *event.trace),
             fix=cut_plan(event.cut, as_number=facts.scalar_fix == "item" and value.size == "scalar"),
         )
+
+
+def _is_proven(event: Retain) -> bool:
+    """Whether it is beyond doubt that what is kept has a graph, and that nobody needs it: a backward has freed it on
+    every way, or it is a loss. Of what else models and helpers give, much turns out to be labels, words or counts."""
+    value = event.value
+    return (value.freed == "yes" and value.attached == "yes") or (value.size == "scalar" and value.freed != "some")
 
 
 def _cost(event: Retain) -> tuple[Severity, Memory, str]:
@@ -54,8 +61,8 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
     kept = weight(event, most=META.severity)
     if value.freed in ("no", "some"):
         memory: Memory = "host" if value.device == "cpu" else "device-graph"
-        what = "a whole forward pass" if value.freed == "no" else "each iteration that no backward() frees"
-        return kept.activations, memory, f"{where} memory grows by the saved activations of {what}"
+        some = "where no backward() runs, " if value.freed == "some" else ""
+        return kept.activations, memory, f"{some}{where} memory grows by the saved activations of a whole forward pass"
     freed = "backward() frees its saved activations, but " if value.freed == "yes" else ""
     if value.size in LARGE and value.device != "cpu":
         return (

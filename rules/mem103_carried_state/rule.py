@@ -43,12 +43,19 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"`{event.place.text}` is computed from its own previous value, so its autograd graph reaches back "
             f"through all earlier iterations: {cost} with {pace(event)}",
             advice=_advice(event),
-            severity=severity,
+            severity=severity if _is_proven(event) else "note",
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, kind_of_growth(event.loop)),
             trace=(*value.origin, *event.trace),
             fix=_fix(event),
         )
+
+
+def _is_proven(event: Carry) -> bool:
+    """Whether it is beyond doubt that nobody needs the chain of graphs: an evaluation makes it, or a backward has freed
+    what a loop in sight sums up. States that a model gets back are often begun anew, or cut, where nobody sees it."""
+    in_sight = event.loop.kind != "calls" and event.how != "call"
+    return event.in_model_loop or (in_sight and event.value.freed == "yes")
 
 
 def _is_state(event: Carry) -> bool:
@@ -65,7 +72,7 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     if value.freed == "no":
         return kept.activations, memory, f"{where} memory grows by the activations that one iteration saves"
     if value.freed == "some":
-        return kept.activations, memory, f"{where} memory grows by the activations that no backward() frees"
+        return kept.activations, memory, f"where no backward() runs, {where} memory grows by the activations saved"
     if event.how == "call" and value.freed == "yes":
         return (
             "note" if kept.activations == "note" else "warning",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import After, Facts, Growth, Loop, Meta, Plan, Report, Retain, each_round, weakest
+from memlint.sdk import After, Facts, Growth, Loop, Meta, Plan, Report, Retain, Severity, each_round, weakest
 
 META = Meta(
     code="MEM104",
@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Report]:
             advice=f"move {_to_host(value.text)}, or reduce it to the numbers that are needed",
             # a buffer that is emptied now and then (cached micro-batches) is most often meant
             confidence="low" if event.reset else weakest(event.certainty, value.certainty),
-            severity="warning" if event.reset else "error",
+            severity=_severity(event),
             growth=Growth("device-tensor", "per-iteration"),
             trace=(*value.origin, *event.trace),
             fix=_fix(event),
@@ -45,6 +45,13 @@ def _fix(event: Retain) -> Plan | None:
         changes=tuple(After(site, ".cpu()") for site in cut.sites),
         doubt=cut.doubt or "what is computed from it later runs on the host",
     )
+
+
+def _severity(event: Retain) -> Severity:
+    """By what is known of the tensor's size: batches of one sample are often small, and models may give numbers."""
+    if event.loop.single:
+        return "note"
+    return "warning" if event.reset or event.value.usual_size else "error"
 
 
 def _to_host(text: str) -> str:

@@ -12,6 +12,7 @@ from memlint.sdk import (
     Meta,
     ModelCall,
     Report,
+    Severity,
     guard_plan,
     inference_plans,
     weakest,
@@ -38,13 +39,29 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"`{event.module}` is evaluated with grad mode on{_where(event)}, so the call saves every "
             f"activation for a backward() that never comes: {_cost(event)}",
             advice=_advice(event),
-            severity="error" if event.rounds is not None and event.rounds.over_data else "warning",
+            severity=_severity(event),
             confidence=_confidence(event),
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
             trace=event.trace,
             fix=guard_plan(event.place),
             alternatives=inference_plans(event.place),
         )
+
+
+def _severity(event: ModelCall) -> Severity:
+    """An error where graphs stay; less where it is not beyond doubt that a model is evaluated.
+
+    What tells: its forward is in sight, the loop goes through data, the function is named as evaluations are. One of
+    these is enough for a warning where the model was put into eval mode as well.
+    """
+    through_data = event.loop is not None and (event.loop.over == "loader" or event.loop.names_data)
+    signs = sum((event.followed, through_data, event.named))
+    if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data)):
+        return "note"
+    if event.trace and event.certainty != "high":
+        return "note"  # a helper runs it, in one of its phases
+    grows = event.rounds is not None and event.rounds.over_data
+    return "error" if grows and signs > 1 else "warning"
 
 
 def _where(event: ModelCall) -> str:

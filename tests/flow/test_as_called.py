@@ -12,7 +12,7 @@ import memlint
 def said(folder: Path, text: str) -> list[tuple[str, str]]:
     (folder / "main.py").write_text(text, encoding="utf-8")
     found = memlint.lint([folder], isolated=True).findings
-    return [(one.code, one.severity) for one in found if one.severity != "note"]
+    return [(one.code, one.growth.memory) for one in found]
 
 
 STEP = """
@@ -41,15 +41,15 @@ def main(model, loader, held_out, optimizer):
 
 
 @pytest.mark.parametrize(
-    ("train", "guard", "severity"),
+    ("train", "guard", "memory"),
     [
-        ("True", "with torch.no_grad():", "warning"),
-        ("True", "if True:", "error"),
-        ("False", "with torch.no_grad():", "error"),
+        ("True", "with torch.no_grad():", "host"),
+        ("True", "if True:", "device-graph"),
+        ("False", "with torch.no_grad():", "device-graph"),
     ],
 )
-def test_who_trains_records_and_who_does_not_guards(tmp_path: Path, train: str, guard: str, severity: str) -> None:
-    assert ("MEM101", severity) in said(tmp_path, STEP.format(train=train, guard=guard))
+def test_who_trains_records_and_who_does_not_guards(tmp_path: Path, train: str, guard: str, memory: str) -> None:
+    assert ("MEM101", memory) in said(tmp_path, STEP.format(train=train, guard=guard))
 
 
 MODES = """
@@ -78,9 +78,9 @@ def main(loader, held_out, model, criterion, optimizer):
 """
 
 
-@pytest.mark.parametrize(("guard", "severity"), [("with torch.no_grad():", "warning"), ("if True:", "error")])
-def test_who_trains_by_the_mode_of_the_model(tmp_path: Path, guard: str, severity: str) -> None:
-    assert ("MEM101", severity) in said(tmp_path, MODES.format(guard=guard))
+@pytest.mark.parametrize(("guard", "memory"), [("with torch.no_grad():", "host"), ("if True:", "device-graph")])
+def test_who_trains_by_the_mode_of_the_model(tmp_path: Path, guard: str, memory: str) -> None:
+    assert ("MEM101", memory) in said(tmp_path, MODES.format(guard=guard))
 
 
 WORLDS = """
@@ -209,7 +209,7 @@ def search(decoder, state, width):
 
 @pytest.mark.parametrize(("old", "found"), [("maps[rows]", False), ("maps", True)])
 def test_a_beam_that_selects_its_rows_anew(tmp_path: Path, old: str, found: bool) -> None:
-    assert (("MEM302", "warning") in said(tmp_path, BEAM.format(old=old))) is found
+    assert (("MEM302", "device-graph") in said(tmp_path, BEAM.format(old=old))) is found
 
 
 HANDED_ON = """
@@ -242,7 +242,7 @@ def main(model, optimizer, loader):
 
 
 @pytest.mark.parametrize(
-    ("guard", "said"), [("with torch.no_grad():", "backward() frees"), ("if True:", "no backward() frees")]
+    ("guard", "said"), [("with torch.no_grad():", "backward() frees"), ("if True:", "where no backward() runs")]
 )
 def test_a_flag_that_is_handed_on(tmp_path: Path, guard: str, said: str) -> None:
     (tmp_path / "run.py").write_text(HANDED_ON.format(guard=guard), encoding="utf-8")

@@ -84,21 +84,21 @@ def other(total):"""
 
 
 @pytest.mark.parametrize(
-    ("body", "severity"),
+    ("body", "memory"),
     [
-        pytest.param(BRANCH, "warning", id="in the branch that makes it"),
-        pytest.param(GIVEN_UP, "warning", id="unless the loss is no number"),
-        pytest.param(SKIPPED, "warning", id="after a skipped round"),
-        pytest.param(EARLY, "warning", id="unless it returns early"),
-        pytest.param(SOMETIMES, "error", id="on some paths only"),
+        pytest.param(BRANCH, "host", id="in the branch that makes it"),
+        pytest.param(GIVEN_UP, "host", id="unless the loss is no number"),
+        pytest.param(SKIPPED, "host", id="after a skipped round"),
+        pytest.param(EARLY, "host", id="unless it returns early"),
+        pytest.param(SOMETIMES, "device-graph", id="on some paths only"),
     ],
 )
-def test_how_bad_a_sum_of_losses_is(tmp_path: Path, body: str, severity: str) -> None:
+def test_how_bad_a_sum_of_losses_is(tmp_path: Path, body: str, memory: str) -> None:
     (tmp_path / "train.py").write_text(HEAD + LOOP.format(body=body))
     result = memlint.lint([tmp_path])
     assert not result.failures
-    assert [(found.code, found.severity) for found in result.findings if found.code == "MEM101"] == [
-        ("MEM101", severity)
+    assert [(found.code, found.growth.memory) for found in result.findings if found.code == "MEM101"] == [
+        ("MEM101", memory)
     ]
 
 
@@ -259,8 +259,8 @@ def main(model, train, test, optimizer):
 
 def test_a_backward_on_the_other_side_of_a_test_is_no_part_of_the_step(tmp_path: Path) -> None:
     (tmp_path / "run.py").write_text(OTHERWISE)
-    found = [(item.code, item.severity) for item in memlint.lint([tmp_path]).findings]
-    assert ("MEM102", "warning") in found
+    found = [(item.code, item.growth.memory) for item in memlint.lint([tmp_path]).findings]
+    assert ("MEM102", "device-graph") in found
 
 
 AFTER = """

@@ -11,7 +11,7 @@ import memlint
 
 def codes(folder: Path, text: str) -> list[str]:
     (folder / "main.py").write_text(text, encoding="utf-8")
-    return [one.code for one in memlint.lint([folder], isolated=True).findings if one.severity != "note"]
+    return [one.code for one in memlint.lint([folder], isolated=True).findings]
 
 
 PROBE = """

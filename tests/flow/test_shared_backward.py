@@ -42,20 +42,20 @@ def main(loader, other, optimizer):
 
 
 @pytest.mark.parametrize(
-    ("more", "severity"),
+    ("more", "memory"),
     [
-        ("learner.train(other)", "warning"),
-        ("learner.train(other, learn=True)", "warning"),
-        ("learner.train(other, learn=False)", "error"),
-        ("learner.train(other, learn=other.learn)", "error"),
+        ("learner.train(other)", "host"),
+        ("learner.train(other, learn=True)", "host"),
+        ("learner.train(other, learn=False)", "device-graph"),
+        ("learner.train(other, learn=other.learn)", "device-graph"),
         # (whoever calls `train` learns, whatever another caller of `update` does)
-        ("learner.update(next(other), None, learn=False)", "warning"),
+        ("learner.update(next(other), None, learn=False)", "host"),
     ],
 )
-def test_a_flag_that_nobody_sets_turns_no_backward_off(tmp_path: Path, more: str, severity: str) -> None:
+def test_a_flag_that_nobody_sets_turns_no_backward_off(tmp_path: Path, more: str, memory: str) -> None:
     (tmp_path / "learner.py").write_text(FLAG.format(more=more))
     found = memlint.lint([tmp_path], select=["MEM101"]).findings
-    assert [item.severity for item in found] == [severity]
+    assert [item.growth.memory for item in found] == [memory]
 
 
 AVERAGE = """

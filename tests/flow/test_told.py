@@ -109,10 +109,10 @@ KEPT = """
 import torch
 
 
-def {name}(model: torch.nn.Module, batch):
+def {name}(model: torch.nn.Module, loader):
     model.eval()
     kept = []
-    for _ in range(100):
+    for batch in loader:
         kept.append(model(batch))
     print(len(kept))
 """

@@ -6,23 +6,26 @@ import pages
 import pytest
 from test_rooms import load
 
-from memlint.sdk import Carry, Event, Facts, Loop, ModelCall, Place, Rebind, Report, Retain, Site, Value
+from memlint.sdk import Carry, Event, Facts, Loop, ModelCall, Place, Rebind, Report, Retain, Site, Step, Value
 
 ROOM = {room.name[:6].upper(): load(room) for room in pages.ROOMS}
 SITE = Site("train.py", 0, 1)
 LOOP = Loop("for", "loader", "iteration", None, "for x, y in loader", SITE)
 STEPS = Loop("for", "range", "iteration", None, "for step in range(length)", SITE)
+SINGLE = Loop("for", "loader", "iteration", None, "for x, y in loader", SITE, single=True)
 CALLS = Loop("calls", "unknown", "iteration", None, "each call of training_step", SITE)
 EPOCHS = Loop("for", "epochs", "epoch", None, "for epoch in range(epochs)", SITE)
 LOSS = Value("yes", "no", "accelerator", "scalar", "loss", "high", ())
 
 
-def value(**changes: str) -> Value:
+def value(**changes: object) -> Value:
     fields = {name: getattr(LOSS, name) for name in LOSS.__struct_fields__}
     return Value(**{**fields, **changes})
 
 
-def carry(how="add", loop=LOOP, needed=False, reset="", certainty="high", **changes: str) -> Carry:
+def carry(
+    how="add", loop=LOOP, needed=False, reset="", certainty="high", in_model_loop=False, **changes: object
+) -> Carry:
     return Carry(
         site=SITE,
         function="train",
@@ -33,10 +36,11 @@ def carry(how="add", loop=LOOP, needed=False, reset="", certainty="high", **chan
         how=how,
         needed=needed,
         reset=reset,
+        in_model_loop=in_model_loop,
     )
 
 
-def retain(loop=LOOP, needed=False, reset="", **changes: str) -> Retain:
+def retain(loop=LOOP, needed=False, reset="", **changes: object) -> Retain:
     return Retain(
         site=SITE,
         function="train",
@@ -76,27 +80,46 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
     ("code", "event", "expected"),
     [
         ("MEM101", carry(), ("error", "device-graph", "per-iteration")),
-        ("MEM101", carry(freed="some"), ("error", "device-graph", "per-iteration")),
+        ("MEM101", carry(freed="some"), ("warning", "device-graph", "per-iteration")),
         ("MEM101", carry(freed="yes"), ("warning", "host", "per-iteration")),
         ("MEM101", carry(freed="unknown"), ("warning", "host", "per-iteration")),
         ("MEM101", carry(device="cpu"), ("warning", "host", "per-iteration")),
         ("MEM102", retain(device="cpu"), ("warning", "host", "per-iteration")),
-        ("MEM103", carry("call", device="cpu"), ("warning", "host", "per-iteration")),
+        ("MEM103", carry("call", device="cpu"), ("note", "host", "per-iteration")),
         ("MEM101", carry(reset="the next log"), ("warning", "device-graph", "per-iteration")),
         ("MEM101", carry(freed="yes", loop=EPOCHS), ("note", "host", "per-epoch")),
         ("MEM102", retain(), ("warning", "device-graph", "per-iteration")),
         ("MEM102", retain(freed="yes"), ("warning", "host", "per-iteration")),
         ("MEM102", retain(freed="yes", size="batch"), ("warning", "device-tensor", "per-iteration")),
         ("MEM102", retain(freed="yes", size="batch", device="cpu"), ("warning", "host", "per-iteration")),
-        ("MEM103", carry("call"), ("warning", "device-graph", "per-iteration")),
-        ("MEM103", carry("call", freed="yes"), ("warning", "host", "per-iteration")),
+        ("MEM102", retain(size="batch"), ("note", "device-graph", "per-iteration")),
+        ("MEM102", retain(freed="some"), ("note", "device-graph", "per-iteration")),
+        ("MEM102", retain(freed="yes", attached="some", size="batch"), ("note", "device-tensor", "per-iteration")),
+        ("MEM103", carry("call"), ("note", "device-graph", "per-iteration")),
+        ("MEM103", carry("call", in_model_loop=True), ("warning", "device-graph", "per-iteration")),
+        ("MEM103", carry("call", freed="yes"), ("note", "host", "per-iteration")),
+        ("MEM103", carry("average", loop=CALLS, freed="yes"), ("note", "host", "per-iteration")),
         ("MEM103", carry("average", freed="yes"), ("warning", "host", "per-iteration")),
-        ("MEM103", carry("add", size="batch"), ("warning", "device-graph", "per-iteration")),
+        ("MEM103", carry("add", size="batch"), ("note", "device-graph", "per-iteration")),
         ("MEM104", retain(attached="no", size="batch"), ("error", "device-tensor", "per-iteration")),
         ("MEM104", retain(attached="no", size="batch", reset="x"), ("warning", "device-tensor", "per-iteration")),
+        ("MEM104", retain(attached="no", size="batch", usual_size=True), ("warning", "device-tensor", "per-iteration")),
+        ("MEM104", retain(attached="no", size="batch", loop=SINGLE), ("note", "device-tensor", "per-iteration")),
         ("MEM201", call(), ("warning", "none", "peak")),
-        ("MEM201", call(retained="kept", rounds=LOOP), ("error", "device-graph", "per-iteration")),
-        ("MEM201", call(retained="state", rounds=STEPS), ("warning", "device-graph", "per-iteration")),
+        ("MEM201", call(evaluation="spent"), ("note", "none", "peak")),
+        ("MEM201", call(evaluation="spent", named=True), ("warning", "none", "peak")),
+        ("MEM201", call(evaluation="spent", followed=True), ("warning", "none", "peak")),
+        ("MEM201", call(loop=None), ("note", "none", "peak")),
+        ("MEM201", call(loop=None, named=True), ("note", "none", "peak")),
+        ("MEM201", call(loop=None, followed=True), ("warning", "none", "peak")),
+        (
+            "MEM201",
+            call(followed=True, certainty="medium", trace=(Step(SITE, "where it runs"),)),
+            ("note", "none", "peak"),
+        ),
+        ("MEM201", call(retained="kept", rounds=LOOP, named=True), ("error", "device-graph", "per-iteration")),
+        ("MEM201", call(retained="kept", rounds=LOOP), ("warning", "device-graph", "per-iteration")),
+        ("MEM201", call(retained="state", rounds=STEPS, named=True), ("warning", "device-graph", "per-iteration")),
         ("MEM101", carry(loop=STEPS), ("note", "device-graph", "per-iteration")),
         ("MEM102", retain(loop=STEPS), ("note", "device-graph", "per-iteration")),
         ("MEM103", carry("call", loop=STEPS), ("note", "device-graph", "per-iteration")),
