@@ -59,6 +59,9 @@ class Facts:
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[tuple[str, ...]] | None = None
         self._owned: frozenset[str] | None = None
+        #: what callers say of modules (`memlint.flow.told`), since the calls were last learnt
+        self.told: dict[tuple[Frame, tuple[Path, ...], str, int], bool | None] = {}
+        self.may_train: dict[tuple[Frame, int], bool] = {}
         #: functions that are handed on as values to others, which may well guard them
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
 
@@ -79,6 +82,8 @@ class Facts:
             for name, grad in frame.named:
                 self._named.setdefault(name, []).append((frame, grad))
         self._overridden.clear()
+        self.told.clear()
+        self.may_train.clear()
         self._differentiated = None
         self._owned = None
         self.attributes.renew()

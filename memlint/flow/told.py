@@ -24,6 +24,15 @@ def told(analyser: Analyser, frame: Frame, module: V, tag: str) -> bool | None:
 
 
 def _told_of(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: int) -> bool | None:
+    """What is told so many calls up. (Kept: the ways between functions that call one another are without number.)"""
+    kept = analyser.facts.told
+    key = (frame, tuple(paths), tag, depth)
+    if key not in kept:
+        kept[key] = _ask(analyser, frame, paths, tag, depth)
+    return kept[key]
+
+
+def _ask(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: int) -> bool | None:
     answers: set[bool | None] = set()
     for caller, record in analyser.facts.calls_of(frame.function) if depth < MAX_CALLERS_UP else ():
         if caller is not frame:
@@ -57,11 +66,14 @@ def _may_train(analyser: Analyser, caller: Frame, depth: int) -> bool:
         return True
     if depth >= MAX_CALLERS_UP or not _gives(caller):
         return False
-    return any(
-        record.grad != OFF and _may_train(analyser, outer, depth + 1)
-        for outer, record in analyser.facts.calls_of(caller.function)
-        if outer is not caller
-    )
+    kept = analyser.facts.may_train
+    if (caller, depth) not in kept:
+        kept[caller, depth] = any(
+            record.grad != OFF and _may_train(analyser, outer, depth + 1)
+            for outer, record in analyser.facts.calls_of(caller.function)
+            if outer is not caller
+        )
+    return kept[caller, depth]
 
 
 def _told_at(

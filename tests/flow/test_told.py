@@ -128,3 +128,35 @@ def test_the_place_that_keeps_the_graph_is_named(tmp_path: Path) -> None:
 def test_no_finding_speaks_of_one_that_is_not_shown(tmp_path: Path) -> None:
     (call,) = findings(tmp_path, KEPT.format(name="test_model"), "test_model")
     assert (call.code, call.severity) == ("MEM201", "warning")
+
+
+NET = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x)
+
+"""
+MANY = """
+def step_{at}(net: Net, x, loader):
+    {calls}
+    return net(x)
+
+"""
+
+
+def test_functions_that_call_one_another_in_all_ways(tmp_path: Path) -> None:
+    """The ways up through their callers are millions: each function is asked once."""
+    names = range(24)
+    code = NET + "".join(
+        MANY.format(at=at, calls="\n    ".join(f"step_{other}(net, x, loader)" for other in names)) for at in names
+    )
+    code += "\ndef evaluate(net: Net, loader):\n    net.eval()\n    for x in loader:\n        print(step_0(net, x, loader).argmax())\n"
+    assert [item.code for item in findings(tmp_path, code)] == ["MEM201"]
