@@ -108,4 +108,6 @@ def _named(analyser: Analyser, module: Module, expr: ir.Expr, around: Function |
             return V(LOADER)
         if row is not None and row.returns == "optimizer":
             return V(OPTIMIZER)
+        if row is not None and row.returns == "data":
+            return V(DATA)
     return None

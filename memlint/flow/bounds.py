@@ -12,7 +12,16 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.later import wanted_later
 from memlint.flow.program import Function
-from memlint.flow.syntax import calls, dotted, expressions, mentions, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    bodies,
+    calls,
+    dotted,
+    expressions,
+    mentions,
+    names_bound_by,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import Path, Source
 from memlint.ir import nodes as ir
 
@@ -211,6 +220,36 @@ def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
                 if named and begins and _is_first(statement.value.test, counters):
                     return True
     return False
+
+
+def spent_and_begun(store: Store) -> bool:
+    """Whether each round, or one of every so many, runs backward on the sum itself and then begins it anew: ``sum.
+    backward(); sum = 0``. Until then the backward needs it."""
+    place = store.place
+    if store.kind != "carry" or store.loop is None or isinstance(place, Path) or place[0] != "var":
+        return False
+    blocks = [store.loop.body]
+    while blocks:
+        body = blocks.pop()
+        spent = False
+        for statement in body:
+            blocks += bodies(statement)
+            call = statement.value if isinstance(statement, ir.ExprStmt) else None
+            if isinstance(call, ir.Call) and dotted(call.func) == f"{place[1]}.backward":
+                spent = True
+            elif (
+                spent
+                and place[1] in names_bound_by(statement)
+                and not any(
+                    isinstance(part, ir.Name) and part.id == place[1] for part in walk_expression(_assigned(statement))
+                )
+            ):
+                return True
+    return False
+
+
+def _assigned(statement: ir.Stmt) -> ir.Expr:
+    return statement.value if isinstance(statement, ir.Assign) else ir.Const(statement.at, "None", None)
 
 
 def once_in_a_loop(store: Store) -> bool:

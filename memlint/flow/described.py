@@ -75,7 +75,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         certainty=certainty,
         origin=_origin(frame, sources),
         by_backward=by_backward,
-        usual_size=value.size == OUTPUT,
+        usual_size=value.size == OUTPUT or _A_FEW.search(store.text.lower()) is not None,
     )
 
 
@@ -114,8 +114,11 @@ def _device(value: V) -> Device:
     return "cpu" if value.device == CPU else "unknown"
 
 
-#: a member of what a framework passes on from a step, where it is named like class indices: one number a sample
-_INDICES = re.compile(r"""outputs?\[["'](preds?|predictions?|(y_)?true|y|y_pred|targets?|labels?)["']\]""")
+#: a member of what a framework passes on from a step, which may be text or numbers, and names of what is none of these
+_MEMBER = re.compile(r"""outputs?\[["'](\w+)["']\]""")
+#: names of what may be a few numbers a sample
+_A_FEW = re.compile(r"logit|prob|pred|score|label|target")
+_LARGE = re.compile(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|attention|prob|output|y_hat")
 
 
 def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
@@ -123,7 +126,8 @@ def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
     its size is what the graph keeps, which is not known."""
     if value.size != OUTPUT or (attached != "no" and store.kind != "cat"):
         return SIZES[value.size]
-    if frame.hook is not None and frame.hook.outputs and _INDICES.fullmatch(store.text):
+    member = _MEMBER.fullmatch(store.text) if frame.hook is not None and frame.hook.outputs else None
+    if member is not None and not _LARGE.search(member[1]):
         return "unknown"
     return "unknown" if names_number(store.text) or names_number(store.place_text) else "batch"
 

@@ -126,6 +126,8 @@ def model_calls(
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
         if is_trial(frame.function) and (loop is None or first.evaluation == "spent"):
             certainty = "low"
+        elif loop is None and run.probes:
+            certainty = "low"  # it asks for the shape of what layers give
         elif loop is None and first.evaluation == "spent" and _made_here(run):
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
         if first.evaluation == "name" and of_module(analyser, frame.function):

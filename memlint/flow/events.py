@@ -129,7 +129,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     origin: tuple[Step, ...]
     #: the graph is known from a backward() on the value, not from a model call that was seen
     by_backward: bool = False
-    #: its size is what models usually give: nothing tells that this one does not give a number or an index
+    #: its size is what models usually give: nothing tells that it is not a few numbers a sample
     usual_size: bool = False
 
 

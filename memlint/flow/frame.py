@@ -124,6 +124,8 @@ class ModelRun:
     method: str = "forward"
     #: the callee's frame and its run, where the model runs in a callee
     origin: tuple[Frame, ModelRun] | None = None
+    #: it runs on a tensor of ones or zeros, which is there for its shape
+    probes: bool = False
     #: the tests of the ifs around it, where it runs in the function itself
     tests: tuple[ir.Expr, ...] = ()
 

@@ -66,6 +66,10 @@ def call_chain(
     return args[0]
 
 
+#: layers that save which rows they took, whose bytes are nothing beside those of a model
+_LOOKUPS = frozenset({"torch.nn.Embedding", "torch.nn.EmbeddingBag"})
+
+
 def call_instance(
     frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call, module: V = NOTHING
 ) -> V:
@@ -93,7 +97,7 @@ def call_instance(
         else TENSOR
     )
     result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)))
-    if src and not frozen:
+    if src and not frozen and name not in _LOOKUPS:
         own = V(MODULE, refs=frozenset((Ref("extinstance", "", name),)), syms=module.syms, store=module.store)
         note_run(frame, state, expr, own, result, key, args)
     return result

@@ -10,7 +10,7 @@ import msgspec
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, practices, updates
 from memlint.flow.as_called import freed_as_called, frozen_as_called
-from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded, once_in_a_loop
+from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded, once_in_a_loop, spent_and_begun
 from memlint.flow.carry import PART
 from memlint.flow.collected import becomes_array, compared_with, proved_free, trained_on
 from memlint.flow.described import of_evaluation, self_name, value_of
@@ -106,7 +106,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         value = msgspec.structs.replace(value, freed="yes")
     if value.attached == "unknown" or holds_layers(frame, store) or begun_by_inner_loop(store):
         return
-    if once_in_a_loop(store) or begun_each_round(frame, store):
+    if once_in_a_loop(store) or begun_each_round(frame, store) or spent_and_begun(store):
         return
     if value.attached != "no" and store.evaluates and frame.hook is not None and frame.hook.grad == "ambient":
         return  # a forward in eval mode: whether it records is told where the model is called

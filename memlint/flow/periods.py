@@ -6,7 +6,7 @@ from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
 from memlint.flow.loops import MAX_PERIOD
 from memlint.flow.state import State
-from memlint.flow.syntax import dotted, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: a reset after a literal number of iterations that is no growth worth a word
@@ -33,7 +33,18 @@ def _periodic(test: ir.Expr) -> bool:
 def first_rounds(frame: Frame) -> bool:
     """Whether the current point is reached in a given round or in the first few only: ``i == 0``, ``i < 3``,
     ``len(kept) < limit``."""
-    return any(_first(part) for test in frame.tests for part in _conjuncts(test))
+    return any(_first(part) or _fills(frame, part) for test in frame.tests for part in _conjuncts(test))
+
+
+def _fills(frame: Frame, test: ir.Expr) -> bool:
+    """``if self.count < self.size:`` where the function counts up what it tests: a pool that is filled once."""
+    if not isinstance(test, ir.Compare) or test.ops not in (("<",), ("<=",)):
+        return False
+    counted = text(test.left)
+    return any(
+        isinstance(statement, ir.AugAssign) and statement.op == "+" and text(statement.target) == counted
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+    )
 
 
 def ends_early(loop: LoopFrame) -> bool:

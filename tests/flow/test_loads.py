@@ -112,6 +112,37 @@ def test_a_file_for_each_process_is_a_note(tmp_path: Path) -> None:
     assert [each.severity for each in found(tmp_path, code)] == ["note"]
 
 
+START = "torch.distributed.init_process_group('nccl')"
+LOAD = "model.load_state_dict(torch.load(path))"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(("if is_main_process:", f"    {LOAD}"), id="one process does it"),
+        pytest.param(("if options['rank'] == 0:", f"    {LOAD}"), id="the first does it"),
+        pytest.param((LOAD, "torch.multiprocessing.spawn(consume, nprocs=2)"), id="before there are others"),
+        pytest.param(
+            (
+                "if options['gpu'] is None:",
+                f"    {LOAD}",
+                "else:",
+                "    model.load_state_dict(torch.load(path, map_location=options['gpu']))",
+            ),
+            id="each process has a way of its own",
+        ),
+    ],
+)
+def test_not_each_process_of_several(tmp_path: Path, body: tuple[str, ...]) -> None:
+    assert "note" in [each.severity for each in found(tmp_path, program(START, *body))]
+    assert "warning" not in [each.severity for each in found(tmp_path, program(START, *body))]
+
+
+def test_a_schedule_is_made_of_numbers(tmp_path: Path) -> None:
+    code = program(START, "scheduler = consume(model)", "scheduler.load_state_dict(torch.load(path))")
+    assert found(tmp_path, code) == []
+
+
 HOST = """
 import torch
 

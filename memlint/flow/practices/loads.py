@@ -45,6 +45,9 @@ _DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|\blocal_r
 _SAVES_ON_HOST = re.compile(
     r"weights_to_cpu|state_dict_to_cpu|\.cpu\(\)\.state_dict\(|\bv(al(ue)?)?\.cpu\(\)|param\.cpu\(\)"
 )
+_FIRST = re.compile(r"main_process|is_main|is_master|is_rank_?(zero|0)|rank *== *0|rank in \[-1, 0\]")
+#: what keeps a schedule is made of numbers
+_COUNTS = re.compile(r"sched|trainer_state|rng")
 _SEVERAL = re.compile(r"dist|ddp|rank|world|multi")
 _SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
 #: methods of a whole tensor or model: nothing is copied out of what was loaded
@@ -77,7 +80,14 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
             continue
         if not _touches_an_accelerator(analyser, frame):
             continue
-        distributed = _DISTRIBUTED.search(file) is not None and not any(_is_alone(test) for test in call.tests)
+        if into is not None and _COUNTS.search(f"{text(into.func)} {text(path, 200)}".lower()):
+            continue
+        distributed = (
+            _DISTRIBUTED.search(file) is not None
+            and not any(_is_alone(test) for test in call.tests)
+            and not _starts_the_others(frame)
+            and not _places_elsewhere(frame, call)
+        )
         if not distributed and not _meets_its_model(frame, call.expr, statement):
             continue
         given = argument(call.expr, 1, "map_location")
@@ -92,8 +102,27 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
 
 
 def _is_alone(test: ir.Expr) -> bool:
-    """``not dist.is_initialized()``, or the other side of that test: there is one process."""
-    return isinstance(test, ir.Unary) and test.op == "not" and _SEVERAL.search(text(test, 200).lower()) is not None
+    """``not dist.is_initialized()``, or the other side of that test: there is one process. ``is_main_process``: one
+    process does this."""
+    said = text(test, 200).lower()
+    if isinstance(test, ir.Unary) and test.op == "not":
+        return _SEVERAL.search(said) is not None
+    return _FIRST.search(said) is not None
+
+
+def _starts_the_others(frame: Frame) -> bool:
+    """Whether the function starts the processes itself: what it loads, it loads once."""
+    return any(last_name(call.func) == "spawn" for call in calls(frame.function.body))
+
+
+def _places_elsewhere(frame: Frame, call: OutsideCall) -> bool:
+    """``if gpu is None: torch.load(path)``, beside a branch that gives each process's device."""
+    return any(
+        isinstance(statement, ir.If)
+        and any(statement.test is test for test in call.tests)
+        and any(argument(other, 1, "map_location") is not None for other in calls(statement.orelse))
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+    )
 
 
 def _bound(statement: ir.Stmt) -> list[str]:
