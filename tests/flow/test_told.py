@@ -24,7 +24,7 @@ class Step(NamedTuple):
 class Parser(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embedding = nn.Embedding(100, 8)
+        self.first = nn.Linear(8, 8)
         self.score = nn.Linear(8, 1)
 
     def forward(self, steps):
@@ -32,7 +32,7 @@ class Parser(nn.Module):
 
 
 def begin(net: Parser, words):
-    hidden = net.embedding(words)
+    hidden = net.first(words)
     return [Step(hidden=one, words=words)._replace(words=None) for one in hidden]
 
 
@@ -60,7 +60,7 @@ def findings(tmp_path: Path, code: str, name: str = "program") -> list[Finding]:
     ("train", "expected"),
     [
         pytest.param("loss.backward()\n    optimizer.step()", "print(len(begin(net, words)))", id="one caller trains"),
-        pytest.param("return loss", "hidden = net.embedding(words)", id="none trains"),
+        pytest.param("return loss", "hidden = net.first(words)", id="none trains"),
     ],
 )
 def test_a_helper_that_one_caller_evaluates(tmp_path: Path, train: str, expected: str) -> None:
@@ -158,5 +158,10 @@ def test_functions_that_call_one_another_in_all_ways(tmp_path: Path) -> None:
     code = NET + "".join(
         MANY.format(at=at, calls="\n    ".join(f"step_{other}(net, x, loader)" for other in names)) for at in names
     )
-    code += "\ndef evaluate(net: Net, loader):\n    net.eval()\n    for x in loader:\n        print(step_0(net, x, loader).argmax())\n"
+    code += """
+def evaluate(net: Net, loader):
+    net.eval()
+    for x in loader:
+        print(step_0(net, x, loader).argmax())
+"""
     assert [item.code for item in findings(tmp_path, code)] == ["MEM201"]

@@ -45,7 +45,7 @@ _DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|\blocal_r
 _SAVES_ON_HOST = re.compile(
     r"weights_to_cpu|state_dict_to_cpu|\.cpu\(\)\.state_dict\(|\bv(al(ue)?)?\.cpu\(\)|param\.cpu\(\)"
 )
-_FIRST = re.compile(r"main_process|is_main|is_master|is_rank_?(zero|0)|rank *== *0|rank in \[-1, 0\]")
+_FIRST = re.compile(r"main_process|is_main|is_master|is_rank_?(zero|0)|rank\W{0,3} *== *0|rank in \[-1, 0\]")
 #: what keeps a schedule is made of numbers
 _COUNTS = re.compile(r"sched|trainer_state|rng")
 _SEVERAL = re.compile(r"dist|ddp|rank|world|multi")
