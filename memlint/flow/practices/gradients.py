@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from memlint.finding import Confidence
 from memlint.flow.bound_names import argument
 from memlint.flow.events import ZeroedGradients
 from memlint.flow.frame import Frame
+from memlint.flow.ops import names_model
 from memlint.flow.syntax import (
     bodies,
     calls,
@@ -17,7 +19,6 @@ from memlint.flow.syntax import (
     identifiers,
     last_name,
     text,
-    walk_expression,
     walk_statements,
 )
 from memlint.ir import nodes as ir
@@ -46,14 +47,16 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ZeroedGradients]:
         return
     if _FIXED.search(frame.module.text):
         return
-    for found, behind, around in _zeroings(frame.function.body, ()):
+    for found, behind, around in _zeroings(frame.function.body, (), ()):
         if found.flag is not None and analyser.methods_named("zero_grad", frame.function):
             continue  # a wrapper of the project's own may need it
-        if not _before_forward(frame, behind, around):
+        certainty = _before_forward(frame, behind, around)
+        if certainty is None:
             continue
         yield ZeroedGradients(
             site=frame.site(found.at),
             function=frame.function.qual,
+            certainty=certainty,
             text=found.text,
             owner=found.owner,
             flag=frame.site(found.flag.at) if found.flag is not None else None,
@@ -61,21 +64,22 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ZeroedGradients]:
 
 
 def _zeroings(
-    body: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]
+    body: tuple[ir.Stmt, ...], after: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]
 ) -> Iterator[tuple[_Zeroing, tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]]]:
-    """Each statement that fills gradients with zeros, those behind it in its block, and the body of the innermost loop
-    around it (of blocks that a loop's body always comes to; none of a branch)."""
+    """Each statement that fills gradients with zeros, those that follow it up to the end of the round (``after``: those
+    behind the body), and the body of the innermost loop around it; neither, of what stands in a branch."""
     for position, statement in enumerate(body):
         found = _by_flag(statement) or _by_hand(statement)
+        behind = (*body[position + 1 :], *after)
         if found is not None:
-            yield found, body[position + 1 :], around
+            yield found, behind, around
         elif isinstance(statement, ir.For | ir.While):
-            yield from _zeroings(statement.body, statement.body)
+            yield from _zeroings(statement.body, (), statement.body)
         elif isinstance(statement, ir.With):
-            yield from _zeroings(statement.body, around)
+            yield from _zeroings(statement.body, behind, around)
         elif not isinstance(statement, ir.FunctionDef | ir.ClassDef):
             for block in bodies(statement):
-                yield from _zeroings(block, ())
+                yield from _zeroings(block, (), ())
 
 
 def _by_flag(statement: ir.Stmt) -> _Zeroing | None:
@@ -150,36 +154,43 @@ def _changed(statement: ir.Stmt) -> ir.Expr | None:
     return statement.value if isinstance(statement, ir.ExprStmt) else None
 
 
-def _before_forward(frame: Frame, behind: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a model runs between the zeroing and the next backward: in what is behind it, or in the next round."""
-    models = frozenset(frame.notes.models)
+def _before_forward(frame: Frame, behind: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]) -> Confidence | None:
+    """Whether a model runs between the zeroing and the next backward, in what is behind it or in the next round, and
+    how sure that is; None where it does not."""
+    runs: Confidence | None = None
     for statement in behind:
-        runs = any(call.at in models for call in calls((statement,)))
-        if calls_backward((statement,)):
+        backward = _backward(statement)
+        if backward is not None:
             # (what is accumulated over the rounds of a loop is there in each but the first)
-            return runs and not isinstance(statement, ir.For | ir.While) and _first_runs(statement, models)
-        if runs:
-            return not _accumulates(behind)
+            return runs if isinstance(statement, ir.For | ir.While) else runs or _runs(frame, (statement,), backward)
+        runs = runs or _runs(frame, (statement,))
+        if runs and _accumulates(behind):
+            return None
     # behind the backward of its round: the next one begins with a forward
     for statement in around:
         if any(statement is one for one in behind):
             break
-        if calls_backward((statement,)):
-            return not _accumulates(around) and any(call.at in models for call in calls(around))
-    return False
+        if _backward(statement) is not None:
+            return runs or (None if _accumulates(around) else _runs(frame, around))
+    return None
+
+
+def _runs(frame: Frame, body: tuple[ir.Stmt, ...], before: int | None = None) -> Confidence | None:
+    """Whether a model runs in a body, for all that is known or by its name, ``before`` an ordinal."""
+    held = [call for call in calls(body) if call.args and (before is None or call.at < before)]
+    if any(call.at in frame.notes.models for call in held):
+        return "high"
+    return "medium" if any(names_model(text(call.func)) for call in held) else None
 
 
 def _accumulates(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether a backward runs in a loop of its own."""
-    return any(calls_backward((one,)) for one in walk_statements(body) if isinstance(one, ir.For | ir.While))
+    return any(_backward(one) is not None for one in walk_statements(body) if isinstance(one, ir.For | ir.While))
 
 
-def _first_runs(statement: ir.Stmt, models: frozenset[int]) -> bool:
-    """Whether a model runs in a statement before the backward in it."""
-    backward = min(
-        part.at
-        for call in calls((statement,))
-        for part in walk_expression(call.func)
-        if isinstance(part, ir.Attr) and part.name == "backward"
+def _backward(statement: ir.Stmt) -> int | None:
+    """Where the first backward in a statement is."""
+    found = (
+        call.func.at for call in calls((statement,)) if isinstance(call.func, ir.Attr) and call.func.name == "backward"
     )
-    return any(call.at in models and call.at < backward for call in calls((statement,)))
+    return min(found, default=None)
