@@ -36,8 +36,10 @@ _ABSENT = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
 def events(analyser: Analyser, frame: Frame) -> Iterator[ApiUse]:
     """The names for memory that one function uses and that torch does not have, or not any more."""
     function = frame.function
-    attributes = identifiers(function.body)[1]
     known = memory.last_names()
+    if function.names.isdisjoint(known) and function.names.isdisjoint(memory.missing_methods()):
+        return
+    attributes = identifiers(function.body)[1]
     methods = memory.missing_methods().keys() & attributes
     for statement in _unguarded(function.body):
         if isinstance(statement, ir.ImportFrom):
