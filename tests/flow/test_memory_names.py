@@ -116,6 +116,12 @@ def test_an_import_by_an_old_name_has_no_fix(tmp_path: Path) -> None:
     assert (one.code, one.line, one.fix) == ("MEM502", 1, None)
 
 
+@pytest.mark.parametrize("error", ["", " AttributeError", " Exception as error"])
+def test_the_name_of_today_is_tried_first(tmp_path: Path, error: str) -> None:
+    tried = f"try:\n        log(torch.cuda.memory_reserved())\n    except{error}:\n        "
+    assert codes(tmp_path, tried + "log(torch.cuda.memory_cached())") == []
+
+
 @pytest.mark.parametrize(("pin", "number"), [("torch==1.3.1", 0), ("torch>=1.0", 1), ("torch==2.1", 1)])
 def test_the_release_that_a_project_is_held_to(tmp_path: Path, pin: str, number: int) -> None:
     (tmp_path / "requirements.txt").write_text(f"{pin}\n")

@@ -114,7 +114,7 @@ def _use(analyser: Analyser, frame: Frame, name: str, at: int, written: str, mod
         advice, new = missing.advice, ""
     else:
         assert renamed is not None
-        if newest is not None and newest < renamed.since:
+        if (newest is not None and newest < renamed.since) or _tries(frame.function, renamed.use):
             return
         advice, new = f"use `torch.cuda.{renamed.use}`", f"{module}.{renamed.use}" if module else ""
     yield ApiUse(
@@ -125,6 +125,14 @@ def _use(analyser: Analyser, frame: Frame, name: str, at: int, written: str, mod
         text=written,
         advice=advice,
         new=new,
+    )
+
+
+def _tries(function: Function, name: str) -> bool:
+    """Whether a function tries another name, whatever error it awaits."""
+    return any(
+        isinstance(statement, ir.Try) and name in identifiers(statement.body)[1]
+        for statement in walk_statements(function.body, into_definitions=False)
     )
 
 
