@@ -20,6 +20,8 @@ def train(model, other, loader, optimizer, criterion, names, rate):
 """
 FORWARD = "loss = criterion(model(x), y)"
 BACKWARD = "loss.backward()"
+#: what goes on to use the memory that the gradients had
+FIXED = ["graph = torch.cuda.CUDAGraph()", "run = torch.cuda.make_graphed_callables", "at = p.grad.data_ptr()"]
 STEP = "optimizer.step()"
 FLAG = "optimizer.zero_grad(set_to_none=False)"
 
@@ -96,7 +98,7 @@ def test_where_nothing_is_to_be_gained(tmp_path: Path, body: tuple[str, ...]) ->
     assert found(tmp_path, *body) == []
 
 
-@pytest.mark.parametrize("fixed", ["graph = torch.cuda.CUDAGraph()", "run = torch.cuda.make_graphed_callables"])
+@pytest.mark.parametrize("fixed", FIXED)
 def test_gradients_whose_addresses_were_recorded(tmp_path: Path, fixed: str) -> None:
     assert found(tmp_path, FLAG, FORWARD, BACKWARD, STEP, text=f"{PROGRAM}\n\ndef record():\n    {fixed}\n") == []
 

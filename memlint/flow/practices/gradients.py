@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: what records the addresses of gradients, which then have to stay
-_FIXED = re.compile(r"CUDAGraph|cuda\.graph\(|make_graphed_callables|capture_begin|register_post_accumulate|flat_grad")
+_FIXED = re.compile(
+    r"CUDAGraph|cuda\.graph\(|make_graphed_callables|capture_begin|register_post_accumulate|flat_grad|grad\.data_ptr"
+)
 _LISTS = frozenset({"parameters", "named_parameters"})
 
 
