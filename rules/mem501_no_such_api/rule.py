@@ -19,10 +19,10 @@ def check(facts: Facts) -> Iterator[Report]:
         if event.kind == "deprecated":
             continue
         lacks = f"torch has no `{event.name}`" if event.kind == "fictional" else f"a tensor has no `{event.name}()`"
-        raises = "ImportError" if event.text.startswith("from ") else "AttributeError"
+        raised = "an ImportError" if event.text.startswith("from ") else "an AttributeError"
         yield Report(
             site=event.site,
-            message=f"{lacks}: `{event.text}` raises {raises}, and gives no memory back",
+            message=f"{lacks}: the program fails with {raised} where it comes to `{event.text}`",
             advice=event.advice,
             severity="warning",
             confidence=event.certainty,
