@@ -37,6 +37,7 @@ from memlint.fix.plan import (
 from memlint.fix.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
+    ApiUse,
     CachedCall,
     Carry,
     ContextAttribute,
@@ -56,12 +57,15 @@ from memlint.flow.events import (
     Step,
     SummedLosses,
     Value,
+    WrongReading,
+    ZeroedGradients,
 )
 from memlint.lasting import each_round, kind_of_growth, pace, weight
 
 __all__ = [
     "After",
     "Allocate",
+    "ApiUse",
     "Argument",
     "Around",
     "CachedCall",
@@ -99,6 +103,8 @@ __all__ = [
     "Top",
     "Under",
     "Value",
+    "WrongReading",
+    "ZeroedGradients",
     "cut_plan",
     "each_round",
     "guard_plan",

@@ -22,6 +22,11 @@ GuardKind = Literal["bare", "volatile", "early"]
 KeptTensor = Literal["output", "view", "intermediate", "input"]
 #: what a cache keeps for good
 CacheHolder = Literal["module", "data", "argument"]
+#: a function or method that torch does not have, or one that has another name by now
+NameKind = Literal["fictional", "method", "deprecated"]
+#: what a reading of memory is taken for and is not: the number of objects, a tensor's or a module's bytes, what tensors
+#: use, something beside what tensors use, bytes at all
+Misread = Literal["objects", "tensor", "module", "used", "apart", "bytes"]
 Device = Literal["accelerator", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
@@ -362,3 +367,32 @@ class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
     distributed: bool
     given: Site | None
     doubt: str
+
+
+class ZeroedGradients(Event, frozen=True, gc=False, kw_only=True):
+    """Gradients are filled with zeros before a forward, where they could be let go. ``text``: what does so; ``owner``:
+    whose ``zero_grad`` would do; ``flag``: the ``False`` of ``set_to_none=False``, None where it is done by hand."""
+
+    text: str
+    owner: str
+    flag: Site | None
+
+
+class ApiUse(Event, frozen=True, gc=False, kw_only=True):
+    """A name for memory that torch does not have, or has under another name. ``name``: qualified (a method's alone);
+    ``text``: as it is written; ``advice``: what to do instead, a clause; ``new``: what can be written at the site for a
+    name of old, "" for nothing."""
+
+    kind: NameKind
+    name: str
+    text: str
+    advice: str
+    new: str = ""
+
+
+class WrongReading(Event, frozen=True, gc=False, kw_only=True):
+    """A reading of memory is taken for another. ``text``: the call; ``label``: what it is called or compared with."""
+
+    taken_for: Misread
+    text: str
+    label: str

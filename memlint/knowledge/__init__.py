@@ -54,7 +54,8 @@ class Methods(NamedTuple):
 
 
 @functools.cache
-def _read(name: str) -> dict[str, Any]:
+def read(name: str) -> dict[str, Any]:
+    """One of the tables as it stands."""
     table: dict[str, Any] = tomllib.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
     return table
 
@@ -74,7 +75,7 @@ def _row(raw: dict[str, Any]) -> Row:
 def _functions() -> tuple[dict[str, Row], list[tuple[re.Pattern[str], Row]]]:
     exact: dict[str, Row] = {}
     patterns: list[tuple[int, re.Pattern[str], Row]] = []
-    for raw in _read("torch.toml")["function"]:
+    for raw in read("torch.toml")["function"]:
         row = _row(raw)
         order = 0 if raw.get("first") else 2 if raw.get("last") else 1
         for name in raw["names"]:
@@ -97,13 +98,13 @@ def function(name: str) -> Row | None:
 
 @functools.cache
 def methods() -> Methods:
-    return Methods(*(frozenset(_read("torch.toml")["methods"][field]) for field in Methods._fields))
+    return Methods(*(frozenset(read("torch.toml")["methods"][field]) for field in Methods._fields))
 
 
 @functools.cache
 def bookkeeping() -> frozenset[str]:
     """Methods of a module that run no model."""
-    return frozenset(_read("torch.toml")["modules"]["bookkeeping"])
+    return frozenset(read("torch.toml")["modules"]["bookkeeping"])
 
 
 def is_bookkeeping(method: str) -> bool:
@@ -114,19 +115,19 @@ def is_bookkeeping(method: str) -> bool:
 @functools.cache
 def guarded_methods() -> frozenset[str]:
     """Methods of the libraries' models that turn grad mode off themselves."""
-    return frozenset(_read("torch.toml")["modules"]["guarded"])
+    return frozenset(read("torch.toml")["modules"]["guarded"])
 
 
 @functools.cache
 def module_evidence() -> frozenset[str]:
     """Methods that only modules have."""
-    return frozenset(_read("torch.toml")["modules"]["evidence"])
+    return frozenset(read("torch.toml")["modules"]["evidence"])
 
 
 @functools.cache
 def same_without_grad() -> frozenset[str]:
     """Layers of torch.nn that give the same bits whether autograd records or not (containers of layers as well)."""
-    return frozenset(_read("torch.toml")["modules"]["same_without_grad"])
+    return frozenset(read("torch.toml")["modules"]["same_without_grad"])
 
 
 @functools.cache
@@ -144,7 +145,7 @@ def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
                 raw.get("device", ""),
             ),
         )
-        for raw in _read("frameworks.toml")["hook"]
+        for raw in read("frameworks.toml")["hook"]
     ]
 
 

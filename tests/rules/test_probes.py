@@ -27,6 +27,8 @@ RESULTS = pages.ROOT / "benchmarks" / "results"
 EACH = pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.parent.name)
 #: what the linter cannot see in a generator that does not know its device or its caller's loop
 NOT_REPORTED = {"MEM104", "MEM202", "MEM301", "MEM303", "MEM304", "MEM401"}
+#: what these say of names and readings is no matter of bytes: tests/flow/test_memory_names.py asks torch
+NOT_MEASURED = {"MEM501", "MEM502", "MEM503"}
 
 
 def sections() -> ModuleType:
@@ -42,7 +44,8 @@ def code_of(probe: Path) -> str:
 
 
 def test_each_rule_of_memory_has_a_probe() -> None:
-    assert {probe.parent for probe in PROBES} == {room for room in pages.ROOMS if not room.name.startswith("mem0")}
+    measured = {room for room in pages.ROOMS if room.name[:6].upper() not in NOT_MEASURED}
+    assert {probe.parent for probe in PROBES} == {room for room in measured if not room.name.startswith("mem0")}
 
 
 def test_pages_say_what_was_measured() -> None:

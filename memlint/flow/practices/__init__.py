@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Event
 from memlint.flow.frame import Frame
-from memlint.flow.practices import cache, cached_calls, context, loads
+from memlint.flow.practices import apis, cache, cached_calls, context, gradients, loads, readings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,10 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     context.events,
     cached_calls.events,
     cache.events,
+    gradients.events,
     loads.events,
+    apis.events,
+    readings.events,
 )
 
 

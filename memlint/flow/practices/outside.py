@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.values import Args, V
 from memlint.ir import nodes as ir
 
 #: what gives the allocator's free memory back
@@ -13,22 +14,42 @@ EMPTIES = frozenset(
     for device in ("cuda", "mps", "xpu", "npu", "accelerator")
     for place in ("", "memory.")
 )
+
+
+def _readings(*names: str) -> frozenset[str]:
+    return frozenset(
+        f"torch.{device}.{place}{most}memory_{name}"
+        for device in ("cuda", "xpu", "accelerator")
+        for place in ("", "memory.")
+        for most in ("", "max_")
+        for name in names
+    )
+
+
+#: what tensors use, and what the allocator has taken from the driver: that, and free blocks
+ALLOCATED, RESERVED = _readings("allocated"), _readings("reserved", "cached")
+#: how much of the last second memory was read or written in, in percent
+USAGE = "torch.cuda.memory_usage"
+COUNTS = "gc.get_count"
+SIZE = "sys.getsizeof"
 #: the functions that rooms ask about, by qualified name
-NOTED = EMPTIES | {"torch.load"}
+NOTED = EMPTIES | RESERVED | {"torch.load", USAGE, COUNTS, SIZE}
 
 
 @dataclass(slots=True)
 class OutsideCall:
     """``name``: qualified. ``loop``: the innermost loop around it whose rounds are iterations; ``tests``: those of the
-    ifs around it in the function."""
+    ifs around it in the function; ``first``: its first argument, None where it has none."""
 
     name: str
     expr: ir.Call
     loop: LoopFrame | None
     tests: tuple[ir.Expr, ...]
+    first: V | None
 
 
-def noted(frame: Frame, name: str, expr: ir.Call) -> None:
+def noted(frame: Frame, name: str, expr: ir.Call, args: Args) -> None:
     """A function outside the project is called."""
     if name in NOTED:
-        frame.notes.outside[expr.at] = OutsideCall(name, expr, frame.innermost(()), tuple(frame.tests))
+        first = args[0] if args else None
+        frame.notes.outside[expr.at] = OutsideCall(name, expr, frame.innermost(()), tuple(frame.tests), first)

@@ -1,0 +1,41 @@
+"""MEM502: a name for memory that torch has given another name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import ApiUse, Facts, Growth, Meta, Plan, Replace, Report
+
+META = Meta(
+    code="MEM502",
+    name="deprecated-memory-api",
+    summary="A function for memory is used by a name of old, which warns and will go.",
+    severity="note",
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(ApiUse):
+        if event.kind != "deprecated":
+            continue
+        yield Report(
+            site=event.site,
+            message=f"`{event.name}` is deprecated{_also(event)}: each call of it gives a FutureWarning",
+            advice=event.advice,
+            severity="note",
+            confidence=event.certainty,
+            growth=Growth("none", "once"),
+            trace=event.trace,
+            fix=_fix(event),
+        )
+
+
+def _also(event: ApiUse) -> str:
+    """What the name says and the function does not do."""
+    return ", and resets all peaks, not this one alone" if ".reset_max_" in event.name else ""
+
+
+def _fix(event: ApiUse) -> Plan | None:
+    if not event.new:
+        return None
+    return Plan(title=f"write `{event.new}`", changes=(Replace(event.site, event.new),))
