@@ -37,6 +37,7 @@ from memlint.fix.plan import (
 from memlint.fix.plan import Guard as Under
 from memlint.flow.events import (
     Allocate,
+    CachedBatches,
     CachedCall,
     Carry,
     ContextAttribute,
@@ -51,6 +52,7 @@ from memlint.flow.events import (
     OversizedBatch,
     Place,
     Rebind,
+    Recover,
     Retain,
     Site,
     Step,
@@ -64,6 +66,7 @@ __all__ = [
     "Allocate",
     "Argument",
     "Around",
+    "CachedBatches",
     "CachedCall",
     "Carry",
     "Change",
@@ -88,6 +91,7 @@ __all__ = [
     "Place",
     "Plan",
     "Rebind",
+    "Recover",
     "Remove",
     "Replace",
     "Report",

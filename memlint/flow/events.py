@@ -22,6 +22,11 @@ GuardKind = Literal["bare", "volatile", "early"]
 KeptTensor = Literal["output", "view", "intermediate", "input"]
 #: what a cache keeps for good
 CacheHolder = Literal["module", "data", "argument"]
+#: what goes through a loader and holds its batches: again and again, into a list, by two iterators
+KeepsBatches = Literal["cycle", "list", "tee"]
+#: what an except clause does while the frames of what failed are alive: what failed, anew; another run of a model; a
+#: store of the exception
+Recovery = Literal["retry", "run", "stored"]
 Device = Literal["accelerator", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
@@ -335,6 +340,26 @@ class CachedCall(Event, frozen=True, gc=False, kw_only=True):
     bounded: bool
     argument: str
     plain: bool
+
+
+class CachedBatches(Event, frozen=True, gc=False, kw_only=True):
+    """What goes through a data loader keeps its batches. ``loader``: its source; ``given``: where it stands, if it is
+    known to be a loader of torch, which can be gone through again."""
+
+    how: KeepsBatches
+    text: str
+    loader: str
+    given: Site | None = None
+
+
+class Recover(Event, frozen=True, gc=False, kw_only=True):
+    """An except clause goes on while the frames of what failed are alive. ``text``: the call, or what is stored;
+    ``place``: where. ``memory``: the exception is that the memory did not suffice."""
+
+    how: Recovery
+    text: str
+    place: str = ""
+    memory: bool = True
 
 
 class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Event
 from memlint.flow.frame import Frame
-from memlint.flow.practices import cache, cached_calls, context, loads
+from memlint.flow.practices import cache, cached_batches, cached_calls, context, loads, recovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: in the order of their codes
 _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     context.events,
+    cached_batches.events,
+    recovery.events,
     cached_calls.events,
     cache.events,
     loads.events,

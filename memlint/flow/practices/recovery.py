@@ -1,0 +1,259 @@
+"""What except clauses do about memory that did not suffice, while the frames of what failed still hold their tensors.
+
+While an except clause runs, the exception is alive, and with it its traceback, the frames of all calls that it came
+through, and their local variables: the activations and graphs of what failed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from memlint.finding import Confidence
+from memlint.flow.events import Recover
+from memlint.flow.frame import Frame
+from memlint.flow.ops import names_model
+from memlint.flow.spent import is_test
+from memlint.flow.syntax import bodies, calls, last_name, parts, text, walk_expression
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+#: what the error is called, and what it says
+_ERRORS = frozenset({"OutOfMemoryError"})
+_SAYS = re.compile(r"out of memory|outofmemory|\boom\b|failed to allocate", re.IGNORECASE)
+#: names of what asks for it
+_ASKS = re.compile(r"(^|_)oom($|_)|out_?of_?memory|reduce_batch_size")
+#: what takes the hold of the frames away, and what goes on where there is other memory
+_LETS_GO = frozenset({"clear_frames", "__traceback__", "with_traceback"})
+_HOST = re.compile(r"(^|[^a-z])cpu($|[^a-z])")
+#: names of methods and functions that work through a batch, where nothing else is known of them
+_WORKS = re.compile(
+    r"step|forward|generate|train|valid|eval|infer|predict|encode|decode|sample|comput|process|transcribe|embed|search"
+    r"|(^|_)(fit|run|call|loss|func|fn|function|apply|execute|render|extract|score|detect|segment)($|_)"
+)
+_LIBRARIES = sys.stdlib_module_names | {"torch", "numpy", "builtins", "tqdm", "wandb", "logging"}
+_STORES = frozenset({"append", "add", "put", "put_nowait", "appendleft", "set_exception"})
+#: calls through which a run of a model is looked for
+_DEPTH = 3
+
+
+class _Clause(NamedTuple):
+    """An except clause, the calls under its try, and whether a loop comes to it again."""
+
+    handler: ir.Handler
+    tried: tuple[ir.Call, ...]
+    looped: bool
+
+
+def events(analyser: Analyser, frame: Frame) -> Iterator[Recover]:
+    """What the except clauses of one function do beside what failed."""
+    clauses = list(_clauses(frame.function.body, False))
+    if not clauses or is_test(frame.function):
+        return
+    seen: set[int] = set()
+    for clause in clauses:
+        named = _names_error(clause.handler.type)
+        followed, memory = _after_failure(clause.handler.body, named)
+        memory = memory or named
+        if any(isinstance(part, ir.Attr) and part.name in _LETS_GO for part in parts(clause.handler.body)):
+            continue
+        if memory and not _goes_to_host(followed):
+            for call in calls(followed):
+                again = _again(analyser, frame, clause, call)
+                if call.at not in seen and (again or _runs_model(analyser, frame, call, _DEPTH)):
+                    seen.add(call.at)
+                    yield Recover(
+                        site=frame.site(call.at),
+                        function=frame.function.qual,
+                        certainty=again or "high",
+                        how="retry" if again else "run",
+                        text=text(call),
+                    )
+        if clause.looped and any(_runs_model(analyser, frame, call, _DEPTH) for call in clause.tried):
+            yield from _stored(frame, clause.handler, followed if memory else clause.handler.body, memory)
+
+
+def _clauses(body: tuple[ir.Stmt, ...], looped: bool) -> Iterator[_Clause]:
+    """The except clauses of a body."""
+    for statement in body:
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            continue
+        if isinstance(statement, ir.Try):
+            tried = tuple(calls(statement.body))
+            yield from (_Clause(handler, tried, looped) for handler in statement.handlers)
+        for block in bodies(statement):
+            yield from _clauses(block, looped or isinstance(statement, ir.For | ir.While))
+
+
+# -------------------------------------------------------------------------------------- which error
+
+
+def _names_error(kind: ir.Expr | None) -> bool:
+    """``except torch.cuda.OutOfMemoryError``, which is no other error."""
+    if isinstance(kind, ir.Display):
+        return bool(kind.elements) and all(_names_error(one) for one in kind.elements)
+    return kind is not None and last_name(kind) in _ERRORS
+
+
+def _after_failure(body: tuple[ir.Stmt, ...], known: bool = False) -> tuple[tuple[ir.Stmt, ...], bool]:
+    """What of a clause runs where the memory did not suffice, and whether it asks for that (unless it is known)."""
+    found: list[ir.Stmt] = []
+    told = False
+    for statement in body:
+        if not isinstance(statement, ir.If):
+            found.append(statement)
+            continue
+        sign = 0 if known else _asks(statement.test)
+        sides = [statement.body, statement.orelse]
+        for side in sides if sign == 0 else sides[:1] if sign > 0 else sides[1:]:
+            inner, asked = _after_failure(side, known or sign != 0)
+            found += inner
+            told = told or asked
+        told = told or sign != 0
+        if sign > 0 and _leaves(statement.body):
+            break
+    return tuple(found), told
+
+
+def _asks(test: ir.Expr) -> int:
+    """Whether a test holds where the memory did not suffice: 1, -1 where it holds for all other errors, 0 for a test
+    of something else."""
+    if isinstance(test, ir.Unary) and test.op == "not":
+        return -_asks(test.operand)
+    if isinstance(test, ir.BoolOp):
+        return _asks(test.left) or _asks(test.right)
+    if not any(_tells(part) for part in walk_expression(test)):
+        return 0
+    return -1 if isinstance(test, ir.Compare) and test.ops[:1] in (("not in",), ("!=",)) else 1
+
+
+def _tells(part: ir.Expr) -> bool:
+    if isinstance(part, ir.Const):
+        return isinstance(part.value, str) and _SAYS.search(part.value) is not None
+    called = last_name(part.func).lower() if isinstance(part, ir.Call) else ""
+    return last_name(part) in _ERRORS or _ASKS.search(called or _flag(part)) is not None
+
+
+def _flag(part: ir.Expr) -> str:
+    """``is_oom``, which the clause has computed; ``raise_oom`` is no answer."""
+    return part.id.lower() if isinstance(part, ir.Name) and part.id.lower().startswith(("is_", "oom", "out_")) else ""
+
+
+def _leaves(body: tuple[ir.Stmt, ...]) -> bool:
+    last = body[-1] if body else None
+    return isinstance(last, ir.Return | ir.Raise) or (isinstance(last, ir.Jump) and last.kind != "pass")
+
+
+def _goes_to_host(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether what is done then is done on the host, which has memory of its own."""
+    for part in parts(body):
+        said = part.value if isinstance(part, ir.Const) else last_name(part)
+        if isinstance(said, str) and len(said) < 40 and _HOST.search(said.lower()):
+            return True
+    return any(word.name and "cpu" in word.name.lower() for call in calls(body) for word in call.keywords)
+
+
+# -------------------------------------------------------------------------------------- anew
+
+
+def _again(analyser: Analyser, frame: Frame, clause: _Clause, call: ir.Call) -> Confidence | None:
+    """How well it is known that a call of the clause does again what failed, in frames of its own; None where it does
+    not."""
+    if _is_itself(frame, call):
+        works = [_works(analyser, frame, tried) for tried in clause.tried]
+        return "high" if any(works) else None
+    shown = text(call.func, 400)
+    for tried in clause.tried:
+        if text(tried.func, 400) == shown:
+            return _works(analyser, frame, tried)
+    return None
+
+
+def _is_itself(frame: Frame, call: ir.Call) -> bool:
+    """Whether the function calls itself."""
+    function = frame.function
+    if any(record.at == call.at and record.callee == function.key for record in frame.calls.values()):
+        return True
+    if function.node is None or last_name(call.func) != function.name:
+        return False
+    if isinstance(call.func, ir.Name):
+        return function.cls is None
+    own = function.params[0].name if function.takes_self and function.params else ""
+    return isinstance(call.func, ir.Attr) and bool(own) and text(call.func.value) == own
+
+
+def _works(analyser: Analyser, frame: Frame, call: ir.Call) -> Confidence | None:
+    """How well it is known that a call has frames that hold tensors: operations of torch have none."""
+    if _runs_model(analyser, frame, call, _DEPTH):
+        return "high"
+    name = last_name(call.func)
+    kind, what = analyser.program.find_expression(frame.module, call.func, frame.function)
+    if kind in ("function", "class"):
+        return "medium" if kind == "function" and _WORKS.search(name.lower()) else None
+    if kind == "ext":
+        outside = str(what).partition(".")[0] not in _LIBRARIES
+        return "medium" if outside and _WORKS.search(name.lower()) else None
+    if isinstance(call.func, ir.Name) and name not in frame.function.locals:
+        return None
+    return "medium" if _WORKS.search(name.lower()) or names_model(name) else None
+
+
+def _runs_model(analyser: Analyser, frame: Frame, call: ir.Call, depth: int) -> bool:
+    """Whether a call runs a model, by itself or in what it calls."""
+    if call.at in frame.notes.models:
+        return True
+    return any(
+        _leads_to_model(analyser, record.callee, depth - 1)
+        for record in frame.calls.values()
+        if record.at == call.at and record.callee != frame.function.key
+    )
+
+
+def _leads_to_model(analyser: Analyser, key: tuple[str, str], depth: int) -> bool:
+    function = analyser.function_at(key)
+    known = analyser.summary(function) if function is not None and function.name != "__init__" else None
+    if known is None or known.notes.models or depth <= 0:
+        return known is not None and bool(known.notes.models)
+    return any(_leads_to_model(analyser, record.callee, depth - 1) for record in known.calls.values())
+
+
+# -------------------------------------------------------------------------------------- stored
+
+
+def _stored(frame: Frame, handler: ir.Handler, body: tuple[ir.Stmt, ...], memory: bool) -> Iterator[Recover]:
+    """Where an exception, with its frames, is put for longer than the clause runs."""
+    if not handler.name or _leaves(body):
+        return
+    for statement in body:
+        for block in bodies(statement):
+            yield from _stored(frame, handler, block, memory)
+        value, place = None, ""
+        if isinstance(statement, ir.Assign):
+            value, place = statement.value, text(statement.targets[0])
+        call = statement.value if isinstance(statement, ir.ExprStmt) else None
+        if isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and call.func.name in _STORES and call.args:
+            value, place = call.args[-1], text(call.func.value)
+        if value is not None and _holds(value, handler.name):
+            yield Recover(
+                site=frame.site(statement.at),
+                function=frame.function.qual,
+                how="stored",
+                text=text(value),
+                place=place,
+                memory=memory,
+            )
+
+
+def _holds(value: ir.Expr, name: str) -> bool:
+    """Whether a value is the exception, or a container that holds it."""
+    if isinstance(value, ir.Name):
+        return value.id == name
+    if isinstance(value, ir.Display):
+        return any(_holds(one, name) for one in value.elements)
+    if isinstance(value, ir.DictDisplay):
+        return any(_holds(one, name) for one in value.values)
+    return isinstance(value, ir.Call) and text(value.func) == "sys.exc_info"
