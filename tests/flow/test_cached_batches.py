@@ -181,3 +181,53 @@ def test_the_fix(tmp_path: Path, expression: str, fixed: bool) -> None:
     if each.fix is not None:
         assert each.fix.safety == "unsafe"
         assert "".join(edit.content for edit in each.fix.edits).startswith("itertools.chain.from_iterable(")
+
+
+HANDLERS = """
+import itertools
+import torch
+from torch.utils.data import DataLoader
+
+
+class Handlers:
+    source = None
+    batches = None
+
+
+def make(data):
+    return DataLoader(data, batch_size=2) if data else DataLoader([])
+
+
+def make_both(data):
+    return make(data), ["image", "label"]
+
+
+def prepare(data):
+    handlers = Handlers()
+    {value}
+    return handlers
+
+
+def infer(handlers):
+    handlers.batches = itertools.cycle(handlers.source)
+    handlers.trainer.forward(next(handlers.batches))
+
+
+def main(data):
+    infer(prepare(data))
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        ("handlers.source = make(data)", 1),
+        ("handlers.source, data.keys = make_both(data)", 1),
+        ("data.keys, handlers.source = make_both(data)", 0),
+        ("handlers.source = sorted(data)", 0),
+        ("handlers.source = data.source", 0),
+    ],
+)
+def test_an_attribute_that_another_function_sets(tmp_path: Path, value: str, count: int) -> None:
+    (tmp_path / "program.py").write_text(HANDLERS.format(value=value))
+    assert len(memlint.lint([tmp_path], isolated=True, select=["MEM107"]).findings) == count

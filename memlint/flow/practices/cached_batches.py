@@ -15,6 +15,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.library import over_loader
 from memlint.flow.loops import MAX_PERIOD
 from memlint.flow.practices.outside import OutsideCall
+from memlint.flow.program import Function
 from memlint.flow.spent import is_test
 from memlint.flow.syntax import (
     calls,
@@ -25,8 +26,9 @@ from memlint.flow.syntax import (
     statement_at,
     text,
     walk_expression,
+    walk_statements,
 )
-from memlint.flow.values import CONTAINER, LOADER, MODULE, NONE, UNKNOWN, V
+from memlint.flow.values import CONTAINER, LOADER, MODULE, NONE, UNKNOWN, UNKNOWN_VALUE, V, join_all
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -90,6 +92,8 @@ def _is_loader(analyser: Analyser, frame: Frame, call: OutsideCall, source: ir.E
         return "high"
     if _of_class(analyser, value):
         return "high"
+    if isinstance(source, ir.Attr) and value.is_only(NONE | UNKNOWN) and _assigned_loader(analyser, frame, source.name):
+        return "medium"
     name = _name(source).lower()
     if not _LOADER.search(name) or _NO_LOADER.search(name) or value.objs or value.kinds & (CONTAINER | MODULE):
         return None
@@ -100,6 +104,43 @@ def _is_loader(analyser: Analyser, frame: Frame, call: OutsideCall, source: ir.E
     if not value.kinds & UNKNOWN:
         return None
     return "medium" if _trains(frame) else "low"
+
+
+def _assigned_loader(analyser: Analyser, frame: Frame, name: str) -> bool:
+    """Whether all that the functions of this file give an attribute of that name, whatever it is an attribute of, are
+    loaders: ``handlers.data = make_loader(options)``."""
+    module = frame.module
+    found = [
+        value
+        for function in (module.main, *module.functions.values())
+        for statement in walk_statements(function.body, into_definitions=False)
+        if isinstance(statement, ir.Assign)
+        for target in statement.targets
+        for value in _given_to(analyser, function, target, statement.value, name)
+    ]
+    return any(one.kinds & LOADER for one in found) and all(one.is_only(LOADER | NONE) for one in found)
+
+
+def _given_to(analyser: Analyser, function: Function, target: ir.Expr, value: ir.Expr, name: str) -> Iterator[V]:
+    """What an assignment gives an attribute of that name, alone or among others."""
+    if isinstance(target, ir.Attr) and target.name == name:
+        yield analyser.evaluate_constant(function.module, value)
+    for position, part in enumerate(target.elements if isinstance(target, ir.Display) else ()):
+        if isinstance(part, ir.Attr) and part.name == name:
+            yield _returned_part(analyser, function, value, position)
+
+
+def _returned_part(analyser: Analyser, function: Function, value: ir.Expr, position: int) -> V:
+    """One of several values, as they are written or as a function of the project returns them."""
+    if isinstance(value, ir.Display) and position < len(value.elements):
+        return analyser.evaluate_constant(function.module, value.elements[position])
+    if isinstance(value, ir.Call):
+        kind, called = analyser.program.find_expression(function.module, value.func, function)
+        known = analyser.summary(called) if kind == "function" and called is not None else None
+        if known is not None and known.exit is not None and known.result is not None:
+            made = [known.exit.heap.get(key) for key in known.result.objs]
+            return join_all(obj.fields.get(str(position), UNKNOWN_VALUE) if obj else UNKNOWN_VALUE for obj in made)
+    return UNKNOWN_VALUE
 
 
 def _name(source: ir.Expr) -> str:
