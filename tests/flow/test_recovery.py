@@ -200,5 +200,11 @@ def test_an_exception_that_is_stored(tmp_path: Path, kind: str, handler: list[st
     assert [each.severity for each in found(tmp_path, handler, kind)] == ["note"] * count
 
 
+@pytest.mark.parametrize(("handler", "count"), [(["last = error"], 0), (["last = error", "oom = True"], 1)])
+def test_an_exception_of_what_cannot_be_followed(tmp_path: Path, handler: list[str], count: int) -> None:
+    found_there = found(tmp_path, handler, "Exception as error", tried="y = solve.run(x)")
+    assert [each.confidence for each in found_there] == ["medium"] * count
+
+
 def test_an_exception_of_what_runs_no_model(tmp_path: Path) -> None:
     assert found(tmp_path, ["errors.append(error)"], "Exception as error", tried="y = open(x)") == []

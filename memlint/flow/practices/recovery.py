@@ -73,8 +73,13 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Recover]:
                         how="retry" if again else "run",
                         text=text(call),
                     )
-        if clause.looped and any(_runs_model(analyser, frame, call, _DEPTH) for call in clause.tried):
-            yield from _stored(frame, clause.handler, followed if memory else clause.handler.body, memory)
+        if not clause.looped:
+            continue
+        memory = memory or _notes_memory(clause.handler.body)
+        works = [_works(analyser, frame, call) for call in clause.tried]
+        if "high" in works or (memory and "medium" in works):
+            body = followed if memory else clause.handler.body
+            yield from _stored(frame, clause.handler, body, memory, "high" if "high" in works else "medium")
 
 
 def _clauses(body: tuple[ir.Stmt, ...], looped: bool) -> Iterator[_Clause]:
@@ -141,6 +146,12 @@ def _tells(part: ir.Expr) -> bool:
 def _flag(part: ir.Expr) -> str:
     """``is_oom``, which the clause has computed; ``raise_oom`` is no answer."""
     return part.id.lower() if isinstance(part, ir.Name) and part.id.lower().startswith(("is_", "oom", "out_")) else ""
+
+
+def _notes_memory(body: tuple[ir.Stmt, ...]) -> bool:
+    """``oom = True``: what failed is taken for want of memory."""
+    targets = (target for statement in body if isinstance(statement, ir.Assign) for target in statement.targets)
+    return any(_ASKS.search(last_name(target).lower()) for target in targets)
 
 
 def _leaves(body: tuple[ir.Stmt, ...]) -> bool:
@@ -224,13 +235,15 @@ def _leads_to_model(analyser: Analyser, key: tuple[str, str], depth: int) -> boo
 # -------------------------------------------------------------------------------------- stored
 
 
-def _stored(frame: Frame, handler: ir.Handler, body: tuple[ir.Stmt, ...], memory: bool) -> Iterator[Recover]:
+def _stored(
+    frame: Frame, handler: ir.Handler, body: tuple[ir.Stmt, ...], memory: bool, certainty: Confidence
+) -> Iterator[Recover]:
     """Where an exception, with its frames, is put for longer than the clause runs."""
     if not handler.name or _leaves(body):
         return
     for statement in body:
         for block in bodies(statement):
-            yield from _stored(frame, handler, block, memory)
+            yield from _stored(frame, handler, block, memory, certainty)
         value, place = None, ""
         if isinstance(statement, ir.Assign):
             value, place = statement.value, text(statement.targets[0])
@@ -241,6 +254,7 @@ def _stored(frame: Frame, handler: ir.Handler, body: tuple[ir.Stmt, ...], memory
             yield Recover(
                 site=frame.site(statement.at),
                 function=frame.function.qual,
+                certainty=certainty,
                 how="stored",
                 text=text(value),
                 place=place,
