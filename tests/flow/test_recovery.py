@@ -112,6 +112,11 @@ def test_after_another_error(tmp_path: Path, kind: str, handler: list[str]) -> N
         ("y = net(x)", "y = embed(net, x[:1])", ["note"]),
         ("y = function(x)", "y = function(x[:1])", ["warning"]),
         ("y = solve.compute(x)", "y = solve.compute(x[:1])", ["warning"]),
+        ("y = net(x)", "y = net(x[:1]).cpu()", ["warning"]),
+        ("y = net(x)", "y = torch.cat([net(part).to('cpu') for part in x.chunk(2)])", ["warning"]),
+        ("optimizer.step()", "optimizer.step()", []),
+        ("y = tokenizer.encode(x)", "y = tokenizer.encode(x[:1])", []),
+        ("y = self.buffer.sample(x)", "y = self.buffer.sample(x)", []),
         # operations of torch have no frames that hold tensors
         ("y = torch.cdist(x, x)", "y = torch.cdist(x[:1], x)", []),
         ("y = x.matmul(x)", "y = x.matmul(x[:1])", []),
@@ -139,6 +144,11 @@ def test_what_is_tried_again(tmp_path: Path, tried: str, retry: str, expected: l
 )
 def test_what_does_not_meet_the_frames(tmp_path: Path, handler: list[str]) -> None:
     assert found(tmp_path, handler) == []
+
+
+def test_a_clause_is_reported_once(tmp_path: Path) -> None:
+    (each,) = found(tmp_path, ["consume(embed(net, x))", "y = net(x[:1])", "y = torch.cat([y, net(x[1:])])"])
+    assert "net(x[:1])" in each.message
 
 
 def test_a_retry_after_the_clause(tmp_path: Path) -> None:

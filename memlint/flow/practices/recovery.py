@@ -30,10 +30,14 @@ _ASKS = re.compile(r"(^|_)oom($|_)|out_?of_?memory|reduce_batch_size")
 #: what takes the hold of the frames away, and what goes on where there is other memory
 _LETS_GO = frozenset({"clear_frames", "__traceback__", "with_traceback"})
 _HOST = re.compile(r"(^|[^a-z])cpu($|[^a-z])")
-#: names of methods and functions that work through a batch, where nothing else is known of them
+#: names of methods and functions that work through a batch, where nothing else is known of them, and of what has
+#: methods of such names and does not
 _WORKS = re.compile(
-    r"step|forward|generate|train|valid|eval|infer|predict|encode|decode|sample|comput|process|transcribe|embed|search"
-    r"|(^|_)(fit|run|call|loss|func|fn|function|apply|execute|render|extract|score|detect|segment)($|_)"
+    r"step|forward|generate|train|valid|eval|infer|predict|encode|decode|comput|transcribe|embed|process_batch"
+    r"|(^|_)(fit|run|call|loss|func|fn|function|execute)($|_)"
+)
+_NO_WORK = re.compile(
+    r"optim|sched|scaler|bar$|progress|log|prof|timer|meter|writer|wandb|token|text|json|path|queue|pool"
 )
 _LIBRARIES = sys.stdlib_module_names | {"torch", "numpy", "builtins", "tqdm", "wandb", "logging"}
 _STORES = frozenset({"append", "add", "put", "put_nowait", "appendleft", "set_exception"})
@@ -62,24 +66,33 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Recover]:
         if any(isinstance(part, ir.Attr) and part.name in _LETS_GO for part in parts(clause.handler.body)):
             continue
         if memory and not _goes_to_host(followed):
-            for call in calls(followed):
-                again = _again(analyser, frame, clause, call)
-                if call.at not in seen and (again or _runs_model(analyser, frame, call, _DEPTH)):
-                    seen.add(call.at)
-                    yield Recover(
-                        site=frame.site(call.at),
-                        function=frame.function.qual,
-                        certainty=again or "high",
-                        how="retry" if again else "run",
-                        text=text(call),
-                    )
-        if not clause.looped:
-            continue
-        memory = memory or _notes_memory(clause.handler.body)
-        works = [_works(analyser, frame, call) for call in clause.tried]
-        if "high" in works or (memory and "medium" in works):
-            body = followed if memory else clause.handler.body
-            yield from _stored(frame, clause.handler, body, memory, "high" if "high" in works else "medium")
+            found = [(call, _again(analyser, frame, clause, call)) for call in calls(followed) if call.at not in seen]
+            found = [one for one in found if one[1] or _runs_model(analyser, frame, one[0], _DEPTH)]
+            for call, again in sorted(found, key=lambda one: (one[1] is None, one[0].at))[:1]:
+                seen.update(one.at for one, _ in found)
+                yield Recover(
+                    site=frame.site(call.at),
+                    function=frame.function.qual,
+                    certainty=again or "high",
+                    how="retry" if again else "run",
+                    text=text(call),
+                )
+        if clause.looped and clause.handler.name:
+            memory = memory or _notes_memory(clause.handler.body)
+            stored = list(_stored(clause.handler.name, followed if memory else clause.handler.body))
+            works = [_works(analyser, frame, call) for call in clause.tried] if stored else []
+            if "high" not in works and not (memory and "medium" in works):
+                continue
+            for statement, value, place in stored:
+                yield Recover(
+                    site=frame.site(statement.at),
+                    function=frame.function.qual,
+                    certainty="high" if "high" in works else "medium",
+                    how="stored",
+                    text=text(value),
+                    place=text(place),
+                    memory=memory,
+                )
 
 
 def _clauses(body: tuple[ir.Stmt, ...], looped: bool) -> Iterator[_Clause]:
@@ -161,11 +174,17 @@ def _leaves(body: tuple[ir.Stmt, ...]) -> bool:
 
 def _goes_to_host(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether what is done then is done on the host, which has memory of its own."""
+    results = {part.at for call in calls(body) if _brings_result(call) for part in (call.func, *call.args)}
     for part in parts(body):
         said = part.value if isinstance(part, ir.Const) else last_name(part)
-        if isinstance(said, str) and len(said) < 40 and _HOST.search(said.lower()):
+        if isinstance(said, str) and len(said) < 40 and _HOST.search(said.lower()) and part.at not in results:
             return True
     return any(word.name and "cpu" in word.name.lower() for call in calls(body) for word in call.keywords)
+
+
+def _brings_result(call: ir.Call) -> bool:
+    """``model(x).cpu()``, whose result alone goes to the host."""
+    return isinstance(call.func, ir.Attr) and call.func.name in ("cpu", "to") and isinstance(call.func.value, ir.Call)
 
 
 # -------------------------------------------------------------------------------------- anew
@@ -210,6 +229,8 @@ def _works(analyser: Analyser, frame: Frame, call: ir.Call) -> Confidence | None
         return "medium" if outside and _WORKS.search(name.lower()) else None
     if isinstance(call.func, ir.Name) and name not in frame.function.locals:
         return None
+    if isinstance(call.func, ir.Attr) and _NO_WORK.search(last_name(call.func.value).lower()):
+        return None
     return "medium" if _WORKS.search(name.lower()) or names_model(name) else None
 
 
@@ -235,31 +256,20 @@ def _leads_to_model(analyser: Analyser, key: tuple[str, str], depth: int) -> boo
 # -------------------------------------------------------------------------------------- stored
 
 
-def _stored(
-    frame: Frame, handler: ir.Handler, body: tuple[ir.Stmt, ...], memory: bool, certainty: Confidence
-) -> Iterator[Recover]:
-    """Where an exception, with its frames, is put for longer than the clause runs."""
-    if not handler.name or _leaves(body):
+def _stored(name: str, body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, ir.Expr, ir.Expr]]:
+    """Where an exception, with its frames, is put for longer than the clause runs: (statement, value, place)."""
+    if _leaves(body):
         return
     for statement in body:
         for block in bodies(statement):
-            yield from _stored(frame, handler, block, memory, certainty)
-        value, place = None, ""
-        if isinstance(statement, ir.Assign):
-            value, place = statement.value, text(statement.targets[0])
+            yield from _stored(name, block)
+        if isinstance(statement, ir.Assign) and _holds(statement.value, name):
+            yield statement, statement.value, statement.targets[0]
         call = statement.value if isinstance(statement, ir.ExprStmt) else None
-        if isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and call.func.name in _STORES and call.args:
-            value, place = call.args[-1], text(call.func.value)
-        if value is not None and _holds(value, handler.name):
-            yield Recover(
-                site=frame.site(statement.at),
-                function=frame.function.qual,
-                certainty=certainty,
-                how="stored",
-                text=text(value),
-                place=place,
-                memory=memory,
-            )
+        if not isinstance(call, ir.Call) or not isinstance(call.func, ir.Attr) or call.func.name not in _STORES:
+            continue
+        if call.args and _holds(call.args[-1], name):
+            yield statement, call.args[-1], call.func.value
 
 
 def _holds(value: ir.Expr, name: str) -> bool:
