@@ -231,3 +231,50 @@ def main(data):
 def test_an_attribute_that_another_function_sets(tmp_path: Path, value: str, count: int) -> None:
     (tmp_path / "program.py").write_text(HANDLERS.format(value=value))
     assert len(memlint.lint([tmp_path], isolated=True, select=["MEM107"]).findings) == count
+
+
+MOVED = """
+import torch
+from torch.utils.data import DataLoader
+from itertools import cycle
+
+
+def train(model, {name}, device):
+    for x, y in {variable}:
+        (model(x.to(device)) - y.to(device)).square().mean().backward()
+    return {kept}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "confidence"),
+    [
+        ("train_loader", "cycle(train_loader)", ["medium"]),
+        ("train_loader", "list(train_loader)", []),
+        ("pairs", "cycle(pairs)", []),
+        ("pairs", "list(pairs)", []),
+        ("pairs: DataLoader", "list(pairs)", ["high"]),
+    ],
+)
+def test_what_a_loop_brings_to_the_device(tmp_path: Path, name: str, kept: str, confidence: list[str]) -> None:
+    """It may be a list of batches as well, which keeps them anyway."""
+    (tmp_path / "program.py").write_text(MOVED.format(name=name, variable=name.partition(":")[0], kept=kept))
+    findings = memlint.lint([tmp_path], isolated=True, select=["MEM107"]).findings
+    assert [each.confidence for each in findings] == confidence
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("challenge_loader", 1),
+        ("pathology_loader", 1),
+        ("loader_train", 1),
+        ("valid_dl", 1),
+        ("loader_names", 0),
+        ("loader_lengths", 0),
+        ("dataloaders", 0),
+        ("loader_class", 0),
+    ],
+)
+def test_names_of_loaders(tmp_path: Path, name: str, count: int) -> None:
+    assert len(found(tmp_path, f"consume(cycle({name}))", name=name)) == count

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 _HOW: dict[str, KeepsBatches] = {"cycle": "cycle", "tee": "tee", "list": "list", "tuple": "list"}
 #: names of one data loader, or of what makes one
-_LOADER = re.compile(r"(?<!down)loader(_\w+)?$|(^|_)dl$")
-_NO_LOADER = re.compile(r"loaders|cls|class|config|cfg|args|kwargs|names|keys|_fn$|factory|list$|file|path|len|size")
+_LOADER = re.compile(
+    r"(?<!down)loader(_(?!cls|class|conf|cfg|k?w?args|opt|names?$|keys|fn|func|factory|list|files?|paths?|len|size|type)\w+)?$"
+    r"|(^|_)dl$"
+)
 #: what goes through its argument without keeping it
 _PASSES = frozenset({"iter", "enumerate", "tqdm", "track", "progress_bar"})
 #: names of the few rounds of an inner loop
@@ -86,6 +88,8 @@ def _source(expr: ir.Expr) -> ir.Expr:
 def _is_loader(analyser: Analyser, frame: Frame, call: OutsideCall, source: ir.Expr) -> Confidence | None:
     """How well it is known that what is gone through is a data loader."""
     value = call.given
+    if value.kinds & LOADER and value.syms and _assumed(analyser, frame, source):
+        return "medium" if _LOADER.search(_name(source).lower()) else "low"
     if value.is_only(LOADER | NONE) and value.kinds & LOADER:
         return "high"
     if over_loader(value) and not value.kinds & LOADER:
@@ -95,7 +99,7 @@ def _is_loader(analyser: Analyser, frame: Frame, call: OutsideCall, source: ir.E
     if isinstance(source, ir.Attr) and value.is_only(NONE | UNKNOWN) and _assigned_loader(analyser, frame, source.name):
         return "medium"
     name = _name(source).lower()
-    if not _LOADER.search(name) or _NO_LOADER.search(name) or value.objs or value.kinds & (CONTAINER | MODULE):
+    if not _LOADER.search(name) or value.objs or value.kinds & (CONTAINER | MODULE):
         return None
     if value.resolved():
         return None
@@ -104,6 +108,17 @@ def _is_loader(analyser: Analyser, frame: Frame, call: OutsideCall, source: ir.E
     if not value.kinds & UNKNOWN:
         return None
     return "medium" if _trains(frame) else "low"
+
+
+def _assumed(analyser: Analyser, frame: Frame, source: ir.Expr) -> bool:
+    """Whether only a loop that brings its items to the device tells that it runs over a loader: they may as well be
+    those of a list, which keeps them anyway."""
+    param = next((one for one in frame.function.params if isinstance(source, ir.Name) and one.name == source.id), None)
+    if param is None:
+        return False
+    told = analyser.annotated(frame.module, param.annotation) if param.annotation is not None else None
+    known = told or analyser.facts.parameter(frame.function, param.name)
+    return known is None or not known.kinds & LOADER
 
 
 def _assigned_loader(analyser: Analyser, frame: Frame, name: str) -> bool:
