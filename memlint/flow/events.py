@@ -24,9 +24,9 @@ KeptTensor = Literal["output", "view", "intermediate", "input"]
 CacheHolder = Literal["module", "data", "argument"]
 #: what goes through a loader and holds its batches: again and again, into a list, by two iterators
 KeepsBatches = Literal["cycle", "list", "tee"]
-#: what an except clause does while the frames of what failed are alive: what failed, anew; another run of a model; a
-#: store of the exception
-Recovery = Literal["retry", "run", "stored"]
+#: what an except clause does while the frames of what failed are alive: what failed, anew; another run of a model; or
+#: it puts the exception where it stays until the next, or among others
+Recovery = Literal["retry", "run", "stored", "collected"]
 Device = Literal["accelerator", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
@@ -354,12 +354,11 @@ class CachedBatches(Event, frozen=True, gc=False, kw_only=True):
 
 class Recover(Event, frozen=True, gc=False, kw_only=True):
     """An except clause goes on while the frames of what failed are alive. ``text``: the call, or what is stored;
-    ``place``: where. ``memory``: the exception is that the memory did not suffice."""
+    ``place``: where."""
 
     how: Recovery
     text: str
     place: str = ""
-    memory: bool = True
 
 
 class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):

@@ -18,23 +18,23 @@ AFTER = "only set a flag in the except clause, and {} after it, where the frames
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(Recover):
-        stored = event.how == "stored"
         yield Report(
             site=event.site,
             message=_message(event),
-            advice=f"keep `str({event.text})` instead" if stored and event.text.isidentifier() else _advice(event),
+            advice=_advice(event),
             severity="warning" if event.how == "retry" else "note",
             confidence=event.certainty,
-            growth=Growth("device-tensor", "per-iteration" if stored else "peak"),
+            growth=Growth("device-tensor", "per-iteration" if event.how == "collected" else "peak"),
             trace=event.trace,
         )
 
 
 def _message(event: Recover) -> str:
-    if event.how == "stored":
+    if event.place:
+        until = "" if event.how == "collected" else " while the loop goes on"
         return (
-            f"`{event.place}` keeps the exception, and with it the frames that it came through, with the tensors in "
-            "their variables"
+            f"`{event.place}` keeps the exception{until}, and with it the frames that it came through, with the tensors "
+            "in their variables"
         )
     what = "tries again" if event.how == "retry" else "runs a model"
     return (
@@ -44,6 +44,6 @@ def _message(event: Recover) -> str:
 
 
 def _advice(event: Recover) -> str:
-    if event.how == "stored":
+    if event.place:
         return "keep its text instead: `traceback.format_exc()`"
     return AFTER.format("try again" if event.how == "retry" else "do this")

@@ -216,5 +216,11 @@ def test_an_exception_of_what_cannot_be_followed(tmp_path: Path, handler: list[s
     assert [each.confidence for each in found_there] == ["medium"] * count
 
 
+@pytest.mark.parametrize(("handler", "growth"), [("last = error", "peak"), ("errors.append(error)", "per-iteration")])
+def test_how_stored_exceptions_grow(tmp_path: Path, handler: str, growth: str) -> None:
+    (each,) = found(tmp_path, [handler], "Exception as error")
+    assert (each.growth.memory, each.growth.kind) == ("device-tensor", growth)
+
+
 def test_an_exception_of_what_runs_no_model(tmp_path: Path) -> None:
     assert found(tmp_path, ["errors.append(error)"], "Exception as error", tried="y = open(x)") == []

@@ -88,10 +88,9 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Recover]:
                     site=frame.site(statement.at),
                     function=frame.function.qual,
                     certainty="high" if "high" in works else "medium",
-                    how="stored",
+                    how="stored" if isinstance(statement, ir.Assign) else "collected",
                     text=text(value),
                     place=text(place),
-                    memory=memory,
                 )
 
 
