@@ -33,8 +33,8 @@ def _message(event: Recover) -> str:
     if event.place:
         until = "" if event.how == "collected" else " while the loop goes on"
         return (
-            f"`{event.place}` keeps the exception{until}, and with it the frames that it came through, with the tensors "
-            "in their variables"
+            f"`{event.place}` keeps the exception{until}, with the frames that it came through and the tensors in "
+            "their variables"
         )
     what = "tries again" if event.how == "retry" else "runs a model"
     return (

@@ -278,3 +278,18 @@ def test_what_a_loop_brings_to_the_device(tmp_path: Path, name: str, kept: str, 
 )
 def test_names_of_loaders(tmp_path: Path, name: str, count: int) -> None:
     assert len(found(tmp_path, f"consume(cycle({name}))", name=name)) == count
+
+
+@pytest.mark.parametrize(
+    ("after", "count"),
+    [
+        (["first = next(batches)", "consume(first)"], 0),
+        (["if settings.check:", "    consume(next(batches), next(batches))"], 0),
+        (["consume([next(batches) for _ in data])"], 1),
+        (["for _ in data:", "    consume(next(batches))"], 1),
+        (["first = next(batches)", "consume(batches)"], 1),
+        (["consume(lambda: 1)"], 1),
+    ],
+)
+def test_the_first_batch_alone(tmp_path: Path, after: list[str], count: int) -> None:
+    assert len(found(tmp_path, "batches = cycle(iter(loader))", *after)) == count

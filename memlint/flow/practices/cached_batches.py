@@ -18,10 +18,13 @@ from memlint.flow.practices.outside import OutsideCall
 from memlint.flow.program import Function
 from memlint.flow.spent import is_test
 from memlint.flow.syntax import (
+    bodies,
     calls,
     calls_backward,
+    expressions,
     last_name,
     mentions,
+    names_bound_by,
     parts,
     statement_at,
     text,
@@ -187,6 +190,8 @@ def _trains(frame: Frame) -> bool:
 
 def _takes_few(frame: Frame, expr: ir.Call) -> bool:
     """``zip(range(4), cycle(loader))``, ``next(cycle(loader))``: only the first batches are drawn."""
+    if _drawn_once(frame, expr):
+        return True
     for part in parts(frame.function.body):
         if not isinstance(part, ir.Call) or not any(_contains(arg, expr) for arg in part.args):
             continue
@@ -197,6 +202,34 @@ def _takes_few(frame: Frame, expr: ir.Call) -> bool:
         if name in ("zip", "islice") and any(_is_short(one, name) for one in others):
             return True
     return False
+
+
+def _drawn_once(frame: Frame, expr: ir.Call) -> bool:
+    """Whether all that becomes of an iterator is a ``next`` of it, in no loop."""
+    body = frame.function.body
+    made = statement_at(body, expr.at)
+    target = made.targets[0] if isinstance(made, ir.Assign) else None
+    if not isinstance(target, ir.Name) or frame.function.node is None:
+        return False
+    mentioned = sum(isinstance(part, ir.Name) and part.id == target.id for part in parts(body, into_definitions=True))
+    bound = sum(target.id in names_bound_by(statement) for statement in walk_statements(body))
+    drawn = sum(
+        isinstance(part, ir.Call) and last_name(part.func) == "next" and mentions(part, target.id)
+        for statement in _outside_loops(body)
+        for whole in expressions(statement)
+        if not any(isinstance(part, ir.Comprehension) for part in walk_expression(whole))
+        for part in walk_expression(whole)
+    )
+    return drawn > 0 and mentioned == bound + drawn
+
+
+def _outside_loops(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
+    """The statements of a body that run once."""
+    for statement in body:
+        yield statement
+        if not isinstance(statement, ir.For | ir.While | ir.FunctionDef | ir.ClassDef):
+            for block in bodies(statement):
+                yield from _outside_loops(block)
 
 
 def _contains(whole: ir.Expr, expr: ir.Expr) -> bool:
