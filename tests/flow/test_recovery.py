@@ -115,6 +115,7 @@ def test_after_another_error(tmp_path: Path, kind: str, handler: list[str]) -> N
         ("y = net(x)", "y = net(x[:1]).cpu()", ["warning"]),
         ("y = net(x)", "y = torch.cat([net(part).to('cpu') for part in x.chunk(2)])", ["warning"]),
         ("optimizer.step()", "optimizer.step()", []),
+        ("y = optimizer.run(x)", "y = optimizer.run(x[:1])", ["warning"]),
         ("y = tokenizer.encode(x)", "y = tokenizer.encode(x[:1])", []),
         ("y = self.buffer.sample(x)", "y = self.buffer.sample(x)", []),
         # operations of torch have no frames that hold tensors

@@ -36,9 +36,8 @@ _WORKS = re.compile(
     r"step|forward|generate|train|valid|eval|infer|predict|encode|decode|comput|transcribe|embed|process_batch"
     r"|(^|_)(fit|run|call|loss|func|fn|function|execute)($|_)"
 )
-_NO_WORK = re.compile(
-    r"optim|sched|scaler|bar$|progress|log|prof|timer|meter|writer|wandb|token|text|json|path|queue|pool"
-)
+_NO_WORK = re.compile(r"bar$|progress|log|prof|timer|meter|writer|wandb|token|text|json|path|queue|pool")
+_UPDATES = re.compile(r"optim|sched|scaler")
 _LIBRARIES = sys.stdlib_module_names | {"torch", "numpy", "builtins", "tqdm", "wandb", "logging"}
 _STORES = frozenset({"append", "add", "put", "put_nowait", "appendleft", "set_exception"})
 #: calls through which a run of a model is looked for
@@ -228,7 +227,8 @@ def _works(analyser: Analyser, frame: Frame, call: ir.Call) -> Confidence | None
         return "medium" if outside and _WORKS.search(name.lower()) else None
     if isinstance(call.func, ir.Name) and name not in frame.function.locals:
         return None
-    if isinstance(call.func, ir.Attr) and _NO_WORK.search(last_name(call.func.value).lower()):
+    receiver = last_name(call.func.value).lower() if isinstance(call.func, ir.Attr) else ""
+    if _NO_WORK.search(receiver) or (_UPDATES.search(receiver) and "step" in name):
         return None
     return "medium" if _WORKS.search(name.lower()) or names_model(name) else None
 
