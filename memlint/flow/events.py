@@ -27,6 +27,11 @@ NameKind = Literal["fictional", "method", "deprecated"]
 #: what a reading of memory is taken for and is not: the number of objects, a tensor's or a module's bytes, what tensors
 #: use, something beside what tensors use, bytes at all
 Misread = Literal["objects", "tensor", "module", "used", "apart", "bytes"]
+#: what goes through a loader and holds its batches: again and again, into a list, by two iterators
+KeepsBatches = Literal["cycle", "list", "tee"]
+#: what an except clause does while the frames of what failed are alive: what failed, anew; another run of a model; or
+#: it puts the exception where it stays until the next, or among others
+Recovery = Literal["retry", "run", "stored", "collected"]
 Device = Literal["accelerator", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
@@ -346,6 +351,25 @@ class CachedCall(Event, frozen=True, gc=False, kw_only=True):
     bounded: bool
     argument: str
     plain: bool
+
+
+class CachedBatches(Event, frozen=True, gc=False, kw_only=True):
+    """What goes through a data loader keeps its batches. ``loader``: its source; ``given``: where it stands, if it is
+    known to be a loader of torch, which can be gone through again."""
+
+    how: KeepsBatches
+    text: str
+    loader: str
+    given: Site | None = None
+
+
+class Recover(Event, frozen=True, gc=False, kw_only=True):
+    """An except clause goes on while the frames of what failed are alive. ``text``: the call, or what is stored;
+    ``place``: where."""
+
+    how: Recovery
+    text: str
+    place: str = ""
 
 
 class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):

@@ -158,10 +158,13 @@ def draws(frame: Frame, source: V) -> None:
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
 
 
+def over_loader(value: V) -> bool:
+    """Whether a value is a loader, or goes through one: ``enumerate(loader)``."""
+    return bool(value.kinds & LOADER) or any(ref.kind == "over" and ref.name == "loader" for ref in value.refs)
+
+
 def _over(args: list[V]) -> frozenset[Ref]:
-    if any(
-        value.kinds & LOADER or any(ref.kind == "over" and ref.name == "loader" for ref in value.refs) for value in args
-    ):
+    if any(map(over_loader, args)):
         return frozenset((Ref("over", "", "loader"),))
     if any(value.kinds & MODULE or any(ref.kind == "over" for ref in value.refs) for value in args):
         return frozenset((OF_MODULES,))

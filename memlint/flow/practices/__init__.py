@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Event
 from memlint.flow.frame import Frame
-from memlint.flow.practices import apis, cache, cached_calls, context, gradients, loads, readings
+from memlint.flow.practices import (
+    apis,
+    cache,
+    cached_batches,
+    cached_calls,
+    context,
+    gradients,
+    loads,
+    readings,
+    recovery,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +31,8 @@ if TYPE_CHECKING:
 #: in the order of their codes
 _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     context.events,
+    cached_batches.events,
+    recovery.events,
     cached_calls.events,
     cache.events,
     gradients.events,

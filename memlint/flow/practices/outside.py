@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memlint.flow.frame import Frame, LoopFrame
-from memlint.flow.values import Args, V
+from memlint.flow.library import over_loader
+from memlint.flow.values import NOTHING, Args, V
 from memlint.ir import nodes as ir
 
 #: what gives the allocator's free memory back
@@ -32,24 +33,27 @@ ALLOCATED, RESERVED = _readings("allocated"), _readings("reserved", "cached")
 USAGE = "torch.cuda.memory_usage"
 COUNTS = "gc.get_count"
 SIZE = "sys.getsizeof"
-#: the functions that rooms ask about, by qualified name
-NOTED = EMPTIES | RESERVED | {"torch.load", USAGE, COUNTS, SIZE}
+#: what keeps all that it has gone through
+KEEPS_ALL = frozenset({"itertools.cycle", "itertools.tee"})
+#: the functions that rooms ask about, by qualified name, and those that they ask about where a loader is given
+NOTED = EMPTIES | RESERVED | KEEPS_ALL | {"torch.load", USAGE, COUNTS, SIZE}
+NOTED_OF_LOADERS = frozenset({"builtins.list", "builtins.tuple"})
 
 
 @dataclass(slots=True)
 class OutsideCall:
     """``name``: qualified. ``loop``: the innermost loop around it whose rounds are iterations; ``tests``: those of the
-    ifs around it in the function; ``first``: its first argument, None where it has none."""
+    ifs around it in the function; ``given``: its first argument."""
 
     name: str
     expr: ir.Call
     loop: LoopFrame | None
     tests: tuple[ir.Expr, ...]
-    first: V | None
+    given: V
 
 
 def noted(frame: Frame, name: str, expr: ir.Call, args: Args) -> None:
     """A function outside the project is called."""
-    if name in NOTED:
-        first = args[0] if args else None
-        frame.notes.outside[expr.at] = OutsideCall(name, expr, frame.innermost(()), tuple(frame.tests), first)
+    given = args[0] if args else NOTHING
+    if name in NOTED or (name in NOTED_OF_LOADERS and over_loader(given)):
+        frame.notes.outside[expr.at] = OutsideCall(name, expr, frame.innermost(()), tuple(frame.tests), given)
