@@ -156,7 +156,12 @@ class Backward(NamedTuple):
 
     def excludes(self, store: Store) -> bool:
         """Whether it stands on the other side of a test than the store."""
-        return any(_negated(a, b) or _negated(b, a) for a in self.tests for b in store.tests)
+        return excluded(self.tests, store.tests)
+
+
+def excluded(tests: tuple[ir.Expr, ...], others: tuple[ir.Expr, ...]) -> bool:
+    """Whether two places stand on the two sides of one test, by the tests of the ifs around each."""
+    return any(_negated(a, b) or _negated(b, a) for a in tests for b in others)
 
 
 def _negated(a: ir.Expr, b: ir.Expr) -> bool:

@@ -49,6 +49,8 @@ class Notes:
         self.models: dict[int, ir.Call] = {}
         #: calls of the functions outside the project that `flow.practices` asks about
         self.outside: dict[int, OutsideCall] = {}
+        #: backwards that keep their graph, by their place: the call, and what had left before it first ran
+        self.retained: dict[int, tuple[ir.Call, Sources]] = {}
         #: what an autograd function puts on its context, by the target
         self.on_context: dict[int, Kept] = {}
         #: the loops over iterations, by their marks

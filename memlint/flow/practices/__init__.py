@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Event
 from memlint.flow.frame import Frame
-from memlint.flow.practices import cache, cached_calls, context, loads
+from memlint.flow.practices import cache, cached_calls, context, loads, recorded_gradients, retained_graphs, snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     context.events,
     cached_calls.events,
+    snapshots.events,
+    retained_graphs.events,
+    recorded_gradients.events,
     cache.events,
     loads.events,
 )

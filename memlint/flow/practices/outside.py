@@ -14,7 +14,7 @@ EMPTIES = frozenset(
     for place in ("", "memory.")
 )
 #: the functions that rooms ask about, by qualified name
-NOTED = EMPTIES | {"torch.load"}
+NOTED = EMPTIES | {"torch.load", "torch.autograd.grad", "copy.deepcopy"}
 
 
 @dataclass(slots=True)
