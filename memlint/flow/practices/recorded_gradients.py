@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.bound_names import Names, argument
+from memlint.flow.bound_names import Names
 from memlint.flow.events import KeptGraph
 from memlint.flow.frame import Frame
 from memlint.flow.practices.devices import touches_an_accelerator
+from memlint.flow.program import Function
 from memlint.flow.spent import is_test, used_up
-from memlint.flow.syntax import calls, dotted, expressions, parts, statement_at, text, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    calls,
+    dotted,
+    expressions,
+    last_name,
+    parts,
+    statement_at,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -20,7 +32,7 @@ _GRAD = "torch.autograd.grad"
 #: what has no graph of what it is called on, or of what it is an attribute of
 _CUTS = frozenset({"detach", "data", "item", "tolist", "numpy"})
 #: what may be done with ``p.grad`` that differentiates nothing
-_HARMLESS = frozenset({"data", "detach", "detach_", "zero_", "item", "norm", "shape", "device", "dtype", "is_sparse"})
+_HARMLESS = frozenset({"data", "detach", "detach_", "zero_", "item", "shape", "device", "dtype", "is_sparse"})
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
@@ -30,13 +42,16 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
     for at, call in sorted(frame.notes.outside.items()):
         if call.name != _GRAD:
             continue
-        given = _literal(argument(call.expr, 4, "create_graph"))
+        given = _literal(_word(call.expr, "create_graph"))
         if given is None or at not in frame.graphs.nodes:
             continue
-        flag = "" if used_up(analyser, frame, {at}, of_gradients=True) else _flag(frame, call.expr)
+        cut = used_up(analyser, frame, {at}, of_gradients=True) and not (
+            at in frame.notes.returned and _is_handed_on(analyser, frame.function)
+        )
+        flag = "" if cut else _flag(frame, call.expr)
         if flag is None:
             continue
-        kept = argument(call.expr, 3, "retain_graph")
+        kept = _word(call.expr, "retain_graph")
         yield KeptGraph(
             site=frame.site(at),
             function=frame.function.qual,
@@ -48,6 +63,22 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
             kept=kept is not None and not (isinstance(kept, ir.Const) and kept.kind == "None"),
         )
     yield from _of_parameters(analyser, frame)
+
+
+def _word(call: ir.Call, name: str) -> ir.Expr | None:
+    """A keyword argument, as which alone everybody writes these."""
+    return next((word.value for word in call.keywords if word.name == name), None)
+
+
+def _is_handed_on(analyser: Analyser, function: Function) -> bool:
+    """Whether the project mentions a function elsewhere than where it is called: others may call it as well."""
+    for key in analyser.program.words.files(function.name):
+        module = analyser.program.module(key)
+        for body in (module.statements, *(module.lowered(number).body for number in range(1, len(module.units)))):
+            called = {call.func.at for call in calls(body, into_definitions=True)}
+            if any(last_name(part) == function.name and part.at not in called for part in parts(body, True)):
+                return True
+    return False
 
 
 def _literal(given: ir.Expr | None) -> ir.Expr | None:
@@ -142,7 +173,7 @@ def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         (call, given)
         for call in calls(frame.function.body)
         if isinstance(call.func, ir.Attr) and call.func.name == "backward"
-        for given in (_literal(argument(call, 2, "create_graph")),)
+        for given in (_literal(_word(call, "create_graph")),)
         if given is not None and not any(word.name in (None, "inputs") for word in call.keywords)
     ]
     if not found or _reads_gradients(frame):
@@ -156,7 +187,9 @@ def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         ]
         if not steps or not _is_of_torch(analyser, frame, names, steps[0]):
             continue
-        # what is handed on before the step may differentiate the gradients
+        between = [one for one in calls(body) if call.at < one.at < steps[0].at]
+        if any(_may_differentiate(analyser, frame, one) for one in between):
+            continue
         kept = frame.notes.rounds.get(("loop", loop.at)) if loop is not None else None
         yield KeptGraph(
             site=frame.site(call.at),
@@ -188,7 +221,7 @@ def _reads_gradients(frame: Frame) -> bool:
                 harmless |= {target.at for target in statement.targets}
         for part in parts(body, into_definitions=True):
             if isinstance(part, ir.Attr) and part.name in _HARMLESS:
-                harmless.add(part.value.at)
+                harmless |= _below(part.value)
             elif isinstance(part, ir.Compare) and part.ops in (("is",), ("is not",)):
                 harmless.add(part.left.at)
             elif isinstance(part, ir.Attr) and part.name == "grad" and dotted(part) in (_GRAD, "autograd.grad"):
@@ -197,6 +230,27 @@ def _reads_gradients(frame: Frame) -> bool:
             if isinstance(part, ir.Attr) and part.name == "grad" and part.at not in harmless:
                 return True
     return False
+
+
+def _below(expr: ir.Expr) -> set[int]:
+    """The steps of ``p.grad.norm()``, down to its first name."""
+    found = set()
+    while isinstance(expr, ir.Call | ir.Attr | ir.Subscript):
+        found.add(expr.at)
+        expr = expr.func if isinstance(expr, ir.Call) else expr.value
+    return found
+
+
+def _may_differentiate(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
+    """Whether a call may differentiate the gradients of what it is given: one of a function that is not torch's."""
+    if not call.args and not call.keywords:
+        return False
+    kind, what = analyser.program.find_expression(frame.module, call.func, frame.function)
+    if kind == "ext":
+        return not str(what).startswith(("torch.", "builtins."))
+    if kind == "none":  # a builtin, a variable, or a method of one
+        return isinstance(call.func, ir.Name) and not hasattr(builtins, call.func.id)
+    return True
 
 
 def _is_of_torch(analyser: Analyser, frame: Frame, names: Names, step: ir.Call) -> bool:

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
-from memlint.flow.bound_names import argument
 from memlint.flow.events import KeptGraph
 from memlint.flow.frame import Backward, Frame, LoopFrame, excluded
 from memlint.flow.heap import deep
 from memlint.flow.later import dropped_by_callers
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
 from memlint.flow.spent import captured, is_test
-from memlint.flow.syntax import calls, names_bound_by, text, walk_statements
+from memlint.flow.syntax import calls, names_bound_by, parts, text, walk_statements
 from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, Path, Source, V
 from memlint.ir import nodes as ir
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 #: kinds of what has no graph of its own
 _WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
+#: names of what a model keeps from one call to the next, and of what looks after it
+_STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
 #: names of what a loop draws batches from
 _DATA = re.compile(r"loader|data|batches|iterator")
 
@@ -62,7 +63,7 @@ def _argument(expr: ir.Call) -> ir.Expr | None:
     """The literal that keeps the graph, where the gradients themselves are not to be differentiated."""
     if any(word.name in (None, "create_graph", "inputs") for word in expr.keywords):
         return None
-    given = argument(expr, 1, "retain_graph")
+    given = next((word.value for word in expr.keywords if word.name == "retain_graph"), None)
     return given if isinstance(given, ir.Const) and given.value is True else None
 
 
@@ -86,6 +87,8 @@ def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
     for other in frame.backwards:
         if other.site == last.site or not marks & other.reached:
             continue
+        if excluded(other.tests, last.tests) and other.site.at not in frame.notes.retained:
+            return False  # one side frees the graph, and the other one keeps it: somebody thought of it
         before = other.site.at < last.site.at and other.loops[: len(last.loops)] == last.loops
         if not before and not excluded(other.tests, last.tests):
             return False
@@ -128,11 +131,22 @@ def _certainty(analyser: Analyser, frame: Frame, last: Backward, marks: frozense
     for run in frame.runs.values():
         if not ({run.node, *run.value.src} & marks):
             continue
+        if _handles_state(frame, run.text):
+            return None
         found = keeps_a_graph(analyser, run.module)
         if found is Stateful.YES:
             return None
         sure = sure and found is Stateful.NO
     return "high" if sure else "low"
+
+
+def _handles_state(frame: Frame, model: str) -> bool:
+    """``model.hidden = …``, ``model.detach_state()``: the function looks after what the model keeps between calls."""
+    owner = model.removesuffix(".forward")
+    return any(
+        isinstance(part, ir.Attr) and _STATE.search(part.name.lower()) is not None and text(part.value) == owner
+        for part in parts(frame.function.body)
+    )
 
 
 def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:

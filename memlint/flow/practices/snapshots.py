@@ -204,6 +204,8 @@ def _is_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir.Stmt
 def _asks_for_best(statement: ir.If, name: str) -> bool:
     """``if loss < lowest: lowest = loss``; by their names, ``if improved:`` and ``if loss < 0.1: best = …``."""
     compared = False
+    # (`best is None` asks whether there is one)
+    asked = {part.left.at for part in walk_expression(statement.test) if isinstance(part, ir.Compare)}
     for part in walk_expression(statement.test):
         if isinstance(part, ir.Compare) and any(op in ("<", ">", "<=", ">=") for op in part.ops):
             compared = True
@@ -215,7 +217,11 @@ def _asks_for_best(statement: ir.If, name: str) -> bool:
                     and any(text(to) in sides for to in one.targets)
                 ):
                     return True
-        elif isinstance(part, ir.Name | ir.Attr) and _BEST.search(text(part).rsplit(".", 1)[-1].lower()):
+        elif (
+            isinstance(part, ir.Name | ir.Attr)
+            and part.at not in asked
+            and _BEST.search(text(part).rsplit(".", 1)[-1].lower())
+        ):
             return True
     return compared and _BEST.search(name) is not None
 
@@ -261,7 +267,7 @@ def _grows(frame: Frame, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | Non
             continue
         if known.loop.trips is not None and known.loop.trips <= 10:
             continue
-        if known.loop.every == "epoch" or known.loop.over in ("epochs", "loader") or _EPOCHS.search(header.lower()):
+        if known.loop.over_data or _EPOCHS.search(header.lower()):
             return known.loop
     return None
 
@@ -296,10 +302,20 @@ def _run_as_models(function: Function, place: ir.Expr) -> bool:
     for one in searched:
         for statement in walk_statements(one.body):
             if isinstance(statement, ir.For) and shown in text(statement.iter, 200):
-                names = {part.id for part in walk_expression(statement.target) if isinstance(part, ir.Name)}
-                if any(isinstance(call.func, ir.Name) and call.func.id in names for call in calls(statement.body)):
+                if _calls_one_of(statement.target, calls(statement.body)):
+                    return True
+        for part in parts(one.body):
+            if isinstance(part, ir.Comprehension) and any(shown in text(item.iter, 200) for item in part.fors):
+                inside = (inner for inner in walk_expression(part.element) if isinstance(inner, ir.Call))
+                if _calls_one_of(part.fors[0].target, inside):
                     return True
     return False
+
+
+def _calls_one_of(target: ir.Expr, made: Iterator[ir.Call]) -> bool:
+    """Whether a call is one of the names that a target binds."""
+    names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    return any(isinstance(call.func, ir.Name) and call.func.id in names for call in made)
 
 
 # -------------------------------------------------------------------------------------- the device

@@ -1,0 +1,246 @@
+"""``backward(retain_graph=True)``: where no other backward goes through the graph, and where one may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+HEAD = """
+import torch
+from torch import nn
+from somewhere import build, consume
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.body(x)))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(8, 8)
+        self.state = None
+
+    def forward(self, x):
+        self.state = self.cell(x, self.state)
+        return self.state
+
+
+class Wrapper(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Recurrent()
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.inner(x))
+
+"""
+
+TRAIN = (
+    HEAD
+    + """
+def train(loader, epochs, device):
+    model = {model}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    {before}
+    for x, y in loader:
+        out = model(x.to(device))
+        loss = nn.functional.cross_entropy(out, y.to(device))
+        {backward}
+        {after}
+        optimizer.step()
+        optimizer.zero_grad()
+    {behind}
+"""
+)
+
+
+def found(tmp_path: Path, text: str, confidence: str = "medium") -> list[str]:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "code.py").write_text(text)
+    findings = memlint.lint([tmp_path], isolated=True, min_confidence=confidence).findings
+    return [one.severity for one in findings if one.code == "MEM112"]
+
+
+def train(tmp_path: Path, confidence: str = "medium", **parts: str) -> list[str]:
+    fields = {
+        "model": "Net().to(device)",
+        "before": "pass",
+        "backward": "loss.backward(retain_graph=True)",
+        "after": "pass",
+        "behind": "pass",
+        **parts,
+    }
+    return found(tmp_path, TRAIN.format(**fields), confidence)
+
+
+@pytest.mark.parametrize(
+    ("backward", "expected"),
+    [
+        ("loss.backward(retain_graph=True)", ["warning"]),
+        ("loss.mean().backward(retain_graph=True)", ["warning"]),
+        ("scaler.scale(loss).backward(retain_graph=True)", ["warning"]),
+        ("loss.backward()", []),
+        ("loss.backward(retain_graph=False)", []),
+        ("loss.backward(retain_graph=epochs > 1)", []),
+        ("loss.backward(retain_graph=True, inputs=[model.head.weight])", []),
+    ],
+)
+def test_which_backward(tmp_path: Path, backward: str, expected: list[str]) -> None:
+    assert train(tmp_path, backward=backward, before="scaler = torch.amp.GradScaler()") == expected
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ("pass", ["warning"]),
+        ("print(loss.item(), out.shape)", ["warning"]),
+        ("other = nn.functional.mse_loss(model(x.to(device)), y); other.backward()", ["warning"]),
+        ("loss, out = loss.item(), out.argmax(1)", ["note"]),
+        ("out.square().mean().backward()", []),
+        ("(0.5 * loss).backward()", []),
+        ("torch.autograd.grad(out.sum(), model.head.weight)", []),
+        ("consume(out)", []),
+        ("consume(loss=loss)", []),
+    ],
+)
+def test_what_follows_it(tmp_path: Path, after: str, expected: list[str]) -> None:
+    assert train(tmp_path, after=after) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "behind", "expected"),
+    [
+        ("kept = []", "kept.append(loss)", "sum(kept).backward()", []),
+        ("kept = []", "kept.append(loss)", "return kept", []),
+        ("kept = 0", "kept = kept + loss", "kept.backward()", []),
+        ("kept = 0", "kept = kept + loss.item()", "return kept", ["warning"]),
+        ("kept = 0", "later = lambda: loss.backward()", "return later", []),
+        ("kept = 0", "pass", "return out", []),
+        ("kept = 0", "pass", "return loss.item()", ["warning"]),
+    ],
+)
+def test_what_is_kept(tmp_path: Path, before: str, after: str, behind: str, expected: list[str]) -> None:
+    assert train(tmp_path, before=before, after=after, behind=behind) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "shown", "hidden"),
+    [
+        ("Net()", ["warning"], ["warning"]),
+        ("nn.Sequential(nn.Linear(8, 8), Net())", ["warning"], ["warning"]),
+        ("Recurrent()", [], []),
+        ("Wrapper()", [], []),
+        ("build()", [], ["warning"]),
+    ],
+)
+def test_what_the_model_keeps(tmp_path: Path, model: str, shown: list[str], hidden: list[str]) -> None:
+    assert train(tmp_path, model=model) == shown
+    assert train(tmp_path, model=model, confidence="low") == hidden
+
+
+@pytest.mark.parametrize("use", ["model.hidden = None", "model.detach_state()", "model.reset_memory()"])
+def test_a_state_that_is_looked_after(tmp_path: Path, use: str) -> None:
+    assert train(tmp_path, after=use, confidence="low") == []
+
+
+def test_a_backward_that_keeps_the_graph_on_some_rounds(tmp_path: Path) -> None:
+    text = "if epochs > 1: loss.backward(retain_graph=True)\n        else: loss.backward()"
+    assert train(tmp_path, backward=text) == []
+
+
+def test_what_was_made_before_the_loop(tmp_path: Path) -> None:
+    text = """
+def fit(x, steps):
+    encoder, decoder = Net(), Net()
+    code = encoder(x)
+    for _ in range(steps):
+        loss = decoder(code).mean()
+        loss.backward(retain_graph=True)
+"""
+    assert found(tmp_path, HEAD + text, "low") == []
+
+
+def test_a_state_that_is_carried_through_the_rounds(tmp_path: Path) -> None:
+    text = """
+def fit(xs):
+    cell = nn.GRUCell(8, 8)
+    h = torch.zeros(1, 8)
+    for x in xs:
+        h = cell(x, h)
+        loss = h.mean()
+        loss.backward(retain_graph=True)
+"""
+    assert found(tmp_path, HEAD + text, "low") == []
+
+
+METHODS = (
+    HEAD
+    + """
+class Trainer:
+    def __init__(self, loader):
+        self.loader = loader
+        self.net, self.critic = Net(), Net()
+
+    def run(self):
+        for x in self.loader:
+            self.forward(x)
+            self.step_critic()
+            self.step_net()
+
+    def forward(self, x):
+        self.out = self.net(x)
+
+    def step_critic(self):
+        self.loss = self.critic(self.out{cut}).mean()
+        self.loss.backward(retain_graph=True)
+
+    def step_net(self):
+        loss = self.critic(self.out).mean()
+        loss.backward()
+"""
+)
+
+
+@pytest.mark.parametrize(("cut", "expected"), [("", []), (".detach()", ["note"])])
+def test_methods_that_share_a_graph(tmp_path: Path, cut: str, expected: list[str]) -> None:
+    assert found(tmp_path, METHODS.format(cut=cut)) == expected
+
+
+STEP = (
+    HEAD
+    + """
+def step(model: Net, x, y):
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward(retain_graph=True)
+    return loss
+
+
+def train(loader, model: Net):
+    for x, y in loader:
+        loss = step(model, x, y)
+        {use}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"), [("print(loss.item())", ["note"]), ("loss.backward()", []), ("consume(loss)", [])]
+)
+def test_what_callers_do_with_the_loss(tmp_path: Path, use: str, expected: list[str]) -> None:
+    assert found(tmp_path, STEP.format(use=use)) == expected
+
+
+def test_tests_are_left_alone(tmp_path: Path) -> None:
+    text = "\ndef test_it():\n    model = Net()\n    model(torch.ones(1, 8)).sum().backward(retain_graph=True)\n"
+    assert found(tmp_path, HEAD + text, "low") == []
