@@ -345,6 +345,7 @@ class Frame:
         """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""
         if not value.src:
             self.notes.blind_backward = True
+            self.notes.blind_at.add(at)
             return
         reached = self.graphs.closure(value.src)
         self.graphs.evidence.add(value.src)

@@ -23,6 +23,8 @@ class Notes:
     def __init__(self) -> None:
         #: a backward ran on something whose sources are not known
         self.blind_backward = False
+        #: where it did
+        self.blind_at: set[int] = set()
         #: autograd.grad, or another call that differentiates
         self.gradients = False
         #: what numpy takes as it is, which has no graph (else it raises), each with the tests around the call

@@ -244,3 +244,63 @@ def test_what_callers_do_with_the_loss(tmp_path: Path, use: str, expected: list[
 def test_tests_are_left_alone(tmp_path: Path) -> None:
     text = "\ndef test_it():\n    model = Net()\n    model(torch.ones(1, 8)).sum().backward(retain_graph=True)\n"
     assert found(tmp_path, HEAD + text, "low") == []
+
+
+PENALTY = (
+    HEAD
+    + """
+def penalty(net, x):
+    x.requires_grad_(True)
+    return torch.autograd.grad(net(x).sum(), x, create_graph=True)[0].square().mean()
+
+
+def train(loader, device):
+    model = Net().to(device)
+    for x, y in loader:
+        x = x.to(device)
+        {before}
+        loss = nn.functional.cross_entropy(model(x), y.to(device)) {plus}
+        loss.backward(retain_graph=True)
+        {after}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "plus", "after", "expected"),
+    [
+        ("extra = penalty(model, x.detach())", "+ extra", "pass", ["warning"]),
+        ("pass", "", "extra = penalty(model, x.detach())", []),
+    ],
+)
+def test_what_a_helper_differentiates(tmp_path: Path, before: str, plus: str, after: str, expected: list[str]) -> None:
+    assert found(tmp_path, PENALTY.format(before=before, plus=plus, after=after)) == expected
+
+
+PARTS = (
+    HEAD
+    + """
+def train({given}, device, criterion):
+    model = Net().to(device)
+    for i in range(100):
+        loss = criterion(model({x}), {y})
+        loss.backward(retain_graph=True)
+        {after}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "x", "y", "after", "expected"),
+    [
+        ("dataset", "torch.randn(8, 8)", "dataset[i]", "pass", ["warning"]),
+        ("outputs", "torch.randn(8, 8)", "outputs[i]", "pass", []),
+        ("outputs", "outputs", "torch.ones(8, 2)", "pass", []),
+        ("dataset", "torch.randn(8, 8)", "dataset[i]", "consume(i).backward()", []),
+        ("dataset", "torch.randn(8, 8)", "dataset[i]", "model(dataset[i]).sum().backward()", ["warning"]),
+    ],
+)
+def test_what_each_round_goes_through(
+    tmp_path: Path, given: str, x: str, y: str, after: str, expected: list[str]
+) -> None:
+    assert found(tmp_path, PARTS.format(given=given, x=x, y=y, after=after), "low") == expected

@@ -53,7 +53,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
             continue
         kept = _word(call.expr, "retain_graph")
         yield KeptGraph(
-            site=frame.site(at),
+            site=frame.site(given.at),  # (such calls often go over many lines)
             function=frame.function.qual,
             kind="result",
             text=text(call.expr.func),

@@ -30,11 +30,13 @@ _DATA = re.compile(r"loader|data|batches|iterator")
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
     """The backwards of one function that keep a graph for nothing."""
-    if not frame.notes.retained or frame.cut_short or frame.exit is None or frame.notes.blind_backward:
+    if not frame.notes.retained or frame.cut_short or frame.exit is None:
         return
     if is_test(frame.function):
         return
     for at, (expr, left) in sorted(frame.notes.retained.items()):
+        if any(other >= at for other in frame.notes.blind_at):
+            continue  # a backward of what is not known comes after it
         own = [one for one in frame.backwards if one.site == frame.site(at)]
         given = _argument(expr)
         if not own or given is None:
@@ -85,7 +87,11 @@ def _recorded(frame: Frame, last: Backward) -> frozenset[Source]:
 def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
     """Whether no backward that may come after it goes through the same operations."""
     for other in frame.backwards:
-        if other.site == last.site or not marks & other.reached:
+        if other.site == last.site:
+            continue
+        if not marks & other.reached:
+            if other.site.at > last.site.at and not _is_known(frame, other):
+                return False  # (a helper may have hidden what its loss is made of)
             continue
         if excluded(other.tests, last.tests) and other.site.at not in frame.notes.retained:
             return False  # one side frees the graph, and the other one keeps it: somebody thought of it
@@ -93,6 +99,12 @@ def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
         if not before and not excluded(other.tests, last.tests):
             return False
     return True
+
+
+def _is_known(frame: Frame, other: Backward) -> bool:
+    """Whether a model, or a parameter, is seen to take part in what a backward goes through."""
+    nodes = (frame.graphs.nodes.get(item) for item in other.reached)
+    return any(node is not None and (node.model or node.definite) and not node.unknown for node in nodes)
 
 
 def _goes_on(analyser: Analyser, frame: Frame, marks: frozenset[Source], left: frozenset[Source]) -> bool:
@@ -121,8 +133,10 @@ def _certainty(analyser: Analyser, frame: Frame, last: Backward, marks: frozense
     a part of it; None where one does."""
     sure = True
     for item in last.reached:
-        if isinstance(item, Path):
-            sure = sure and _has_no_graph(analyser, frame, item)
+        if isinstance(item, Path) and not _has_no_graph(analyser, frame, item):
+            if last.loops and _is_given(frame, item):
+                return None  # (each round goes through what it brings in)
+            sure = False
     nodes = [frame.graphs.nodes[item] for item in marks]
     if any((node.unknown or node.opaque) for node in nodes):
         sure = False
@@ -149,6 +163,12 @@ def _handles_state(frame: Frame, model: str) -> bool:
     )
 
 
+def _is_given(frame: Frame, path: Path) -> bool:
+    """Whether a symbol is what the function is given, as it is or by position, and no attribute of it."""
+    own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
+    return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
+
+
 def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
     """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data."""
     function = frame.function
@@ -163,7 +183,7 @@ def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
         passed = analyser.facts.parameter(function, name)
         if passed is not None and _is_plain(passed):
             return True
-        if path.steps[:1] == ("[]",) and _DATA.search(name.lower()):
+        if "[]" in path.steps and _DATA.search(path.text.lower()):
             return True
         if frame.hook is not None and not path.steps:
             return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.finding import Confidence
@@ -301,9 +301,10 @@ def _run_as_models(function: Function, place: ir.Expr) -> bool:
     searched = list(function.cls.methods.values()) if function.cls is not None else [function]
     for one in searched:
         for statement in walk_statements(one.body):
-            if isinstance(statement, ir.For) and shown in text(statement.iter, 200):
-                if _calls_one_of(statement.target, calls(statement.body)):
-                    return True
+            if not isinstance(statement, ir.For) or shown not in text(statement.iter, 200):
+                continue
+            if _calls_one_of(statement.target, calls(statement.body)):
+                return True
         for part in parts(one.body):
             if isinstance(part, ir.Comprehension) and any(shown in text(item.iter, 200) for item in part.fors):
                 inside = (inner for inner in walk_expression(part.element) if isinstance(inner, ir.Call))
@@ -312,7 +313,7 @@ def _run_as_models(function: Function, place: ir.Expr) -> bool:
     return False
 
 
-def _calls_one_of(target: ir.Expr, made: Iterator[ir.Call]) -> bool:
+def _calls_one_of(target: ir.Expr, made: Iterable[ir.Call]) -> bool:
     """Whether a call is one of the names that a target binds."""
     names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     return any(isinstance(call.func, ir.Name) and call.func.id in names for call in made)
