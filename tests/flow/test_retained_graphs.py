@@ -304,3 +304,93 @@ def test_what_each_round_goes_through(
     tmp_path: Path, given: str, x: str, y: str, after: str, expected: list[str]
 ) -> None:
     assert found(tmp_path, PARTS.format(given=given, x=x, y=y, after=after), "low") == expected
+
+
+MADE_BEFORE = [
+    """
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(8, 8))
+        self.inverse = None
+
+    def forward(self, x):
+        if self.inverse is None:
+            self.inverse = torch.linalg.inv(self.weight)
+        return x @ self.inverse
+
+
+def train(loader):
+    net = Cached()
+    for x, y in loader:
+        loss = nn.functional.mse_loss(net(x), y)
+        loss.backward(retain_graph=True)
+""",
+    """
+class Weighted:
+    def __init__(self):
+        self.net = Net()
+        self.raw = nn.Parameter(torch.ones(2))
+        self.weights = torch.softmax(self.raw, 0)
+
+    def step(self, x):
+        loss = (self.net(x).mean(0) * self.weights).sum()
+        loss.backward(retain_graph=True)
+""",
+    """
+class Anchored:
+    def __init__(self):
+        self.net = Net()
+        self.anchor = self.net(torch.ones(1, 8))
+
+    def fit(self, loader):
+        for x in loader:
+            loss = (self.net(x) - self.anchor).square().mean()
+            loss.backward(retain_graph=True)
+""",
+    """
+def fit(optimizer, x):
+    net = Net()
+    raw = torch.ones(2, requires_grad=True)
+    weights = torch.softmax(raw, 0)
+
+    def closure():
+        loss = (net(x).mean(0) * weights).sum()
+        loss.backward(retain_graph=True)
+        return loss.item()
+
+    optimizer.step(closure)
+""",
+    """
+def balance(loader, raw):
+    net = Net()
+    for x in loader:
+        out = net(x)
+        losses = torch.stack([out.mean(), out.square().mean()])
+        (raw * losses).sum().backward(retain_graph=True)
+        norms = [torch.autograd.grad(one, net.head.weight, retain_graph=True)[0].norm() for one in losses]
+        print(norms)
+""",
+    """
+def per_sample(loader):
+    net = Net()
+    for x in loader:
+        out = net(x)
+        for i in range(len(out)):
+            out[i].sum().backward(retain_graph=True)
+""",
+    """
+def several_epochs(loader, epochs):
+    net = Net()
+    for x, y in loader:
+        value = net(x)
+        for _ in range(epochs):
+            loss = (value - y).square().mean()
+            loss.backward(retain_graph=True)
+""",
+]
+
+
+@pytest.mark.parametrize("text", MADE_BEFORE)
+def test_graphs_that_several_rounds_go_through(tmp_path: Path, text: str) -> None:
+    assert found(tmp_path, HEAD + text, "low") == []

@@ -14,7 +14,7 @@ from memlint.flow.later import dropped_by_callers
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
 from memlint.flow.spent import captured, is_test
 from memlint.flow.syntax import calls, names_bound_by, parts, text, walk_statements
-from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, Path, Source, V
+from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, Path, Source, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ def _certainty(analyser: Analyser, frame: Frame, last: Backward, marks: frozense
     sure = True
     for item in last.reached:
         if isinstance(item, Path) and not _has_no_graph(analyser, frame, item):
-            if last.loops and _is_given(frame, item):
-                return None  # (each round goes through what it brings in)
+            if (last.loops and _is_given(frame, item)) or _is_kept(analyser, frame, item):
+                return None  # (each round, or each call, goes through what it brings in)
             sure = False
     nodes = [frame.graphs.nodes[item] for item in marks]
     if any((node.unknown or node.opaque) for node in nodes):
@@ -167,6 +167,18 @@ def _is_given(frame: Frame, path: Path) -> bool:
     """Whether a symbol is what the function is given, as it is or by position, and no attribute of it."""
     own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
     return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
+
+
+def _is_kept(analyser: Analyser, frame: Frame, path: Path) -> bool:
+    """Whether a symbol is a tensor that outlives the call: a variable of the function around, or an attribute."""
+    function = frame.function
+    if not path.root.startswith("p:"):
+        return True
+    own = function.takes_self and function.params and path.root[2:] == function.params[0].name
+    if not own or function.cls is None or not path.steps:
+        return False
+    known = analyser.attribute(function.cls, path.steps[0].lstrip("."))
+    return len(path.steps) == 1 and bool(known.kinds & TENSORS)
 
 
 def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
