@@ -67,6 +67,7 @@ class Application(Translation):
                 self.frame.backwards.append(Backward(reached, self.frame.loop_ids, site, tests))
             elif any(isinstance(item, Path) for item in reached):
                 self.frame.notes.blind_backward = True
+                self.frame.notes.blind_at.add(self.at)
         for item in self.callee.escaped:
             if isinstance(item, Path):
                 self.frame.escape(self.graph_of(item), scored=item not in self.callee.left)

@@ -372,6 +372,36 @@ class Recover(Event, frozen=True, gc=False, kw_only=True):
     place: str = ""
 
 
+class ModelSnapshot(Event, frozen=True, gc=False, kw_only=True):
+    """A copy of a model, or of its state, is put aside where the model is. ``loop``: the loop over epochs with which
+    ``place``, a container of such copies, grows; None for the one copy of the best so far."""
+
+    text: str
+    model: str
+    place: str
+    loop: Loop | None
+
+
+class KeptGraph(Event, frozen=True, gc=False, kw_only=True):
+    """A backward keeps or records a graph that nothing differentiates again.
+
+    ``kind``: retain (a graph is kept, and no other backward goes through it), gradients (``backward`` records the graph
+    of the gradients, and only an optimizer reads them), result (every use of what ``autograd.grad`` gives cuts the
+    graph that it records). ``word``: the literal that asks for it. ``alive``: the names that hold the graph while the
+    model runs in the next round of ``loop`` (of a result: only where there is an accelerator). ``flag``: a parameter
+    without which the result keeps its graph ("" for none). ``kept``: an argument of its own keeps the graph that was
+    differentiated.
+    """
+
+    kind: Literal["retain", "gradients", "result"]
+    text: str
+    word: Site
+    alive: tuple[str, ...] = ()
+    loop: Loop | None = None
+    flag: str = ""
+    kept: bool = False
+
+
 class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):
     """The allocator's cache is emptied in every round of a loop. ``data``: the loop runs over a loader, or trains.
     ``statement``: what empties it, None for a helper that does; ``alone``: nothing else stands in its block."""

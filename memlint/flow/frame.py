@@ -158,7 +158,12 @@ class Backward(NamedTuple):
 
     def excludes(self, store: Store) -> bool:
         """Whether it stands on the other side of a test than the store."""
-        return any(_negated(a, b) or _negated(b, a) for a in self.tests for b in store.tests)
+        return excluded(self.tests, store.tests)
+
+
+def excluded(tests: tuple[ir.Expr, ...], others: tuple[ir.Expr, ...]) -> bool:
+    """Whether two places stand on the two sides of one test, by the tests of the ifs around each."""
+    return any(_negated(a, b) or _negated(b, a) for a in tests for b in others)
 
 
 def _negated(a: ir.Expr, b: ir.Expr) -> bool:
@@ -342,6 +347,7 @@ class Frame:
         """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""
         if not value.src:
             self.notes.blind_backward = True
+            self.notes.blind_at.add(at)
             return
         reached = self.graphs.closure(value.src)
         self.graphs.evidence.add(value.src)

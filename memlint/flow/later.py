@@ -42,10 +42,10 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if marks & frame.escaped or _in_a_loss(analyser, frame, marks):
         return True
     if marks & frame.notes.returned:
-        return not _dropped_by_callers(analyser, frame)
+        return not dropped_by_callers(analyser, frame)
     # what is returned may have come through all rounds without a mark (in the parts of a state)
     known = _made_by_what_is_returned(frame, store) and bool(analyser.facts.calls_of(frame.function))
-    return known and not _dropped_by_callers(analyser, frame)
+    return known and not dropped_by_callers(analyser, frame)
 
 
 def _made_by_what_is_returned(frame: Frame, store: Store) -> bool:
@@ -73,7 +73,7 @@ def _in_a_loss(analyser: Analyser, frame: Frame, marks: set[Source]) -> bool:
 _LOSSES = frozenset({".loss", ".total_loss", ".reg_loss", ".aux_loss"})
 
 
-def _dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
+def dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
     """Whether every known caller uses the result without its graph."""
     if frame.notes.evaluations:
         return True

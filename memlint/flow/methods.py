@@ -202,6 +202,8 @@ def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args
     """``loss.backward()``, ``accelerator.backward(loss)``, ``self.manual_backward(loss)``"""
     retain = words.get("retain_graph")
     keep = retain is not None and retain.const is True
+    if keep:
+        frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
     first = next(iter(args), words.get("loss"))
     if first is not None and (first.src or first.objs) and not receiver.kinds & TENSORS:
         inner = deep(frame, state, first)

@@ -23,6 +23,8 @@ class Notes:
     def __init__(self) -> None:
         #: a backward ran on something whose sources are not known
         self.blind_backward = False
+        #: where it did
+        self.blind_at: set[int] = set()
         #: autograd.grad, or another call that differentiates
         self.gradients = False
         #: what numpy takes as it is, which has no graph (else it raises), each with the tests around the call
@@ -49,6 +51,8 @@ class Notes:
         self.models: dict[int, ir.Call] = {}
         #: calls of the functions outside the project that `flow.practices` asks about
         self.outside: dict[int, OutsideCall] = {}
+        #: backwards that keep their graph, by their place: the call, and what had left before it first ran
+        self.retained: dict[int, tuple[ir.Call, Sources]] = {}
         #: what an autograd function puts on its context, by the target
         self.on_context: dict[int, Kept] = {}
         #: the loops over iterations, by their marks

@@ -52,18 +52,24 @@ def _trains_otherwise(frame: Frame, run: ModelRun) -> bool:
     )
 
 
-def used_up(analyser: Analyser, frame: Frame, marks: set[Source], depth: int = 0) -> bool:
-    """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them."""
-    if frame.cut_short or frame.exit is None or frame.notes.blind_backward or frame.notes.gradients:
+def used_up(
+    analyser: Analyser, frame: Frame, marks: set[Source], depth: int = 0, *, of_gradients: bool = False
+) -> bool:
+    """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them.
+
+    ``of_gradients``: what else is differentiated says nothing of them, which are graphs of gradients themselves."""
+    if frame.cut_short or frame.exit is None or frame.notes.blind_backward:
+        return False
+    if frame.notes.gradients and not of_gradients:
         return False
     if marks & frame.left or any(marks & reached for reached, *_ in frame.backwards):
         return False
     if any(marks & frame.graphs.closure(deep(frame, frame.exit, value).src) for value in frame.exit.sym.values()):
         return False
-    if _captured(frame, marks) or _lost(frame, marks):
+    if captured(frame, marks) or _lost(frame, marks):
         return False
     if marks & frame.notes.returned:
-        return _used_up_by_callers(analyser, frame, depth)
+        return _used_up_by_callers(analyser, frame, depth, of_gradients)
     return bool(marks & frame.graphs.closure(frame.used))
 
 
@@ -95,7 +101,7 @@ def is_test(function: Function) -> bool:
     )
 
 
-def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int) -> bool:
+def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int, of_gradients: bool) -> bool:
     """Whether every caller uses the output up; what tests do with it says nothing of those that it is made for."""
     calls = [
         (caller, record)
@@ -108,7 +114,7 @@ def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int) -> bool:
         if caller.exit is None or caller.function.node is None:
             return False
         inner = {mark for mark in deep(caller, caller.exit, record.result).src if mark in caller.graphs.nodes}
-        if not inner or not used_up(analyser, caller, inner, depth + 1):
+        if not inner or not used_up(analyser, caller, inner, depth + 1, of_gradients=of_gradients):
             return False
     return True
 
@@ -130,7 +136,7 @@ def _lost(frame: Frame, marks: set[Source]) -> bool:
     return False
 
 
-def _captured(frame: Frame, marks: set[Source]) -> bool:
+def captured(frame: Frame, marks: set[Source]) -> bool:
     """Whether a nested function reads a name that holds the graph."""
     assert frame.exit is not None
     inner = [

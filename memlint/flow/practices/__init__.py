@@ -20,7 +20,10 @@ from memlint.flow.practices import (
     gradients,
     loads,
     readings,
+    recorded_gradients,
     recovery,
+    retained_graphs,
+    snapshots,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +37,9 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     cached_batches.events,
     recovery.events,
     cached_calls.events,
+    snapshots.events,
+    retained_graphs.events,
+    recorded_gradients.events,
     cache.events,
     gradients.events,
     loads.events,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.bound_names import argument
 from memlint.flow.events import LoadedToDevice
 from memlint.flow.frame import Frame
+from memlint.flow.practices.devices import names_an_accelerator, touches_an_accelerator
 from memlint.flow.practices.outside import OutsideCall
 from memlint.flow.syntax import (
     calls,
@@ -38,8 +38,6 @@ _DATA = re.compile(
     r"|result|metric|logit|latent|sample|batch|image|video|audio|mel($|_|s)|prompt|target|score|predict|output|hidden"
     r"|activation|history|manifest|meta|log(s?)($|_)|tensors?($|_)|inputs?($|_)|(^|_)args|config|hparams|buffer|replay|prior|class_?weight"
 )
-_ACCELERATOR = re.compile(r"cuda|device|\bxpu\b|\bnpu\b|\bmps\b|accelerat|\bgpus?\b", re.IGNORECASE)
-_WORDS = ("cuda", "device", "xpu", "npu", "mps", "accelerator")
 _DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|\blocal_rank\b")
 #: what is saved is put on the host first, by the file itself
 _SAVES_ON_HOST = re.compile(
@@ -49,7 +47,6 @@ _FIRST = re.compile(r"main_process|is_main|is_master|is_rank_?(zero|0)|rank\W{0,
 #: what keeps a schedule is made of numbers
 _COUNTS = re.compile(r"sched|trainer_state|rng")
 _SEVERAL = re.compile(r"dist|ddp|rank|world|multi")
-_SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
 #: methods of a whole tensor or model: nothing is copied out of what was loaded
 _OF_ONE = frozenset(
     {"cpu", "to", "cuda", "numpy", "eval", "train", "float", "half", "double", "requires_grad_", "tolist"}
@@ -78,7 +75,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
         file = frame.module.text
         if "cpu" in text(path, 200).lower() or "cpu" in frame.module.key.lower() or _SAVES_ON_HOST.search(file):
             continue
-        if not _touches_an_accelerator(analyser, frame):
+        if not touches_an_accelerator(analyser, frame):
             continue
         if into is not None and _COUNTS.search(f"{text(into.func)} {text(path, 200)}".lower()):
             continue
@@ -286,7 +283,7 @@ def _on_device(frame: Frame, model: str, at: int, *, kept: bool) -> bool:
         value = _made(statement, owners) if kept or statement.at < at else None
         if value is not None:
             shown = text(value, 400)
-            if ".to(" in shown or _ACCELERATOR.search(shown):
+            if ".to(" in shown or names_an_accelerator(shown):
                 return True
             made = True
         for expr in expressions(statement):
@@ -318,23 +315,6 @@ def _brings(call: ir.Call, owners: frozenset[str]) -> bool:
     if isinstance(moved, ir.Call) and last_name(moved.func).endswith("DataParallel") and moved.args:
         moved = moved.args[0]
     return text(moved, 200) in owners
-
-
-def _touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
-    """Whether the program can have tensors anywhere but on the host: its own words tell of a script, those of the
-    whole project of what others import."""
-    file = frame.module.text
-    if _names_an_accelerator(file):
-        return True
-    if _SCRIPT.search(file) or frame.function.node is None:
-        return False
-    return any(analyser.program.words.files(word) for word in _WORDS)
-
-
-@functools.lru_cache(maxsize=8)
-def _names_an_accelerator(file: str) -> bool:
-    """What is in comments does not count: it tells of what the code no longer does."""
-    return any(_ACCELERATOR.search(line.partition("#")[0]) for line in file.splitlines())
 
 
 def _doubt(analyser: Analyser, frame: Frame, expr: ir.Call, into: ir.Call | None) -> str:

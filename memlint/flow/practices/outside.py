@@ -36,7 +36,7 @@ SIZE = "sys.getsizeof"
 #: what keeps all that it has gone through
 KEEPS_ALL = frozenset({"itertools.cycle", "itertools.tee"})
 #: the functions that rooms ask about, by qualified name, and those that they ask about where a loader is given
-NOTED = EMPTIES | RESERVED | KEEPS_ALL | {"torch.load", USAGE, COUNTS, SIZE}
+NOTED = EMPTIES | RESERVED | KEEPS_ALL | {"torch.load", "torch.autograd.grad", "copy.deepcopy", USAGE, COUNTS, SIZE}
 NOTED_OF_LOADERS = frozenset({"builtins.list", "builtins.tuple"})
 
 

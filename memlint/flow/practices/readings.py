@@ -80,7 +80,7 @@ def _misread(analyser: Analyser, frame: Frame, call: OutsideCall, statement: ir.
 def _size(analyser: Analyser, frame: Frame, call: OutsideCall) -> tuple[Misread, str] | None:
     """``sys.getsizeof`` of a tensor or module is that of the Python object alone."""
     given = call.given
-    if given is None or not call.expr.args or _COUNTED & identifiers(frame.function.body)[1]:
+    if not call.expr.args or _COUNTED & identifiers(frame.function.body)[1]:
         return None
     label = text(call.expr.args[0])
     if given.is_only(TENSOR):

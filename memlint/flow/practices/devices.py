@@ -1,0 +1,38 @@
+"""Whether a program can have tensors anywhere but on the host."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING
+
+from memlint.flow.frame import Frame
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+_ACCELERATOR = re.compile(r"cuda|device|\bxpu\b|\bnpu\b|\bmps\b|accelerat|\bgpus?\b", re.IGNORECASE)
+_WORDS = ("cuda", "device", "xpu", "npu", "mps", "accelerator")
+_SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
+
+
+def names_an_accelerator(words: str) -> bool:
+    """Whether words of a program tell of one."""
+    return _ACCELERATOR.search(words) is not None
+
+
+def touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
+    """Whether the program can have tensors anywhere but on the host: its own words tell of a script, those of the
+    whole project of what others import."""
+    file = frame.module.text
+    if _in_code(file):
+        return True
+    if _SCRIPT.search(file) or frame.function.node is None:
+        return False
+    return any(analyser.program.words.files(word) for word in _WORDS)
+
+
+@functools.lru_cache(maxsize=8)
+def _in_code(file: str) -> bool:
+    """What is in comments does not count: it tells of what the code no longer does."""
+    return any(names_an_accelerator(line.partition("#")[0]) for line in file.splitlines())

@@ -1,0 +1,245 @@
+"""``backward(retain_graph=True)`` after which no backward goes through that graph any more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.finding import Confidence
+from memlint.flow.events import KeptGraph
+from memlint.flow.frame import Backward, Frame, LoopFrame, excluded
+from memlint.flow.heap import deep
+from memlint.flow.later import dropped_by_callers
+from memlint.flow.practices.model_state import Stateful, keeps_a_graph
+from memlint.flow.spent import captured, is_test
+from memlint.flow.syntax import calls, names_bound_by, parts, text, walk_statements
+from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, Path, Source, V
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+#: kinds of what has no graph of its own
+_WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
+#: names of what a model keeps from one call to the next, and of what looks after it
+_STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
+#: names of what a loop draws batches from
+_DATA = re.compile(r"loader|data|batches|iterator")
+
+
+def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+    """The backwards of one function that keep a graph for nothing."""
+    if not frame.notes.retained or frame.cut_short or frame.exit is None:
+        return
+    if is_test(frame.function):
+        return
+    for at, (expr, left) in sorted(frame.notes.retained.items()):
+        if any(other >= at for other in frame.notes.blind_at):
+            continue  # a backward of what is not known comes after it
+        own = [one for one in frame.backwards if one.site == frame.site(at)]
+        given = _argument(expr)
+        if not own or given is None:
+            continue
+        last = Backward(frozenset().union(*(one.reached for one in own)), own[-1].loops, own[-1].site, own[-1].tests)
+        marks = _recorded(frame, last)
+        if not marks or not _is_last(frame, last, marks) or _goes_on(analyser, frame, marks, left):
+            continue
+        certainty = _certainty(analyser, frame, last, marks)
+        if certainty is None:
+            continue
+        loop = frame.notes.rounds.get(last.loops[-1]) if last.loops else None
+        yield KeptGraph(
+            site=frame.site(at),
+            function=frame.function.qual,
+            certainty=certainty,
+            kind="retain",
+            text=text(expr),
+            word=frame.site(given.at),
+            alive=_alive(frame, loop, marks),
+            loop=loop.loop if loop is not None else None,
+        )
+
+
+def _argument(expr: ir.Call) -> ir.Expr | None:
+    """The literal that keeps the graph, where the gradients themselves are not to be differentiated."""
+    if any(word.name in (None, "create_graph", "inputs") for word in expr.keywords):
+        return None
+    given = next((word.value for word in expr.keywords if word.name == "retain_graph"), None)
+    return given if isinstance(given, ir.Const) and given.value is True else None
+
+
+def _recorded(frame: Frame, last: Backward) -> frozenset[Source]:
+    """The operations that the backward goes through, where each round of its loop records its own; nothing else."""
+    nodes = {item: node for item in last.reached if (node := frame.graphs.nodes.get(item)) is not None}
+    # a parameter may be made before the loop: nothing is saved in it
+    made = {item: node for item, node in nodes.items() if not node.leaf}
+    if any(node.loops[: len(last.loops)] != last.loops for node in made.values()):
+        return frozenset()
+    if any(
+        isinstance(item, tuple) and not isinstance(item, Path) and item[:1] in (("prev",), ("elem",))
+        for item in last.reached
+    ):
+        return frozenset()  # (what an earlier round has made)
+    return frozenset(made)
+
+
+def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
+    """Whether no backward that may come after it goes through the same operations."""
+    for other in frame.backwards:
+        if other.site == last.site:
+            continue
+        if not marks & other.reached:
+            if other.site.at > last.site.at and not _is_known(frame, other):
+                return False  # (a helper may have hidden what its loss is made of)
+            continue
+        if excluded(other.tests, last.tests) and other.site.at not in frame.notes.retained:
+            return False  # one side frees the graph, and the other one keeps it: somebody thought of it
+        before = other.site.at < last.site.at and other.loops[: len(last.loops)] == last.loops
+        if not before and not excluded(other.tests, last.tests):
+            return False
+    return True
+
+
+def _is_known(frame: Frame, other: Backward) -> bool:
+    """Whether a model, or a parameter, is seen to take part in what a backward goes through."""
+    nodes = (frame.graphs.nodes.get(item) for item in other.reached)
+    return any(node is not None and (node.model or node.definite) and not node.unknown for node in nodes)
+
+
+def _goes_on(analyser: Analyser, frame: Frame, marks: frozenset[Source], left: frozenset[Source]) -> bool:
+    """Whether what has this graph goes to where another backward may run: to code that cannot be followed, to callers,
+    to other methods."""
+    if marks & (frame.left - left) or captured(frame, set(marks)):
+        return True
+    if marks & frame.notes.returned and not dropped_by_callers(analyser, frame):
+        return True
+    if any(marks & frame.graphs.closure(deep(frame, state, value).src) for value, state in frame.yields):
+        return True
+    assert frame.exit is not None
+    for path, value in frame.exit.sym.items():
+        if not marks & frame.graphs.closure(deep(frame, frame.exit, value).src):
+            continue
+        cls = frame.function.cls
+        if cls is None or not isinstance(path, Path) or not path.steps or analyser.facts.in_backward(path.steps):
+            return True
+        if not all(name.startswith(("torch.nn.", "abc.")) for name in analyser.program.ancestors(cls)[1]):
+            return True
+    return False
+
+
+def _certainty(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[Source]) -> Confidence | None:
+    """How sure it is that the graph is new in each round: low where a model or helper that cannot be followed may keep
+    a part of it; None where one does."""
+    sure = True
+    for item in last.reached:
+        if isinstance(item, Path) and not _has_no_graph(analyser, frame, item):
+            if (last.loops and _is_given(frame, item)) or _is_kept(analyser, frame, item):
+                return None  # (each round, or each call, goes through what it brings in)
+            sure = False
+    nodes = [frame.graphs.nodes[item] for item in marks]
+    if any((node.unknown or node.opaque) for node in nodes):
+        sure = False
+    if not any(node.model for node in nodes):
+        sure = False
+    for run in frame.runs.values():
+        if not ({run.node, *run.value.src} & marks):
+            continue
+        if _handles_state(frame, run.text):
+            return None
+        found = keeps_a_graph(analyser, run.module)
+        if found is Stateful.YES:
+            return None
+        sure = sure and found is Stateful.NO
+    return "high" if sure else "low"
+
+
+def _handles_state(frame: Frame, model: str) -> bool:
+    """``model.hidden = …``, ``model.detach_state()``: the function looks after what the model keeps between calls."""
+    owner = model.removesuffix(".forward")
+    return any(
+        isinstance(part, ir.Attr) and _STATE.search(part.name.lower()) is not None and text(part.value) == owner
+        for part in parts(frame.function.body)
+    )
+
+
+def _is_given(frame: Frame, path: Path) -> bool:
+    """Whether a symbol is what the function is given, as it is or by position, and no attribute of it."""
+    own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
+    return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
+
+
+def _is_kept(analyser: Analyser, frame: Frame, path: Path) -> bool:
+    """Whether a symbol is a tensor that outlives the call: a variable of the function around, or an attribute."""
+    function = frame.function
+    if not path.root.startswith("p:"):
+        return True
+    own = function.takes_self and function.params and path.root[2:] == function.params[0].name
+    if not own or function.cls is None or not path.steps:
+        return False
+    known = analyser.attribute(function.cls, path.steps[0].lstrip("."))
+    return len(path.steps) == 1 and bool(known.kinds & TENSORS)
+
+
+def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
+    """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data."""
+    function = frame.function
+    name = path.root[2:]
+    if path.root.startswith("p:") and function.takes_self and function.params and name == function.params[0].name:
+        if function.cls is None or not path.steps:
+            return False
+        attribute = path.steps[0].lstrip(".")
+        known = analyser.attribute(function.cls, attribute)
+        return _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None)
+    if path.root.startswith("p:"):
+        passed = analyser.facts.parameter(function, name)
+        if passed is not None and _is_plain(passed):
+            return True
+        if "[]" in path.steps and _DATA.search(path.text.lower()):
+            return True
+        if frame.hook is not None and not path.steps:
+            return True
+        return _passed_without(analyser, frame, path)
+    return False
+
+
+def _is_plain(known: V) -> bool:
+    return bool(known.kinds) and not known.kinds & ~_WITHOUT
+
+
+def _passed_without(analyser: Analyser, frame: Frame, path: Path) -> bool:
+    """Whether every known caller passes what has no graph."""
+    records = analyser.facts.calls_of(frame.function)
+    for caller, record in records:
+        value = record.args.get(path.root[2:])
+        if value is None or caller.exit is None:
+            return False
+        sources = deep(caller, caller.exit, value).src
+        symbols = [item for item in caller.graphs.closure(sources) if isinstance(item, Path)]
+        if caller.graphs.attached(sources)[0] != "no" and not all(
+            item.steps[:1] == ("[]",) and _DATA.search(item.root.lower()) for item in symbols
+        ):
+            return False
+        if any(item in caller.graphs.nodes for item in caller.graphs.closure(sources)):
+            return False
+    return bool(records)
+
+
+def _alive(frame: Frame, loop: LoopFrame | None, marks: frozenset[Source]) -> tuple[str, ...]:
+    """The names that hold the graph of one round while the model runs in the next."""
+    if loop is None or frame.exit is None or not loop.counts:
+        return ()
+    runs = [run.site.at for run in frame.runs.values() if {run.node, *run.value.src} & marks]
+    first = min(runs, default=0)
+    begun = {name for one in walk_statements(loop.body) if one.at < first for name in names_bound_by(one)}
+    # (the statement of the model call itself binds its name when the model has run)
+    for one in walk_statements(loop.body):
+        if one.at < first and any(call.at == first for call in calls((one,))):
+            begun -= names_bound_by(one)
+    return tuple(
+        sorted(
+            name
+            for name, value in frame.exit.env.items()
+            if name not in begun and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+        )
+    )

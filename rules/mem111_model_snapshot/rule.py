@@ -1,0 +1,39 @@
+"""MEM111: copies of the model, or of its state, are put aside on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Growth, Meta, ModelSnapshot, Report, each_round
+
+META = Meta(
+    code="MEM111",
+    name="model-snapshot",
+    summary="A copy of the model or of its state is kept on the device, for the best epoch or for each one.",
+    severity="warning",
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(ModelSnapshot):
+        if event.loop is not None:
+            each = each_round(event.loop)
+            message = f"`{event.place}` gets a copy of all parameters of `{event.model}` in {each}, on the device"
+        else:
+            message = (
+                f"`{event.text}` keeps a second `{event.model}` on the device beside the one that is trained, and a "
+                "third one while it is replaced"
+            )
+        yield Report(
+            site=event.site,
+            message=message,
+            advice=f"keep the tensors on the host: `{_on_host(event)}`, or write them to a file",
+            severity="note" if event.loop is None else "warning",
+            confidence=event.certainty,
+            growth=Growth("device-tensor", "once" if event.loop is None else "per-epoch"),
+            trace=event.trace,
+        )
+
+
+def _on_host(event: ModelSnapshot) -> str:
+    return f'{{k: v.to("cpu", copy=True) for k, v in {event.model}.state_dict().items()}}'

@@ -1,0 +1,396 @@
+"""``backward(retain_graph=True)``: where no other backward goes through the graph, and where one may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+HEAD = """
+import torch
+from torch import nn
+from somewhere import build, consume
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.body(x)))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(8, 8)
+        self.state = None
+
+    def forward(self, x):
+        self.state = self.cell(x, self.state)
+        return self.state
+
+
+class Wrapper(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Recurrent()
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.inner(x))
+
+"""
+
+TRAIN = (
+    HEAD
+    + """
+def train(loader, epochs, device):
+    model = {model}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    {before}
+    for x, y in loader:
+        out = model(x.to(device))
+        loss = nn.functional.cross_entropy(out, y.to(device))
+        {backward}
+        {after}
+        optimizer.step()
+        optimizer.zero_grad()
+    {behind}
+"""
+)
+
+
+def found(tmp_path: Path, text: str, confidence: str = "medium") -> list[str]:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "code.py").write_text(text)
+    findings = memlint.lint([tmp_path], isolated=True, min_confidence=confidence).findings
+    return [one.severity for one in findings if one.code == "MEM112"]
+
+
+def train(tmp_path: Path, confidence: str = "medium", **parts: str) -> list[str]:
+    fields = {
+        "model": "Net().to(device)",
+        "before": "pass",
+        "backward": "loss.backward(retain_graph=True)",
+        "after": "pass",
+        "behind": "pass",
+        **parts,
+    }
+    return found(tmp_path, TRAIN.format(**fields), confidence)
+
+
+@pytest.mark.parametrize(
+    ("backward", "expected"),
+    [
+        ("loss.backward(retain_graph=True)", ["warning"]),
+        ("loss.mean().backward(retain_graph=True)", ["warning"]),
+        ("scaler.scale(loss).backward(retain_graph=True)", ["warning"]),
+        ("loss.backward()", []),
+        ("loss.backward(retain_graph=False)", []),
+        ("loss.backward(retain_graph=epochs > 1)", []),
+        ("loss.backward(retain_graph=True, inputs=[model.head.weight])", []),
+    ],
+)
+def test_which_backward(tmp_path: Path, backward: str, expected: list[str]) -> None:
+    assert train(tmp_path, backward=backward, before="scaler = torch.amp.GradScaler()") == expected
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ("pass", ["warning"]),
+        ("print(loss.item(), out.shape)", ["warning"]),
+        ("other = nn.functional.mse_loss(model(x.to(device)), y); other.backward()", ["warning"]),
+        ("loss, out = loss.item(), out.argmax(1)", ["note"]),
+        ("out.square().mean().backward()", []),
+        ("(0.5 * loss).backward()", []),
+        ("torch.autograd.grad(out.sum(), model.head.weight)", []),
+        ("consume(out)", []),
+        ("consume(loss=loss)", []),
+    ],
+)
+def test_what_follows_it(tmp_path: Path, after: str, expected: list[str]) -> None:
+    assert train(tmp_path, after=after) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "behind", "expected"),
+    [
+        ("kept = []", "kept.append(loss)", "sum(kept).backward()", []),
+        ("kept = []", "kept.append(loss)", "return kept", []),
+        ("kept = 0", "kept = kept + loss", "kept.backward()", []),
+        ("kept = 0", "kept = kept + loss.item()", "return kept", ["warning"]),
+        ("kept = 0", "later = lambda: loss.backward()", "return later", []),
+        ("kept = 0", "pass", "return out", []),
+        ("kept = 0", "pass", "return loss.item()", ["warning"]),
+    ],
+)
+def test_what_is_kept(tmp_path: Path, before: str, after: str, behind: str, expected: list[str]) -> None:
+    assert train(tmp_path, before=before, after=after, behind=behind) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "shown", "hidden"),
+    [
+        ("Net()", ["warning"], ["warning"]),
+        ("nn.Sequential(nn.Linear(8, 8), Net())", ["warning"], ["warning"]),
+        ("Recurrent()", [], []),
+        ("Wrapper()", [], []),
+        ("build()", [], ["warning"]),
+    ],
+)
+def test_what_the_model_keeps(tmp_path: Path, model: str, shown: list[str], hidden: list[str]) -> None:
+    assert train(tmp_path, model=model) == shown
+    assert train(tmp_path, model=model, confidence="low") == hidden
+
+
+@pytest.mark.parametrize("use", ["model.hidden = None", "model.detach_state()", "model.reset_memory()"])
+def test_a_state_that_is_looked_after(tmp_path: Path, use: str) -> None:
+    assert train(tmp_path, after=use, confidence="low") == []
+
+
+def test_a_backward_that_keeps_the_graph_on_some_rounds(tmp_path: Path) -> None:
+    text = "if epochs > 1: loss.backward(retain_graph=True)\n        else: loss.backward()"
+    assert train(tmp_path, backward=text) == []
+
+
+def test_what_was_made_before_the_loop(tmp_path: Path) -> None:
+    text = """
+def fit(x, steps):
+    encoder, decoder = Net(), Net()
+    code = encoder(x)
+    for _ in range(steps):
+        loss = decoder(code).mean()
+        loss.backward(retain_graph=True)
+"""
+    assert found(tmp_path, HEAD + text, "low") == []
+
+
+def test_a_state_that_is_carried_through_the_rounds(tmp_path: Path) -> None:
+    text = """
+def fit(xs):
+    cell = nn.GRUCell(8, 8)
+    h = torch.zeros(1, 8)
+    for x in xs:
+        h = cell(x, h)
+        loss = h.mean()
+        loss.backward(retain_graph=True)
+"""
+    assert found(tmp_path, HEAD + text, "low") == []
+
+
+METHODS = (
+    HEAD
+    + """
+class Trainer:
+    def __init__(self, loader):
+        self.loader = loader
+        self.net, self.critic = Net(), Net()
+
+    def run(self):
+        for x in self.loader:
+            self.forward(x)
+            self.step_critic()
+            self.step_net()
+
+    def forward(self, x):
+        self.out = self.net(x)
+
+    def step_critic(self):
+        self.loss = self.critic(self.out{cut}).mean()
+        self.loss.backward(retain_graph=True)
+
+    def step_net(self):
+        loss = self.critic(self.out).mean()
+        loss.backward()
+"""
+)
+
+
+@pytest.mark.parametrize(("cut", "expected"), [("", []), (".detach()", ["note"])])
+def test_methods_that_share_a_graph(tmp_path: Path, cut: str, expected: list[str]) -> None:
+    assert found(tmp_path, METHODS.format(cut=cut)) == expected
+
+
+STEP = (
+    HEAD
+    + """
+def step(model: Net, x, y):
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward(retain_graph=True)
+    return loss
+
+
+def train(loader, model: Net):
+    for x, y in loader:
+        loss = step(model, x, y)
+        {use}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"), [("print(loss.item())", ["note"]), ("loss.backward()", []), ("consume(loss)", [])]
+)
+def test_what_callers_do_with_the_loss(tmp_path: Path, use: str, expected: list[str]) -> None:
+    assert found(tmp_path, STEP.format(use=use)) == expected
+
+
+def test_tests_are_left_alone(tmp_path: Path) -> None:
+    text = "\ndef test_it():\n    model = Net()\n    model(torch.ones(1, 8)).sum().backward(retain_graph=True)\n"
+    assert found(tmp_path, HEAD + text, "low") == []
+
+
+PENALTY = (
+    HEAD
+    + """
+def penalty(net, x):
+    x.requires_grad_(True)
+    return torch.autograd.grad(net(x).sum(), x, create_graph=True)[0].square().mean()
+
+
+def train(loader, device):
+    model = Net().to(device)
+    for x, y in loader:
+        x = x.to(device)
+        {before}
+        loss = nn.functional.cross_entropy(model(x), y.to(device)) {plus}
+        loss.backward(retain_graph=True)
+        {after}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "plus", "after", "expected"),
+    [
+        ("extra = penalty(model, x.detach())", "+ extra", "pass", ["warning"]),
+        ("pass", "", "extra = penalty(model, x.detach())", []),
+    ],
+)
+def test_what_a_helper_differentiates(tmp_path: Path, before: str, plus: str, after: str, expected: list[str]) -> None:
+    assert found(tmp_path, PENALTY.format(before=before, plus=plus, after=after)) == expected
+
+
+PARTS = (
+    HEAD
+    + """
+def train({given}, device, criterion):
+    model = Net().to(device)
+    for i in range(100):
+        loss = criterion(model({x}), {y})
+        loss.backward(retain_graph=True)
+        {after}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "x", "y", "after", "expected"),
+    [
+        ("dataset", "torch.randn(8, 8)", "dataset[i]", "pass", ["warning"]),
+        ("outputs", "torch.randn(8, 8)", "outputs[i]", "pass", []),
+        ("outputs", "outputs", "torch.ones(8, 2)", "pass", []),
+        ("dataset", "torch.randn(8, 8)", "dataset[i]", "consume(i).backward()", []),
+        ("dataset", "torch.randn(8, 8)", "dataset[i]", "model(dataset[i]).sum().backward()", ["warning"]),
+    ],
+)
+def test_what_each_round_goes_through(
+    tmp_path: Path, given: str, x: str, y: str, after: str, expected: list[str]
+) -> None:
+    assert found(tmp_path, PARTS.format(given=given, x=x, y=y, after=after), "low") == expected
+
+
+MADE_BEFORE = [
+    """
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(8, 8))
+        self.inverse = None
+
+    def forward(self, x):
+        if self.inverse is None:
+            self.inverse = torch.linalg.inv(self.weight)
+        return x @ self.inverse
+
+
+def train(loader):
+    net = Cached()
+    for x, y in loader:
+        loss = nn.functional.mse_loss(net(x), y)
+        loss.backward(retain_graph=True)
+""",
+    """
+class Weighted:
+    def __init__(self):
+        self.net = Net()
+        self.raw = nn.Parameter(torch.ones(2))
+        self.weights = torch.softmax(self.raw, 0)
+
+    def step(self, x):
+        loss = (self.net(x).mean(0) * self.weights).sum()
+        loss.backward(retain_graph=True)
+""",
+    """
+class Anchored:
+    def __init__(self):
+        self.net = Net()
+        self.anchor = self.net(torch.ones(1, 8))
+
+    def fit(self, loader):
+        for x in loader:
+            loss = (self.net(x) - self.anchor).square().mean()
+            loss.backward(retain_graph=True)
+""",
+    """
+def fit(optimizer, x):
+    net = Net()
+    raw = torch.ones(2, requires_grad=True)
+    weights = torch.softmax(raw, 0)
+
+    def closure():
+        loss = (net(x).mean(0) * weights).sum()
+        loss.backward(retain_graph=True)
+        return loss.item()
+
+    optimizer.step(closure)
+""",
+    """
+def balance(loader, raw):
+    net = Net()
+    for x in loader:
+        out = net(x)
+        losses = torch.stack([out.mean(), out.square().mean()])
+        (raw * losses).sum().backward(retain_graph=True)
+        norms = [torch.autograd.grad(one, net.head.weight, retain_graph=True)[0].norm() for one in losses]
+        print(norms)
+""",
+    """
+def per_sample(loader):
+    net = Net()
+    for x in loader:
+        out = net(x)
+        for i in range(len(out)):
+            out[i].sum().backward(retain_graph=True)
+""",
+    """
+def several_epochs(loader, epochs):
+    net = Net()
+    for x, y in loader:
+        value = net(x)
+        for _ in range(epochs):
+            loss = (value - y).square().mean()
+            loss.backward(retain_graph=True)
+""",
+]
+
+
+@pytest.mark.parametrize("text", MADE_BEFORE)
+def test_graphs_that_several_rounds_go_through(tmp_path: Path, text: str) -> None:
+    assert found(tmp_path, HEAD + text, "low") == []
