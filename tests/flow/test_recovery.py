@@ -18,6 +18,8 @@ import torch
 from torch import nn
 from library import consume, is_oom, solve
 
+optimizer, tokenizer = consume("optimizer"), consume("tokenizer")
+
 
 class Net(nn.Module):
     def __init__(self):
