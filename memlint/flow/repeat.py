@@ -167,19 +167,20 @@ def _mark_members(state: State, value: V, mark: Source) -> None:
 
 
 def mark_previous(state: State, loop: Source) -> None:
-    """Mark what attributes and members hold as the previous iteration's."""
+    """Mark what attributes and members hold as the previous iteration's. (What is marked already stays the same object,
+    which states are compared by.)"""
     for path, value in state.sym.items():
         if value.kinds & (TENSORS | UNKNOWN | DATA):
             state.sym[path] = value.marked(("prev", loop, path))
     for key, obj in state.heap.items():
-        if obj.elem.kinds & (TENSORS | UNKNOWN) and obj.elem.src:
+        if obj.elem.kinds & (TENSORS | UNKNOWN) and obj.elem.src and ("prev", loop, (key, "")) not in obj.elem.src:
             obj = obj.with_elem(obj.elem.marked(("prev", loop, (key, ""))))
             state.heap[key] = obj
         if obj.kind in ("instance", "dict") and obj.fields:
             marked = {
                 name: value.marked(("prev", loop, (key, name)))
                 for name, value in obj.fields.items()
-                if value.kinds & (TENSORS | UNKNOWN | DATA)
+                if value.kinds & (TENSORS | UNKNOWN | DATA) and ("prev", loop, (key, name)) not in value.src
             }
             if marked:
                 fields = {**obj.fields, **marked}

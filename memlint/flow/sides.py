@@ -91,12 +91,14 @@ def meet(frame: Frame, statement: ir.If, yes: State | None, no: State | None, jo
     shown = _shown(test)
     if shown not in frame.asked_again:
         return
-    places = [
-        (where, name)
-        for where in ("env", "sym")
-        for name, value in getattr(joined, where).items()
-        if any(getattr(side, where).get(name) is not value for side in sides)
-        and all(name in getattr(side, where) or where == "sym" for side in sides)
+    one, other = sides
+    places: list[tuple[str, Any]] = [
+        ("env", name)
+        for name, value in joined.env.items()
+        if name in one.env and name in other.env and not (one.env[name] is value is other.env[name])
+    ]
+    places += [
+        ("sym", path) for path, value in joined.sym.items() if not (one.sym.get(path) is value is other.sym.get(path))
     ]
     left = [Side({place: _held(side, *place) for place in places}, side.freed_must, side.met) for side in sides]
     kept = {(where, name): getattr(joined, where)[name] for where, name in places}
