@@ -98,6 +98,12 @@ def entered(frame: Frame, statement: ir.With, before: int, inside: int) -> None:
         frame.notes.blocks[statement.at] = statement
 
 
+def _is_followed_by_a_block(frame: Frame, at: int) -> bool:
+    """Whether a block that does guard comes behind, and no model runs behind outside of it."""
+    behind = any(block > at for block in frame.notes.blocks)
+    return behind and not any(run.site.at > at for run in frame.runs.values())
+
+
 def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
     inert = frame.notes.inert if analyser.facts.grad_of(frame.function) != OFF else {}
@@ -105,6 +111,8 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
     working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(frame))
     for at, (kind, shown) in sorted(inert.items()):
         if kind == "volatile" and (working or not _meant_for_a_model(frame, at)):
+            continue
+        if kind == "bare" and _is_followed_by_a_block(frame, at):
             continue
         yield Guard(
             site=frame.site(at),

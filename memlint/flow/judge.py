@@ -38,7 +38,7 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of
-from memlint.flow.periods import FEW, ends_early
+from memlint.flow.periods import FEW, ends_early, ends_soon
 from memlint.flow.program import Function
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
@@ -105,6 +105,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     if value.freed == "some" and freed_as_called(analyser, frame, store):
         value = msgspec.structs.replace(value, freed="yes")
     if value.attached == "unknown" or holds_layers(frame, store) or begun_by_inner_loop(store):
+        return
+    if store.loop is not None and ends_soon(store.loop):
         return
     if once_in_a_loop(store) or begun_each_round(frame, store) or spent_and_begun(store):
         return

@@ -57,6 +57,20 @@ def ends_early(loop: LoopFrame) -> bool:
     )
 
 
+def ends_soon(loop: LoopFrame) -> bool:
+    """Whether the loop ends after a few rounds, a literal number: ``if i == 5: break``."""
+    return any(
+        isinstance(statement, ir.If)
+        and any(isinstance(inner, ir.Jump) and inner.kind == "break" for inner in statement.body)
+        and isinstance(statement.test, ir.Compare)
+        and isinstance(limit := statement.test.rights[0], ir.Const)
+        and isinstance(limit.value, int)
+        and limit.value <= MAX_PERIOD
+        and _at_limit(loop, statement.test)
+        for statement in loop.body
+    )
+
+
 def _at_limit(loop: LoopFrame, test: ir.Expr) -> bool:
     if isinstance(test, ir.BoolOp):
         sides = (_at_limit(loop, test.left), _at_limit(loop, test.right))

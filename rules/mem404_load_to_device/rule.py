@@ -10,7 +10,7 @@ META = Meta(
     code="MEM404",
     name="load-to-device",
     summary="A checkpoint is loaded without map_location, onto the device that it was saved from, beside the model.",
-    severity="warning",
+    severity="note",
 )
 
 ADVICE = 'pass `map_location="cpu"`: load_state_dict copies each tensor to where the parameter is'
@@ -24,7 +24,7 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"`{event.text}` puts each tensor back on the device that it was saved from: the checkpoint lies "
             f"{where}, beside the model that it is for",
             advice=ADVICE,
-            severity="warning" if event.distributed else "note",
+            severity="note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),
             trace=event.trace,

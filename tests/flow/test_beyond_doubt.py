@@ -256,3 +256,51 @@ class Log(L.Callback):
 @pytest.mark.parametrize(("key", "found"), [("hypotheses", False), ("features", True)])
 def test_a_member_of_what_a_step_gave(tmp_path: Path, key: str, found: bool) -> None:
     assert (said(tmp_path, MEMBER.format(key=key)) != set()) is found
+
+
+FIRST = """
+import torch
+
+
+def score(net, criterion, loader):
+    net.cuda()
+    kept = []
+    for step, x in enumerate(loader):
+        loss = criterion(net(x.cuda()))
+        loss.backward()
+        kept.append(loss)
+        if step == {limit}:
+            break
+    return len(kept)
+"""
+
+
+@pytest.mark.parametrize(("limit", "found"), [(5, False), (50_000, True)])
+def test_the_first_few_rounds(tmp_path: Path, limit: int, found: bool) -> None:
+    assert ("MEM102" in {code for code, _ in said(tmp_path, FIRST.format(limit=limit))}) is found
+
+
+BARE = """
+import torch
+
+
+def evaluate(net, loader):
+    net.eval()
+    torch.no_grad()
+    {head}
+        for x in loader:
+            print(net(x).argmax().item())
+    {behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "behind", "found"),
+    [
+        ("with torch.no_grad():", "pass", False),
+        ("with torch.no_grad():", "print(net(loader.first).argmax().item())", True),
+        ("if net.ready:", "pass", True),
+    ],
+)
+def test_a_guard_beside_one_that_guards(tmp_path: Path, head: str, behind: str, found: bool) -> None:
+    assert ("MEM203" in {code for code, _ in said(tmp_path, BARE.format(head=head, behind=behind))}) is found

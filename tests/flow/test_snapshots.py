@@ -90,6 +90,8 @@ def test_which_copy(tmp_path: Path, statement: str, expected: list[str]) -> None
         ({"target": "task", "over": "loaders"}, []),
         ({"made": "{}", "statement": "kept[epoch] = deepcopy(model.state_dict())"}, ["warning"]),
         ({"made": "{}", "statement": "kept['last'] = deepcopy(model.state_dict())"}, []),
+        ({"made": "{}", "statement": "for name in flags: kept[name] = deepcopy(model.state_dict())"}, []),
+        ({"made": "{}", "statement": "for name in flags: kept[epoch, name] = deepcopy(model)"}, ["warning"]),
         ({"made": "collections.deque(maxlen=3)"}, []),
         ({"statement": "kept = []; kept.append(deepcopy(model.state_dict()))"}, []),
         ({"statement": "kept.append(deepcopy(model.state_dict())); kept = kept[-3:]"}, []),

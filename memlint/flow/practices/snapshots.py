@@ -49,6 +49,7 @@ class _Kept(NamedTuple):
 
     place: ir.Expr
     is_member: bool
+    key: ir.Expr | None = None
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[ModelSnapshot]:
@@ -174,7 +175,7 @@ def _kept(statement: ir.Stmt, copy: ir.Expr) -> _Kept | None:
             return None
         target = targets[0]
         if isinstance(target, ir.Subscript):
-            return None if isinstance(target.index, ir.Const) else _Kept(target.value, True)
+            return None if isinstance(target.index, ir.Const) else _Kept(target.value, True, target.index)
         return _Kept(target, False) if isinstance(target, ir.Name | ir.Attr) else None
     if isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
         func = statement.value.func
@@ -262,6 +263,8 @@ def _grows(frame: Frame, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | Non
         header = (
             text(loop.target, 200) + " " + text(loop.iter, 200) if isinstance(loop, ir.For) else text(loop.test, 200)
         )
+        if kept.key is not None and _names(kept.key) <= _given_inside(loop, loops):
+            continue  # each copy takes the place of the one that the last round left under that key
         known = frame.notes.rounds.get(("loop", loop.at))
         if known is None or _FEW.search(header.lower()):
             continue
@@ -270,6 +273,16 @@ def _grows(frame: Frame, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | Non
         if known.loop.over_data or _EPOCHS.search(header.lower()):
             return known.loop
     return None
+
+
+def _given_inside(loop: ir.Stmt, loops: list[ir.For | ir.While]) -> set[str]:
+    """The names that the loops inside of a loop bind anew in each of its rounds."""
+    inner = [one for one in loops if isinstance(one, ir.For) and one.at > loop.at]
+    return {name for one in inner for name in _names(one.target)}
+
+
+def _names(expr: ir.Expr) -> set[str]:
+    return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)}
 
 
 def _binds(statement: ir.Stmt, place: str) -> bool:
