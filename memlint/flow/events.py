@@ -369,6 +369,12 @@ class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
     doubt: str
 
 
+class SingleProcess(Event, frozen=True, gc=False, kw_only=True):
+    """One process spreads a model that is trained over several devices (``DataParallel``). ``text``: the call."""
+
+    text: str
+
+
 class ZeroedGradients(Event, frozen=True, gc=False, kw_only=True):
     """Gradients are filled with zeros before a forward, where they could be let go. ``text``: what does so; ``owner``:
     whose ``zero_grad`` would do; ``flag``: the ``False`` of ``set_to_none=False``, None where it is done by hand."""

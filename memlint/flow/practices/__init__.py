@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Event
 from memlint.flow.frame import Frame
-from memlint.flow.practices import apis, cache, cached_calls, context, gradients, loads, readings
+from memlint.flow.practices import apis, cache, cached_calls, context, gradients, loads, parallel, readings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     cache.events,
     gradients.events,
     loads.events,
+    parallel.events,
     apis.events,
     readings.events,
 )

@@ -32,8 +32,10 @@ ALLOCATED, RESERVED = _readings("allocated"), _readings("reserved", "cached")
 USAGE = "torch.cuda.memory_usage"
 COUNTS = "gc.get_count"
 SIZE = "sys.getsizeof"
+#: what spreads a model over the devices of one process
+SPREADS = frozenset(f"torch.nn.{place}DataParallel" for place in ("", "parallel.", "parallel.data_parallel."))
 #: the functions that rooms ask about, by qualified name
-NOTED = EMPTIES | RESERVED | {"torch.load", USAGE, COUNTS, SIZE}
+NOTED = EMPTIES | RESERVED | SPREADS | {"torch.load", USAGE, COUNTS, SIZE}
 
 
 @dataclass(slots=True)
