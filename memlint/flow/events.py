@@ -359,6 +359,14 @@ class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):
     alone: bool
 
 
+class DeviceData(Event, frozen=True, gc=False, kw_only=True):
+    """All samples of a data set lie on the device from the moment that it is made. ``place``: what holds them;
+    ``owner``: the class of the data set, "" for one of the library."""
+
+    place: str
+    owner: str
+
+
 class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
     """A checkpoint is loaded onto the device that it was saved from. ``given``: a ``map_location`` of None.
     ``distributed``: by each process of several. ``doubt``: why loading it onto the host may be noticed, a clause."""

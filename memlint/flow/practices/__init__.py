@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Event
 from memlint.flow.frame import Frame
-from memlint.flow.practices import apis, cache, cached_calls, context, gradients, loads, parallel, readings
+from memlint.flow.practices import apis, cache, cached_calls, context, datasets, gradients, loads, parallel, readings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,7 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     cached_calls.events,
     cache.events,
     gradients.events,
+    datasets.events,
     loads.events,
     parallel.events,
     apis.events,

@@ -34,8 +34,10 @@ COUNTS = "gc.get_count"
 SIZE = "sys.getsizeof"
 #: what spreads a model over the devices of one process
 SPREADS = frozenset(f"torch.nn.{place}DataParallel" for place in ("", "parallel.", "parallel.data_parallel."))
+#: what makes a data set of tensors
+TENSOR_SETS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset"})
 #: the functions that rooms ask about, by qualified name
-NOTED = EMPTIES | RESERVED | SPREADS | {"torch.load", USAGE, COUNTS, SIZE}
+NOTED = EMPTIES | RESERVED | SPREADS | TENSOR_SETS | {"torch.load", USAGE, COUNTS, SIZE}
 
 
 @dataclass(slots=True)
