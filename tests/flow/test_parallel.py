@@ -150,6 +150,8 @@ def test_what_says_nothing_of_it(tmp_path: Path, top: str) -> None:
         (("model = nn.DataParallel(model)", "model.size = model.module.size"), 1),
         (("teacher = nn.DataParallel(wrap(model))",), 0),
         (("teacher = wrap(model)", "teacher = nn.DataParallel(teacher)"), 0),
+        (("model.optimizer = nn.DataParallel(model.optimizer)",), 0),
+        (("scheduler = wrap(x)", "scheduler = nn.DataParallel(scheduler)"), 0),
         (("inception_net = wrap(x)", "return nn.DataParallel(inception_net)"), 0),
     ],
 )
@@ -157,7 +159,7 @@ def test_a_model_that_is_trained(tmp_path: Path, body: tuple[str, ...], number: 
     assert len(found(tmp_path, *body)) == number
 
 
-@pytest.mark.parametrize("name", ["test_net.py", "tests/net.py", "evaluate.py"])
+@pytest.mark.parametrize("name", ["test_net.py", "tests/net.py", "evaluate.py", "ema.py"])
 def test_a_file_that_runs_a_trained_model(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(PROGRAM.format(top="", body="model = nn.DataParallel(model)"))

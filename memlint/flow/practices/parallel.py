@@ -31,6 +31,8 @@ _RUNS = re.compile(
     r"|valid|validate)(_|$)"
 )
 _FROZEN = re.compile(r"inception|teacher|vgg|lpips|percept|(^|_)ema($|_)|(^|_)(fid|attack|frozen|pretrained)_|average")
+#: names of what else is wrapped, so that `.module` can be read of it
+_NO_MODEL = re.compile(r"optim|(^|\.|_)opt($|_)|sched")
 #: how many devices there are
 _COUNT = re.compile(
     r"device_count|n_?gpus?|num_(gpus?|devices?|cards?)|ngpus?|gpus?_?(num|count|ids|list)|device_ids|gpus\b"
@@ -135,12 +137,12 @@ def _is_not_trained(frame: Frame, call: ir.Call, model: str) -> bool:
     statement = statement_at(frame.function.body, call.at)
     targets = statement.targets if isinstance(statement, ir.Assign) else ()
     wrapped = {text(target, 200) for target in targets}
-    if any(_FROZEN.search(name.lower()) for name in (model, *wrapped)):
+    if any(_FROZEN.search(name.lower()) or _NO_MODEL.search(name.lower()) for name in (model, *wrapped)):
         return True
     if calls_backward(frame.function.body):
         return False
     stem = frame.module.key.rsplit("/", 1)[-1].removesuffix(".py").lower()
-    if any(_RUNS.search(name) for name in (stem, frame.function.name.lower())):
+    if any(_RUNS.search(name) or _FROZEN.search(name) for name in (stem, frame.function.name.lower())):
         return True
     methods = {
         one.func.name
