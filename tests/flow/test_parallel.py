@@ -134,6 +134,7 @@ def test_one_process_sees_one_device(tmp_path: Path, top: str) -> None:
         "# os.environ['CUDA_VISIBLE_DEVICES'] = '0'",
         'os.environ["CUDA_VISIBLE_DEVICES"] = wrap("0")',
         "# DistributedDataParallel is another way",
+        "'DistributedDataParallel is another way'",
     ],
 )
 def test_what_says_nothing_of_it(tmp_path: Path, top: str) -> None:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: the program can be run by several processes as well: which it is, is said where it is started
-_OFFERS_MORE = re.compile(r"DistributedDataParallel|\bDDP\b|init_process_group|\bAccelerator\(")
-_TRAINS = re.compile(r"\bbackward\(|\boptim\b|\boptimizer")
+_OFFERS_MORE = frozenset({"DistributedDataParallel", "DDP", "init_process_group", "Accelerator"})
 _SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
 #: the one device that the program lets itself see
 _SEES_ONE = re.compile(r"CUDA_VISIBLE_DEVICES['\"]\s*[\],]\s*=?\s*['\"]\d*['\"]")
@@ -122,12 +121,12 @@ def _asks_for_several(test: ir.Expr) -> bool:
 def _trains(analyser: Analyser, frame: Frame) -> bool:
     """Whether the program trains, in one process for all that is known: its own words tell of a script, those of the
     whole project of what others import."""
-    code = _code(frame.module.text)
-    if _OFFERS_MORE.search(code):
+    names = frozenset().union(*(unit.names for unit in frame.module.index.units))
+    if names & _OFFERS_MORE:
         return False
-    if _TRAINS.search(code):
+    if "backward" in names or any("optim" in name.lower() for name in names):
         return True
-    if _SCRIPT.search(code) or frame.function.node is None:
+    if _SCRIPT.search(frame.module.text) or frame.function.node is None:
         return False
     return bool(analyser.program.words.files("backward"))
 
@@ -151,7 +150,7 @@ def _is_not_trained(frame: Frame, call: ir.Call, model: str) -> bool:
     }
     if "eval" in methods and "train" not in methods:
         return True
-    if "load_state_dict" in methods and "backward(" not in _code(frame.module.text):
+    if "load_state_dict" in methods and not any("backward" in unit.names for unit in frame.module.index.units):
         return True
     return any(
         isinstance(other, ir.Assign) and isinstance(other.value, ir.Attr)
