@@ -413,6 +413,14 @@ class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):
     alone: bool
 
 
+class DeviceData(Event, frozen=True, gc=False, kw_only=True):
+    """All samples of a data set lie on the device from the moment that it is made. ``place``: what holds them;
+    ``owner``: the class of the data set, "" for one of the library."""
+
+    place: str
+    owner: str
+
+
 class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
     """A checkpoint is loaded onto the device that it was saved from. ``given``: a ``map_location`` of None.
     ``distributed``: by each process of several. ``doubt``: why loading it onto the host may be noticed, a clause."""
@@ -421,6 +429,12 @@ class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
     distributed: bool
     given: Site | None
     doubt: str
+
+
+class SingleProcess(Event, frozen=True, gc=False, kw_only=True):
+    """One process spreads a model that is trained over several devices (``DataParallel``). ``text``: the call."""
+
+    text: str
 
 
 class ZeroedGradients(Event, frozen=True, gc=False, kw_only=True):

@@ -33,10 +33,28 @@ ALLOCATED, RESERVED = _readings("allocated"), _readings("reserved", "cached")
 USAGE = "torch.cuda.memory_usage"
 COUNTS = "gc.get_count"
 SIZE = "sys.getsizeof"
+#: what spreads a model over the devices of one process
+SPREADS = frozenset(f"torch.nn.{place}DataParallel" for place in ("", "parallel.", "parallel.data_parallel."))
+#: what makes a data set of tensors
+TENSOR_SETS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset"})
 #: what keeps all that it has gone through
 KEEPS_ALL = frozenset({"itertools.cycle", "itertools.tee"})
 #: the functions that rooms ask about, by qualified name, and those that they ask about where a loader is given
-NOTED = EMPTIES | RESERVED | KEEPS_ALL | {"torch.load", "torch.autograd.grad", "copy.deepcopy", USAGE, COUNTS, SIZE}
+NOTED = (
+    EMPTIES
+    | RESERVED
+    | SPREADS
+    | TENSOR_SETS
+    | KEEPS_ALL
+    | {
+        "torch.load",
+        "torch.autograd.grad",
+        "copy.deepcopy",
+        USAGE,
+        COUNTS,
+        SIZE,
+    }
+)
 NOTED_OF_LOADERS = frozenset({"builtins.list", "builtins.tuple"})
 
 

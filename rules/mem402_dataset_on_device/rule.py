@@ -1,0 +1,34 @@
+"""MEM402: a whole data set lies on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import DeviceData, Facts, Growth, Meta, Report
+
+META = Meta(
+    code="MEM402",
+    name="dataset-on-device",
+    summary="A data set is brought to the device as a whole, where all its samples stay beside the model.",
+    severity="note",
+)
+
+ADVICE = (
+    "keep the samples on the host, and move each batch: `DataLoader(…, pin_memory=True)` and "
+    "`batch.to(device, non_blocking=True)`"
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(DeviceData):
+        of = f" of `{event.owner}`" if event.owner else ""
+        yield Report(
+            site=event.site,
+            message=f"`{event.place}` puts all samples{of} on the device when the data set is made: they stay there, "
+            "beside the model and what it computes, though one batch is needed at a time",
+            advice=ADVICE,
+            severity="note",
+            confidence=event.certainty,
+            growth=Growth("device-tensor", "once"),
+            trace=event.trace,
+        )
