@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from memlint.flow.frame import LoopFrame
     from memlint.flow.hotloops import Candidate
     from memlint.flow.practices.context_names import Kept
-    from memlint.flow.practices.outside import OutsideCall
+    from memlint.flow.practices.hook_calls import HookCall
+    from memlint.flow.practices.outside import MetricUse, OutsideCall
 
 
 class Notes:
@@ -49,6 +50,10 @@ class Notes:
         self.models: dict[int, ir.Call] = {}
         #: calls of the functions outside the project that `flow.practices` asks about
         self.outside: dict[int, OutsideCall] = {}
+        #: calls by which metric objects take the values of a batch
+        self.metrics: dict[int, MetricUse] = {}
+        #: calls that add hooks to modules and tensors
+        self.hooks: dict[int, HookCall] = {}
         #: what an autograd function puts on its context, by the target
         self.on_context: dict[int, Kept] = {}
         #: the loops over iterations, by their marks

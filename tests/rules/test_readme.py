@@ -125,4 +125,3 @@ def test_first_screen_shows_a_finding_of_the_demo() -> None:
         for item in found
     ]
     assert any(" ".join(one.split()) in shown for one in said)
-

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Event
 from memlint.flow.frame import Frame
-from memlint.flow.practices import apis, cache, cached_calls, context, gradients, loads, readings
+from memlint.flow.practices import apis, cache, cached_calls, context, diagnostics, gradients, hooks, loads, readings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 #: in the order of their codes
 _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
+    hooks.events,
     context.events,
     cached_calls.events,
+    diagnostics.events,
     cache.events,
     gradients.events,
     loads.events,

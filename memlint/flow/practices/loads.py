@@ -78,7 +78,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
         file = frame.module.text
         if "cpu" in text(path, 200).lower() or "cpu" in frame.module.key.lower() or _SAVES_ON_HOST.search(file):
             continue
-        if not _touches_an_accelerator(analyser, frame):
+        if not touches_an_accelerator(analyser, frame):
             continue
         if into is not None and _COUNTS.search(f"{text(into.func)} {text(path, 200)}".lower()):
             continue
@@ -320,7 +320,7 @@ def _brings(call: ir.Call, owners: frozenset[str]) -> bool:
     return text(moved, 200) in owners
 
 
-def _touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
+def touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
     """Whether the program can have tensors anywhere but on the host: its own words tell of a script, those of the
     whole project of what others import."""
     file = frame.module.text

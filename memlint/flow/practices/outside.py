@@ -32,8 +32,16 @@ ALLOCATED, RESERVED = _readings("allocated"), _readings("reserved", "cached")
 USAGE = "torch.cuda.memory_usage"
 COUNTS = "gc.get_count"
 SIZE = "sys.getsizeof"
+#: diagnostics that stay on once they are
+ANOMALIES = frozenset(
+    f"torch.autograd.{place}{name}"
+    for place in ("", "anomaly_mode.")
+    for name in ("set_detect_anomaly", "detect_anomaly")
+)
+HISTORY = frozenset({"torch.cuda.memory._record_memory_history", "torch.cuda._record_memory_history"})
+PROFILERS = frozenset({"torch.profiler.profile", "torch.autograd.profiler.profile"})
 #: the functions that rooms ask about, by qualified name
-NOTED = EMPTIES | RESERVED | {"torch.load", USAGE, COUNTS, SIZE}
+NOTED = EMPTIES | RESERVED | ANOMALIES | HISTORY | PROFILERS | {"torch.load", USAGE, COUNTS, SIZE}
 
 
 @dataclass(slots=True)
@@ -46,6 +54,29 @@ class OutsideCall:
     loop: LoopFrame | None
     tests: tuple[ir.Expr, ...]
     first: V | None
+
+
+@dataclass(slots=True)
+class MetricUse:
+    """A metric object takes the values of a batch. ``name``: its class, qualified; ``held``: where it is."""
+
+    name: str
+    expr: ir.Call
+    held: ir.Expr
+    loops: tuple[LoopFrame, ...]
+
+
+#: methods of metric objects that add to their state
+_ADDS = frozenset({"update", "forward", "__call__"})
+
+
+def metric_used(frame: Frame, name: str, method: str, expr: ir.Call) -> None:
+    """A method of a metric object is called."""
+    held = expr.func
+    if method in _ADDS and (method == "__call__" or isinstance(held, ir.Attr)):
+        if isinstance(held, ir.Attr) and held.name == method:
+            held = held.value
+        frame.notes.metrics[expr.at] = MetricUse(name, expr, held, tuple(frame.loops))
 
 
 def noted(frame: Frame, name: str, expr: ir.Call, args: Args) -> None:
