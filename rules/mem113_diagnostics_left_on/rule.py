@@ -36,7 +36,8 @@ Said = tuple[Severity, str, str, Growth]
 def _anomaly(event: DiagnosticLeftOn) -> Said:
     where = f"in {each_round(event.loop)}" if event.loop is not None else "for the rest of the run"
     return (
-        "warning",
+        # (what it costs depends on how small the operations are)
+        "note",
         f"`{event.text}` is on {where}: each operation records a stack trace, and each backward looks for NaN "
         "in every gradient, which waits for the device",
         "switch it on when a loss is no number, for the steps that show why",

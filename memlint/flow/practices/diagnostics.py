@@ -131,14 +131,18 @@ def _project_trains(analyser: Analyser, frame: Frame) -> bool:
 
 
 def _switched_off(analyser: Analyser, name: str, position: int, keyword: str) -> bool:
-    """Whether the project calls a function of that name with anything but True, which may switch it off."""
+    """Whether the project calls a function of that name with anything that may switch it off."""
     for key in analyser.program.words.files(name):
         for function in functions_of(analyser.program.module(key)):
             for call in calls(function.body):
                 given = argument(call, position, keyword) if last_name(call.func) == name else None
-                if given is not None and not (isinstance(given, ir.Const) and given.value is True):
+                if given is not None and not _records_all(given):
                     return True
     return False
+
+
+def _records_all(given: ir.Expr) -> bool:
+    return isinstance(given, ir.Const) and (given.value is True or given.value == "all")
 
 
 # -------------------------------------------------------------------------------------- memory history

@@ -168,4 +168,15 @@ def given_for(caller: Frame, callee: Function, expr: ir.Call, owner: str) -> str
     place = names.index(owner)
     word = next((word.value for word in expr.keywords if word.name == owner), None)
     value = word if word is not None else expr.args[place] if len(expr.args) > place else None
-    return root_of(caller, value) if isinstance(value, ir.Name | ir.Attr | ir.Subscript) else None
+    if not isinstance(value, ir.Name | ir.Attr | ir.Subscript) or indexed_by(value) is not None:
+        return None
+    return root_of(caller, value)
+
+
+def indexed_by(expr: ir.Expr) -> ir.Expr | None:
+    """The index of a member that is no literal: ``models[i]`` may be another one each time."""
+    while isinstance(expr, ir.Attr | ir.Subscript):
+        if isinstance(expr, ir.Subscript) and not isinstance(expr.index, ir.Const):
+            return expr.index
+        expr = expr.value
+    return None

@@ -15,6 +15,7 @@ from memlint.flow.practices.hook_runs import (
     call_at,
     given_for,
     goes_on,
+    indexed_by,
     loop_behind,
     loop_of_callers,
     names_it,
@@ -199,7 +200,9 @@ def _added_again(analyser: Analyser, frame: Frame, call: HookCall) -> Loop | Non
     if root is None or (not of_module and not _is_parameter(frame, call.owner)):
         return None
     if call.loop is not None:
-        stays = root not in call.loop.bound and goes_on(call.loop) and not _returns(call.loop)
+        index = indexed_by(call.owner)
+        other = index is not None and any(names_it(index, name) for name in call.loop.targets)
+        stays = not other and root not in call.loop.bound and goes_on(call.loop) and not _returns(call.loop)
         return frame.seen(call.loop) if stays else None
     function = frame.function
     if layer_code(analyser, function) and root == "self" and text(call.owner) != "self":
