@@ -262,6 +262,9 @@ import torch
 from torch import nn
 
 
+KEPT = []
+
+
 def show(module, args, output):
     print(output.shape)
 
@@ -344,6 +347,7 @@ def test_added_in_a_forward(tmp_path: Path, forward: str, expected: list[str]) -
         ("model.layer.register_forward_hook(show)", "helper(nn.Linear(2, 2), x)", []),
         ("return model.layer.register_forward_hook(show)", "helper(model, x).remove()", []),
         ("kept = []; model.register_forward_hook(lambda m, a, o: kept.append(o))", "helper(model, x)", ["error"]),
+        ("model.register_forward_hook(lambda m, a, o: KEPT.append(o))", "helper(model, x); KEPT.clear()", ["warning"]),
     ],
 )
 def test_added_by_a_helper(tmp_path: Path, helper: str, step: str, expected: list[str]) -> None:

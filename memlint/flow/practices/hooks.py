@@ -64,7 +64,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[HookAdded]:
         ]
         loop = _added_again(analyser, frame, call)
         if loop is not None:
-            yield _piling(frame, call, loop, kept)
+            yield _piling(analyser, frame, call, loop, kept)
             continue
         for one in kept:
             place = place_of(analyser, frame, one.frame, one.store)
@@ -93,8 +93,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[HookAdded]:
             )
 
 
-def _piling(frame: Frame, call: HookCall, loop: Loop, kept: list[_Kept]) -> HookAdded:
-    own = next(iter(kept), None)
+def _piling(analyser: Analyser, frame: Frame, call: HookCall, loop: Loop, kept: list[_Kept]) -> HookAdded:
+    own = next((one for one in kept if _made_for_it(analyser, frame, one)), None)
     return HookAdded(
         site=frame.site(call.expr.at),
         function=frame.function.qual,
@@ -106,6 +106,12 @@ def _piling(frame: Frame, call: HookCall, loop: Loop, kept: list[_Kept]) -> Hook
         attached=own is not None and own.attached,
         backward="backward" in call.name or call.name not in OF_MODULES,
     )
+
+
+def _made_for_it(analyser: Analyser, frame: Frame, kept: _Kept) -> bool:
+    """Whether what a hook adds to is made anew by the call that adds the hook, so that nobody else has it for long."""
+    place = place_of(analyser, frame, kept.frame, kept.store)
+    return place is not None and place.local_to is frame.function
 
 
 # -------------------------------------------------------------------------------------- what a hook keeps
