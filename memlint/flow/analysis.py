@@ -12,9 +12,10 @@ import msgspec
 from memlint.finding import Span
 from memlint.flow.analyser import Analyser
 from memlint.flow.broken import broken_import
+from memlint.flow.definitions import functions_of
 from memlint.flow.events import Event, Site
 from memlint.flow.kept import forget
-from memlint.flow.program import Function, Module, Program
+from memlint.flow.program import Function, Program
 from memlint.flow.raising import why_raises
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import walk_statements
@@ -118,13 +119,6 @@ def _last(function: Function) -> int:
     for statement in walk_statements(function.body):
         last = max(last, statement.at)
     return last + 10_000
-
-
-def functions_of(module: Module) -> list[Function]:
-    """All functions of a module, and its own statements."""
-    for number in range(len(module.units)):
-        module.build(number)
-    return [module.main, *module.functions.values()]
 
 
 def analyse(project: Any, options: AnalysisOptions) -> Analysis:

@@ -294,3 +294,10 @@ def _names(target: ir.Expr) -> Iterator[str]:
             yield from _names(element)
     elif isinstance(target, ir.Starred):
         yield from _names(target.value)
+
+
+def functions_of(module: Module) -> list[Function]:
+    """All functions of a module, and its own statements."""
+    for number in range(len(module.units)):
+        module.build(number)
+    return [module.main, *module.functions.values()]

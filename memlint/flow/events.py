@@ -32,6 +32,10 @@ KeepsBatches = Literal["cycle", "list", "tee"]
 #: what an except clause does while the frames of what failed are alive: what failed, anew; another run of a model; or
 #: it puts the exception where it stays until the next, or among others
 Recovery = Literal["retry", "run", "stored", "collected"]
+#: what is wrong with a hook: it keeps what it is given, or one is added again and again
+HookProblem = Literal["keeps", "piles"]
+#: what is left on, or never emptied
+Diagnostic = Literal["anomaly", "history", "profiler", "metric"]
 Device = Literal["accelerator", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
@@ -337,6 +341,22 @@ class ContextAttribute(Event, frozen=True, gc=False, kw_only=True):
     small: bool
 
 
+class HookAdded(Event, frozen=True, gc=False, kw_only=True):
+    """A hook on a module or tensor that leaks. ``added``: the call that adds it. ``loop``: what repeats, None where no
+    loop is in sight that runs the module. ``place``: where it keeps what it is given ("" for one that keeps nothing),
+    and ``value`` that, as its source; ``attached``: with its graph, if it has one; ``backward``: it is given gradients;
+    ``removed``: it is taken away behind the loop."""
+
+    problem: HookProblem
+    added: str
+    loop: Loop | None
+    place: str = ""
+    value: str = ""
+    attached: bool = False
+    backward: bool = False
+    removed: bool = False
+
+
 class CachedCall(Event, frozen=True, gc=False, kw_only=True):
     """A cache of the standard library over a function keeps what it is called with. ``holder``: what it keeps of most
     weight, the instance of a module or data class (``owner``) or an argument; ``argument``: the parameter that takes a
@@ -400,6 +420,18 @@ class KeptGraph(Event, frozen=True, gc=False, kw_only=True):
     loop: Loop | None = None
     flag: str = ""
     kept: bool = False
+
+
+class DiagnosticLeftOn(Event, frozen=True, gc=False, kw_only=True):
+    """Something that records for a look at a few steps goes on for the whole run. ``text``: what switches it on, or the
+    metric object; ``name``: of the metric's class; ``loop``: what it records, None for all that runs; ``read``: what it
+    recorded is written somewhere."""
+
+    kind: Diagnostic
+    text: str
+    loop: Loop | None
+    name: str = ""
+    read: bool = False
 
 
 class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):

@@ -80,7 +80,7 @@ def call_instance(
     if kind == "lossmodule":
         return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR, certain=True)
     if kind == "metric":
-        return V(TENSOR, size=SCALAR)
+        return _use_metric(frame, name, "__call__", NOTHING, expr)
     if kind == "plainmodule":
         return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
     from memlint.flow.models import module_expression, note_run
@@ -116,14 +116,17 @@ def call_instance_method(
         return module_method(frame, state, expr, receiver, method, args, words)
     row = knowledge.function(name)
     if row is not None and row.returns == "metric":
-        return _metric_method(receiver, method)
+        return _use_metric(frame, name, method, receiver, expr)
     if method == "forward":
         return call_instance(frame, state, name, args, words, expr, receiver)
     return UNKNOWN_VALUE
 
 
-def _metric_method(receiver: V, method: str) -> V:
+def _use_metric(frame: Frame, name: str, method: str, receiver: V, expr: ir.Call) -> V:
     """A metric object of a library keeps numbers, or copies without a graph, of what it is given."""
+    from memlint.flow.practices.outside import metric_used
+
+    metric_used(frame, name, method, expr)
     if method in ("to", "cuda", "cpu", "clone"):
         return receiver
     return V(TENSOR, size=SCALAR) if method in ("compute", "forward", "__call__") else NONE_VALUE

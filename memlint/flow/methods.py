@@ -12,6 +12,7 @@ from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run, run_module
 from memlint.flow.modes import set_mode
 from memlint.flow.module_methods import module_method
+from memlint.flow.practices import hook_calls
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import State, join_states
 from memlint.flow.values import (
@@ -43,6 +44,8 @@ from memlint.ir import nodes as ir
 
 def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """``receiver.name(…)``"""
+    if name in hook_calls.ADDING:
+        hook_calls.noted(frame, name, expr, args, words)
     if entered_by_hand(frame, state, receiver, name):
         return NONE_VALUE
     if (

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from memlint.flow.frame import LoopFrame
     from memlint.flow.hotloops import Candidate
     from memlint.flow.practices.context_names import Kept
-    from memlint.flow.practices.outside import OutsideCall
+    from memlint.flow.practices.hook_calls import HookCall
+    from memlint.flow.practices.outside import MetricUse, OutsideCall
 
 
 class Notes:
@@ -53,6 +54,10 @@ class Notes:
         self.outside: dict[int, OutsideCall] = {}
         #: backwards that keep their graph, by their place: the call, and what had left before it first ran
         self.retained: dict[int, tuple[ir.Call, Sources]] = {}
+        #: calls by which metric objects take the values of a batch
+        self.metrics: dict[int, MetricUse] = {}
+        #: calls that add hooks to modules and tensors
+        self.hooks: dict[int, HookCall] = {}
         #: what an autograd function puts on its context, by the target
         self.on_context: dict[int, Kept] = {}
         #: the loops over iterations, by their marks

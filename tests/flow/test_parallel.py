@@ -37,7 +37,7 @@ def found(tmp_path: Path, *body: str, top: str = "") -> list[tuple[str, str]]:
 
 def findings(tmp_path: Path) -> list[tuple[str, str]]:
     (tmp_path / "pyproject.toml").touch()
-    result = memlint.lint([tmp_path], isolated=True, min_confidence="low")
+    result = memlint.lint([tmp_path], isolated=True, preview=True, min_confidence="low")
     assert not result.failures
     return [(each.severity, each.confidence) for each in result.findings if each.code == "MEM405"]
 

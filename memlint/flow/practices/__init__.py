@@ -18,7 +18,9 @@ from memlint.flow.practices import (
     cached_calls,
     context,
     datasets,
+    diagnostics,
     gradients,
+    hooks,
     loads,
     parallel,
     readings,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 #: in the order of their codes
 _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
+    hooks.events,
     context.events,
     cached_batches.events,
     recovery.events,
@@ -42,6 +45,7 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     snapshots.events,
     retained_graphs.events,
     recorded_gradients.events,
+    diagnostics.events,
     cache.events,
     gradients.events,
     datasets.events,

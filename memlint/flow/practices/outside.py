@@ -33,6 +33,14 @@ ALLOCATED, RESERVED = _readings("allocated"), _readings("reserved", "cached")
 USAGE = "torch.cuda.memory_usage"
 COUNTS = "gc.get_count"
 SIZE = "sys.getsizeof"
+#: diagnostics that stay on once they are
+ANOMALIES = frozenset(
+    f"torch.autograd.{place}{name}"
+    for place in ("", "anomaly_mode.")
+    for name in ("set_detect_anomaly", "detect_anomaly")
+)
+HISTORY = frozenset({"torch.cuda.memory._record_memory_history", "torch.cuda._record_memory_history"})
+PROFILERS = frozenset({"torch.profiler.profile", "torch.autograd.profiler.profile"})
 #: what spreads a model over the devices of one process
 SPREADS = frozenset(f"torch.nn.{place}DataParallel" for place in ("", "parallel.", "parallel.data_parallel."))
 #: what makes a data set of tensors
@@ -40,20 +48,9 @@ TENSOR_SETS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dat
 #: what keeps all that it has gone through
 KEEPS_ALL = frozenset({"itertools.cycle", "itertools.tee"})
 #: the functions that rooms ask about, by qualified name, and those that they ask about where a loader is given
-NOTED = (
-    EMPTIES
-    | RESERVED
-    | SPREADS
-    | TENSOR_SETS
-    | KEEPS_ALL
-    | {
-        "torch.load",
-        "torch.autograd.grad",
-        "copy.deepcopy",
-        USAGE,
-        COUNTS,
-        SIZE,
-    }
+NOTED = frozenset().union(
+    *(EMPTIES, RESERVED, SPREADS, TENSOR_SETS, KEEPS_ALL, ANOMALIES, HISTORY, PROFILERS),
+    {"torch.load", "torch.autograd.grad", "copy.deepcopy", USAGE, COUNTS, SIZE},
 )
 NOTED_OF_LOADERS = frozenset({"builtins.list", "builtins.tuple"})
 
@@ -68,6 +65,29 @@ class OutsideCall:
     loop: LoopFrame | None
     tests: tuple[ir.Expr, ...]
     given: V
+
+
+@dataclass(slots=True)
+class MetricUse:
+    """A metric object takes the values of a batch. ``name``: its class, qualified; ``held``: where it is."""
+
+    name: str
+    expr: ir.Call
+    held: ir.Expr
+    loops: tuple[LoopFrame, ...]
+
+
+#: methods of metric objects that add to their state
+_ADDS = frozenset({"update", "forward", "__call__"})
+
+
+def metric_used(frame: Frame, name: str, method: str, expr: ir.Call) -> None:
+    """A method of a metric object is called."""
+    held = expr.func
+    if method in _ADDS and (method == "__call__" or isinstance(held, ir.Attr)):
+        if isinstance(held, ir.Attr) and held.name == method:
+            held = held.value
+        frame.notes.metrics[expr.at] = MetricUse(name, expr, held, tuple(frame.loops))
 
 
 def noted(frame: Frame, name: str, expr: ir.Call, args: Args) -> None:
