@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from memlint import knowledge
 from memlint.flow.bound_names import Names
-from memlint.flow.events import ApiUse
 from memlint.flow.frame import Frame
+from memlint.flow.practice_events import ApiUse
 from memlint.flow.program import Function, Program
 from memlint.flow.syntax import (
     bodies,

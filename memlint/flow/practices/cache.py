@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from memlint.flow.events import EmptiedCache, Loop
+from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
+from memlint.flow.practice_events import EmptiedCache
 from memlint.flow.practices.outside import EMPTIES
 from memlint.flow.program import Function
 from memlint.flow.syntax import bodies, calls, calls_backward, dotted, text, walk_expression, walk_statements

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.annotations import annotation_value
 from memlint.flow.bound_names import argument
-from memlint.flow.events import CachedCall, CacheHolder
 from memlint.flow.frame import Frame
+from memlint.flow.practice_events import CachedCall, CacheHolder
 from memlint.flow.program import Class, Function, Module
 from memlint.flow.syntax import dotted, last_name, parts, text
 from memlint.flow.values import MODULE, NONE, TENSOR, V

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.events import ContextAttribute
 from memlint.flow.frame import Frame
+from memlint.flow.practice_events import ContextAttribute
 from memlint.flow.practices.context_names import FORWARD, SETUP, Body, Kept
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import dotted, expressions, parts, text, walk_expression, walk_statements

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint import knowledge
-from memlint.flow.events import KeptTensor
+from memlint.flow.practice_events import KeptTensor
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, names_bound_by, text, walk_expression, walk_statements
 from memlint.flow.values import NONE, TENSORS, UNKNOWN, V

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.bound_names import argument
 from memlint.flow.definitions import functions_of
-from memlint.flow.events import DiagnosticLeftOn, Loop
+from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.practice_events import DiagnosticLeftOn
 from memlint.flow.practices.hook_runs import goes_on
 from memlint.flow.practices.outside import ANOMALIES, HISTORY, PROFILERS, MetricUse, OutsideCall
 from memlint.flow.program import Class, Function, in_tests

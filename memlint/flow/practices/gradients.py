@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.finding import Confidence
 from memlint.flow.bound_names import argument
-from memlint.flow.events import ZeroedGradients
 from memlint.flow.frame import Frame
 from memlint.flow.ops import names_model
+from memlint.flow.practice_events import ZeroedGradients
 from memlint.flow.syntax import (
     bodies,
     calls,

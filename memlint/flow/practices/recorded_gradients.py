@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.bound_names import Names
-from memlint.flow.events import KeptGraph
 from memlint.flow.frame import Frame
+from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.devices import touches_an_accelerator
 from memlint.flow.program import Function
 from memlint.flow.spent import is_test, used_up

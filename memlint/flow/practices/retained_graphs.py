@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
-from memlint.flow.events import KeptGraph
 from memlint.flow.frame import Backward, Frame, LoopFrame, excluded
 from memlint.flow.heap import deep
 from memlint.flow.later import dropped_by_callers
+from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
 from memlint.flow.spent import captured, is_test
 from memlint.flow.syntax import calls, names_bound_by, parts, text, walk_statements
