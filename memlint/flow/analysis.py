@@ -18,7 +18,7 @@ from memlint.flow.kept import forget
 from memlint.flow.program import Function, Program
 from memlint.flow.raising import why_raises
 from memlint.flow.screen import relevant_modules
-from memlint.flow.syntax import walk_statements
+from memlint.flow.syntax import parts, walk_statements
 from memlint.frontend.problem import SyntaxProblem
 
 if TYPE_CHECKING:
@@ -115,10 +115,8 @@ class Analysis:
 
 def _last(function: Function) -> int:
     """An ordinal at or after the last one of a function's statements."""
-    last = 0
-    for statement in walk_statements(function.body):
-        last = max(last, statement.at)
-    return last + 10_000
+    statements = max((statement.at for statement in walk_statements(function.body)), default=0)
+    return max((part.at for part in parts(function.body, into_definitions=True)), default=statements)
 
 
 def analyse(project: Any, options: AnalysisOptions) -> Analysis:

@@ -11,9 +11,9 @@ from memlint.flow.events import Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.later import wanted_later
+from memlint.flow.periods import is_periodic
 from memlint.flow.program import Function
 from memlint.flow.syntax import (
-    bodies,
     calls,
     dotted,
     expressions,
@@ -228,28 +228,21 @@ def spent_and_begun(store: Store) -> bool:
     place = store.place
     if store.kind != "carry" or store.loop is None or isinstance(place, Path) or place[0] != "var":
         return False
+    name = place[1]
     blocks = [store.loop.body]
-    while blocks:
-        body = blocks.pop()
-        spent = False
-        for statement in body:
-            blocks += bodies(statement)
-            call = statement.value if isinstance(statement, ir.ExprStmt) else None
-            if isinstance(call, ir.Call) and dotted(call.func) == f"{place[1]}.backward":
-                spent = True
-            elif (
-                spent
-                and place[1] in names_bound_by(statement)
-                and not any(
-                    isinstance(part, ir.Name) and part.id == place[1] for part in walk_expression(_assigned(statement))
-                )
-            ):
-                return True
+    blocks += [one.body for one in store.loop.body if isinstance(one, ir.If) and is_periodic(one.test)]
+    return any(_spends(block, name) for block in blocks)
+
+
+def _spends(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    spent = False
+    for statement in body:
+        call = statement.value if isinstance(statement, ir.ExprStmt) else None
+        if isinstance(call, ir.Call) and dotted(call.func) == f"{name}.backward":
+            spent = True
+        elif spent and isinstance(statement, ir.Assign) and name in names_bound_by(statement):
+            return not mentions(statement.value, name)
     return False
-
-
-def _assigned(statement: ir.Stmt) -> ir.Expr:
-    return statement.value if isinstance(statement, ir.Assign) else ir.Const(statement.at, "None", None)
 
 
 def once_in_a_loop(store: Store) -> bool:

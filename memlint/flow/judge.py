@@ -106,7 +106,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         value = msgspec.structs.replace(value, freed="yes")
     if value.attached == "unknown" or holds_layers(frame, store) or begun_by_inner_loop(store):
         return
-    if store.loop is not None and ends_soon(store.loop):
+    if _in_few_rounds(store):
         return
     if once_in_a_loop(store) or begun_each_round(frame, store) or spent_and_begun(store):
         return
@@ -197,6 +197,14 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         in_model_loop=retained_run,
         cut=cut,
     )
+
+
+def _in_few_rounds(store: Store) -> bool:
+    """Whether the place lives no longer than a loop of a few rounds, by a literal."""
+    if not store.local or store.loop is None or store.loop.id not in store.loops:
+        return False
+    around = store.loops[: store.loops.index(store.loop.id)]
+    return ends_soon(store.loop) and store.made[: len(around)] == around
 
 
 def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:

@@ -7,7 +7,7 @@ from memlint.flow import call as calls
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_of, mode_of
-from memlint.flow.ops import names_lookup, names_metric, names_number
+from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, State
@@ -185,8 +185,6 @@ def note_run(
     if not expr.args and not expr.keywords and _dropped(frame, expr):
         return  # what is given nothing and gives nothing runs no model
     func = expr.func
-    if not resolved and names_lookup(text(func)):
-        return  # it saves which rows it took, whose bytes are nothing beside those of a model
     if _is_criterion(func) and not any(given.kinds & MODULE for given in args):
         return  # what it records is what it compares
     base = (

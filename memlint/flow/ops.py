@@ -35,7 +35,6 @@ _MODEL = re.compile(
     r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
 )
 _TEXT = re.compile(r"\w*names?|datasets?|subsets?|splits?|domains?|captions?|sentences?|texts?")
-_LOOKUP = re.compile(r"(\w*_)?(emb|embedding)s?|embed_tokens")
 _LABELS = re.compile(
     r"(.*_)?(y|ys|yb|y_true|\w*labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
     r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
@@ -137,11 +136,6 @@ def names_metric(shown: str) -> bool:
 def names_model(shown: str) -> bool:
     """Whether a callable is named like a model: what runs on a batch under no_grad under such a name is one."""
     return _MODEL.fullmatch(shown.rsplit(".", 1)[-1].lower()) is not None
-
-
-def names_lookup(shown: str) -> bool:
-    """Whether a callable is named like a layer that takes rows of a table: ``self.embedding``, ``model.tok_emb``."""
-    return _LOOKUP.fullmatch(shown.rsplit(".", 1)[-1].lower()) is not None
 
 
 def names_labels(shown: str) -> bool:

@@ -20,11 +20,11 @@ def resets_soon(frame: Frame) -> bool:
 
 def resets_in_time(frame: Frame) -> bool:
     """Whether the current point is reached every so many iterations, however many: ``step % log_interval == 0``."""
-    return any(_periodic(test.operand if isinstance(test, ir.Unary) else test) for test in frame.tests)
+    return any(is_periodic(test.operand if isinstance(test, ir.Unary) else test) for test in frame.tests)
 
 
 @kept
-def _periodic(test: ir.Expr) -> bool:
+def is_periodic(test: ir.Expr) -> bool:
     """``step % n == 0``, ``step % n``, and such a test beside others."""
     sides = [test, *(part.left for part in walk_expression(test) if isinstance(part, ir.Compare))]
     return any(isinstance(side, ir.Binary) and side.op == "%" and not isinstance(side.left, ir.Const) for side in sides)
@@ -42,8 +42,13 @@ def _fills(frame: Frame, test: ir.Expr) -> bool:
         return False
     counted = text(test.left)
     return any(
-        isinstance(statement, ir.AugAssign) and statement.op == "+" and text(statement.target) == counted
+        isinstance(inner, ir.AugAssign)
+        and inner.op == "+"
+        and text(inner.target) == counted
+        and isinstance(inner.value, ir.Const)
         for statement in walk_statements(frame.function.body, into_definitions=False)
+        if isinstance(statement, ir.If) and any(part is test for part in walk_expression(statement.test))
+        for inner in statement.body
     )
 
 
@@ -66,7 +71,9 @@ def ends_soon(loop: LoopFrame) -> bool:
         and isinstance(limit := statement.test.rights[0], ir.Const)
         and isinstance(limit.value, int)
         and limit.value <= MAX_PERIOD
-        and _at_limit(loop, statement.test)
+        and isinstance(statement.test.left, ir.Name)
+        and statement.test.left.id in loop.counters
+        and statement.test.ops[0] in (">=", ">", "==")
         for statement in loop.body
     )
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import re
 from collections.abc import Iterable, Iterator
 
 from memlint.flow.broken import names_in
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.program import Program
-from memlint.flow.syntax import bodies, children, dotted, expressions, text
+from memlint.flow.syntax import bodies, children, dotted, expressions, last_name, text, walk_statements
 from memlint.ir import nodes as ir
 
 #: decorators that leave a function's parameters as they are
 _TRANSPARENT = frozenset({"staticmethod", "classmethod", "no_grad", "inference_mode", "enable_grad"})
 #: names that programs around a file put into it
-_PUT_IN = frozenset({"get_ipython", "display", "profile", "reveal_type", "_"})
+_PUT_IN = frozenset({"get_ipython", "display", "profile", "reveal_type", "dbutils", "spark", "sc", "_"})
+#: contexts that let exceptions through
+_PLAIN = re.compile(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
 #: what may bind names that the text does not show
 _DYNAMIC = frozenset({"exec", "globals", "vars", "locals", "setattr", "builtins", "__builtins__"})
 
@@ -29,9 +32,8 @@ def why_raises(program: Program, function: Function, at: int) -> str:
     """Why a place in a function (an ordinal of its unit) is never reached without an exception, as a clause; "" where
     nothing is known against it."""
     reach = [(function, _before(function.body, at))]
-    if function.node is not None:
-        reach.append((function.module.main, _surely(function.module.statements)))
-    if function.cls is not None and function.name != "__init__":
+    of_instance = function.takes_self and "classmethod" not in function.decorator_names
+    if function.cls is not None and of_instance and function.name not in ("__init__", "__new__"):
         init = function.cls.methods.get("__init__")
         if init is not None and not program.subclasses(function.cls):
             reach.append((init, _surely(init.body)))
@@ -68,8 +70,10 @@ def _surely(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:
         if isinstance(statement, ir.FunctionDef | ir.ClassDef | ir.Try):
             continue
         yield from _evaluated(expressions(statement))
-        if isinstance(statement, ir.With) and not any("suppress" in text(item.context) for item in statement.items):
+        if isinstance(statement, ir.With) and all(_PLAIN.search(text(item.context)) for item in statement.items):
             yield from _surely(statement.body)
+        if any(isinstance(inner, ir.Return | ir.Jump | ir.Raise) for inner in walk_statements((statement,))):
+            return  # what follows may not be reached
 
 
 def _evaluated(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
@@ -95,12 +99,8 @@ def _evaluated(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
 
 def _mistake(program: Program, function: Function, part: ir.Expr) -> str:
     if isinstance(part, ir.Call):
-        return _refused(program, function, part)
-    if isinstance(part, ir.Name):
-        return _unbound(function.module, part.id)
-    if isinstance(part, ir.Attr):
-        return _missing(program, function, part)
-    return ""
+        return _refused(program, function, part) or _missing(program, function, part.func)
+    return _unbound(function.module, part.id) if isinstance(part, ir.Name) else ""
 
 
 def _unbound(module: Module, name: str) -> str:
@@ -148,74 +148,75 @@ def _bound_in(source: str) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _missing(program: Program, function: Function, part: ir.Attr) -> str:
-    """``net.Nett`` of a module that stands beside the file and has no such name."""
-    if not isinstance(part.value, ir.Name):
+def _missing(program: Program, function: Function, func: ir.Expr) -> str:
+    """``net.Nett(…)`` of a module that stands beside the file, where nothing else in the project has such a name."""
+    if not isinstance(func, ir.Attr) or not isinstance(func.value, ir.Name):
         return ""
-    kind, what = program.find_expression(function.module, part.value, function)
-    if kind != "module" or not _is_beside(what, function.module.key):
+    module = function.module
+    kind, what = program.find_expression(module, func.value, function)
+    if kind != "module" or not _is_found_first(what, module.key) or not _is_bound_once(module, func.value.id):
         return ""
     known = names_in(program, what)
-    if known is None or part.name in known or part.name.startswith("__") or f".{part.name} =" in function.module.text:
-        return ""
-    if what.endswith("__init__.py"):
+    if known is None or func.name in known or func.name.startswith("__") or what.endswith("__init__.py"):
         return ""  # (a package may hold modules that are no sources)
-    return f"`{part.value.id}` has no `{part.name}`"
+    elsewhere = set(program.words.files(func.name)) - {module.key}
+    set_here = re.search(rf"\.{func.name}\b\s*[^(\s]", module.text)
+    return "" if elsewhere or set_here else f"`{func.value.id}` has no `{func.name}`"
 
 
-def _is_beside(key: str, importer: str) -> bool:
-    """Whether a module is found first wherever the importing file is the program: it stands in the same folder."""
-    return key.rpartition("/")[0] == importer.rpartition("/")[0]
+def _is_found_first(key: str, importer: str) -> bool:
+    """Whether a module is found first wherever the importing file is the program: below the same folder."""
+    folder = importer.rpartition("/")[0]
+    return not folder or key.startswith(f"{folder}/")
 
 
 def _refused(program: Program, function: Function, call: ir.Call) -> str:
     """A call that the signature of what it calls does not allow."""
     if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
         return ""
-    callee, bound = _callee(program, function, call.func)
-    if callee is None or not callee.decorator_names <= _TRANSPARENT or len(callee.decorators) > 1:
+    if not _is_bound_once(function.module, dotted(call.func).partition(".")[0]):
         return ""
+    callee, bound = _callee(program, function, call.func)
+    if callee is None or callee.decorators or not _is_found_first(callee.module.key, function.module.key):
+        return ""
+    if callee.module.stars or (bound and callee.params[:1] and callee.params[0].kind == "star"):
+        return ""
+    name = last_name(call.func)
+    if any(
+        re.search(rf"\b{name}\s*=[^=]|global .*\b{name}\b", module.text) for module in (function.module, callee.module)
+    ):
+        return ""  # somebody may put another in its place
     why = _misfit(callee.params[bound:], call)
     return f"`{text(call.func)}()` {why}" if why else ""
 
 
 def _callee(program: Program, function: Function, func: ir.Expr) -> tuple[Function | None, int]:
     """The one function that a call surely means, and how many of its parameters are given already."""
-    own = function.params[0].name if function.takes_self and function.params else ""
-    if isinstance(func, ir.Attr) and isinstance(func.value, ir.Name) and func.value.id == own and own:
-        return _own_method(program, function, func.name)
-    if not _is_bound_once(function.module, dotted(func).partition(".")[0]):
-        return None, 0
     kind, what = program.find_expression(function.module, func, function)
     if kind == "function" and isinstance(what, Function) and _is_single(what.module, what.qual):
         return what, 0
-    if kind == "class" and isinstance(what, Class) and _is_single(what.module, what.qual):
-        made_plainly = not what.node.decorators and "__new__" not in what.methods
-        return (what.methods.get("__init__"), 1) if made_plainly else (None, 0)
+    if kind == "class" and isinstance(what, Class) and _is_single(what.module, what.qual) and _is_plain(program, what):
+        return what.methods.get("__init__"), 1
     return None, 0
+
+
+def _is_plain(program: Program, cls: Class) -> bool:
+    """Whether calling a class surely calls the one ``__init__`` in sight."""
+    again = any(qual.startswith(f"{cls.qual}.__init__@") for qual in cls.module.functions)
+    based = not cls.node.bases or program.is_module(cls)
+    return based and not again and not cls.node.decorators and not {"__new__", "metaclass"} & _words(cls)
+
+
+def _words(cls: Class) -> frozenset[str]:
+    return cls.module.index.units[cls.unit].names | (
+        frozenset({"metaclass"}) if "metaclass" in cls.module.text else frozenset[str]()
+    )
 
 
 def _is_bound_once(module: Module, name: str) -> bool:
     """Whether a name means the same thing wherever a file uses it."""
     times = len(module.numbers.get(name, ())) + len(module.bindings.get(name, ()))
     return times <= 1 and (not module.stars or name in module.numbers)
-
-
-def _own_method(program: Program, function: Function, name: str) -> tuple[Function | None, int]:
-    """``self.name`` where no subclass, and nothing that the class sets, can stand in its place."""
-    cls = function.cls
-    method = cls.methods.get(name) if cls is not None and "classmethod" not in function.decorator_names else None
-    if cls is None or method is None or program.subclasses(cls) or cls.enclosing is not None:
-        return None, 0
-    if name in cls.attributes or not _is_single(cls.module, cls.qual) or _sets(cls, name):
-        return None, 0
-    return method, 0 if "staticmethod" in method.decorator_names else 1
-
-
-@functools.lru_cache(maxsize=256)
-def _sets(cls: Class, name: str) -> bool:
-    """Whether a class, or whoever stands in its file, sets an attribute of that name."""
-    return f".{name} =" in cls.module.text or f"'{name}'" in cls.module.text or f'"{name}"' in cls.module.text
 
 
 def _is_single(module: Module, qual: str) -> bool:
