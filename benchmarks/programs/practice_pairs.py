@@ -5,9 +5,13 @@ A program yields once when all is set up, and once after each step.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
 import re
+import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import prune
@@ -315,14 +320,36 @@ def data_parallel(size: str, used: bool) -> Program:
     return training(nn.DataParallel(net(size), [0, 1]) if used else net(size), *data(size))
 
 
+def distributed(size: str, used: bool) -> Program:
+    if not used:
+        return data_parallel(size, used=True)
+    store = str(Path(tempfile.mkdtemp()) / "store")
+    subprocess.Popen([sys.executable, __file__, size, store])
+    return replica(size, 0, store)
+
+
+def replica(size: str, rank: int, store: str) -> Program:
+    """Half of the batch, in the process of one device of two."""
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", f"file://{store}", rank=rank, world_size=2)
+    model = nn.parallel.DistributedDataParallel(net(size), device_ids=[rank])
+    yield from training(model, *data(size, ROWS // 2))
+
+
 PRACTICES = (
     *(inplace_activation, empty_cache, gc_collect, pinned_memory, preallocation, autocast_bfloat16, autocast_float16),
     *(checkpointing, gradient_accumulation, set_to_none, memory_fraction, expandable_segments, del_loss, del_graph),
     *(map_location, mmap, assign, pruning, pruning_removed, fused_optimizer, foreach_optimizer, no_grad),
-    *(inference_mode, item_sum, data_parallel),
+    *(inference_mode, item_sum, data_parallel, distributed),
 )
 HOST = {"mmap", "assign", "item_sum"}
-DEVICES = {"data_parallel": 2}
+DEVICES = {"data_parallel": 2, "distributed": 2}
 ENVIRONMENT = {"expandable_segments": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}}
 #: steps in a stretch, where a step is long or says little
 STEPS = {"expandable_segments": 2, "map_location": 2, "mmap": 2, "assign": 2, "item_sum": 100}
+
+if __name__ == "__main__":
+    # the other process is killed when it has measured: this one must not wait for it in a collective
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    for _ in replica(sys.argv[1], 1, sys.argv[2]):
+        pass
