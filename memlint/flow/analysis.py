@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -51,6 +52,7 @@ class Analysis:
         self._program = program
         self._tables: dict[tuple[str, int], SpanTable] = {}
         self._broken: dict[str, str] = {}
+        self._ends: dict[tuple[str, str], int] = {}
 
     def _table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
@@ -108,15 +110,16 @@ class Analysis:
         module = self._program.module(site.path)
         best, found = -1, module.main
         for (unit, at), function in module.by_place.items():
-            if unit == site.unit and best < at <= site.at and _last(function) >= site.at:
+            if unit == site.unit and best < at <= site.at and self._last(function) >= site.at:
                 best, found = at, function
         return found
 
-
-def _last(function: Function) -> int:
-    """An ordinal at or after the last one of a function's statements."""
-    statements = max((statement.at for statement in walk_statements(function.body)), default=0)
-    return max((part.at for part in parts(function.body, into_definitions=True)), default=statements)
+    def _last(self, function: Function) -> int:
+        """The last ordinal of a function's statements and of what is in them."""
+        if function.key not in self._ends:
+            inside = itertools.chain(walk_statements(function.body), parts(function.body, into_definitions=True))
+            self._ends[function.key] = max((one.at for one in inside), default=0)
+        return self._ends[function.key]
 
 
 def analyse(project: Any, options: AnalysisOptions) -> Analysis:

@@ -53,7 +53,7 @@ def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
 def names_in(program: Program, key: str, depth: int = 0) -> frozenset[str] | None:
     """All names that stand in a file, and in those that it takes everything from; None where others may come in."""
     index = program.module(key).index
-    known = frozenset[str]().union(*(unit.names for unit in index.units))
+    known = index.names
     if not index.complete or known & _DYNAMIC or known >= {"sys", "modules"} or depth > 3:
         return None
     for item in index.imports:

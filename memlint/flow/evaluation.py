@@ -14,6 +14,7 @@ from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
+from memlint.flow.repeats import each_call
 from memlint.flow.spent import is_spent, is_trial
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.told import MAX_CALLERS_UP, told
@@ -313,14 +314,7 @@ def _loop(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:
         return run.loop.loop
     for _, record in analyser.facts.calls_of(frame.function):
         if record.counts:
-            return Loop(
-                "calls",
-                "unknown",
-                "iteration",
-                None,
-                f"each call of {frame.function.name}",
-                frame.site(frame.function.node.at if frame.function.node else 0),
-            )
+            return each_call(frame.function)
     return None
 
 

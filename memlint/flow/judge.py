@@ -39,7 +39,7 @@ from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of
 from memlint.flow.periods import FEW, ends_early, ends_soon
-from memlint.flow.program import Function
+from memlint.flow.repeats import each_call
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
 from memlint.flow.values import DATA, Path, Source
@@ -233,13 +233,7 @@ def _calls_of_hook(frame: Frame, store: Store) -> Loop | None:
         return None
     if not store.place.steps and store.place.root.startswith("p:"):
         return None
-    return Loop(
-        "calls", "unknown", "iteration", None, f"each call of {frame.function.name}", frame.site(_at(frame.function))
-    )
-
-
-def _at(function: Function) -> int:
-    return function.node.at if function.node is not None else 0
+    return each_call(frame.function)
 
 
 def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:

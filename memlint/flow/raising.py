@@ -1,7 +1,7 @@
 """Code that raises whenever it runs: what is said of a place behind it does not happen until that is mended.
 
 Three mistakes are looked for, in what surely runs before a place is reached: a call that its function's signature
-refuses, a name that nothing in the file binds, and an attribute that a module of the project has not.
+refuses, a name that nothing in the file binds, and a call of what a module of the project has not.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from memlint.flow.program import Program
 from memlint.flow.syntax import bodies, children, dotted, expressions, last_name, text, walk_statements
 from memlint.ir import nodes as ir
 
-#: decorators that leave a function's parameters as they are
-_TRANSPARENT = frozenset({"staticmethod", "classmethod", "no_grad", "inference_mode", "enable_grad"})
 #: names that programs around a file put into it
 _PUT_IN = frozenset({"get_ipython", "display", "profile", "reveal_type", "dbutils", "spark", "sc", "_"})
 #: contexts that let exceptions through
@@ -114,8 +112,7 @@ def _unbound(module: Module, name: str) -> str:
 def _bound_names(module: Module) -> frozenset[str] | None:
     """All names that a file binds in any scope; None where its text does not tell."""
     index = module.index
-    used = frozenset[str]().union(*(unit.names for unit in index.units))
-    if not index.complete or used & _DYNAMIC or module.key.endswith(".ipynb"):
+    if not index.complete or index.names & _DYNAMIC or module.key.endswith(".ipynb"):
         return None
     return _bound_in(module.text)
 
@@ -204,13 +201,8 @@ def _is_plain(program: Program, cls: Class) -> bool:
     """Whether calling a class surely calls the one ``__init__`` in sight."""
     again = any(qual.startswith(f"{cls.qual}.__init__@") for qual in cls.module.functions)
     based = not cls.node.bases or program.is_module(cls)
-    return based and not again and not cls.node.decorators and not {"__new__", "metaclass"} & _words(cls)
-
-
-def _words(cls: Class) -> frozenset[str]:
-    return cls.module.index.units[cls.unit].names | (
-        frozenset({"metaclass"}) if "metaclass" in cls.module.text else frozenset[str]()
-    )
+    made_otherwise = "__new__" in cls.methods or "metaclass" in cls.module.text
+    return based and not (again or made_otherwise or cls.node.decorators)
 
 
 def _is_bound_once(module: Module, name: str) -> bool:

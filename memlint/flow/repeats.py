@@ -16,8 +16,11 @@ MAX_DEPTH = 5
 
 def repeated(analyser: Analyser, function: Function) -> Loop | None:
     """The repetition of a function's calls, where a loop around a call or a framework's row shows one."""
-    if not _in_loop(analyser, function, frozenset()):
-        return None
+    return each_call(function) if _in_loop(analyser, function, frozenset()) else None
+
+
+def each_call(function: Function) -> Loop:
+    """The repetition of a function's calls, wherever they are."""
     at = function.node.at if function.node is not None else 0
     site = Site(function.module.key, function.unit, at)
     return Loop("calls", "unknown", "iteration", None, f"each call of {function.name}", site)

@@ -34,7 +34,7 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
 def _freezes(frame: Frame) -> bool:
     """Whether the file touches requires_grad of anything: which network that is for, a helper may hide."""
     words = {"requires_grad", "requires_grad_", "set_requires_grad", "freeze"}
-    return any(words & unit.names for unit in frame.module.index.units)
+    return bool(words & frame.module.index.names)
 
 
 def _gives_a_graph(frame: Frame) -> bool:

@@ -31,7 +31,7 @@ class Words:
                 if index is None:
                     names: Iterable[str] = _identifiers(_WORD.findall(self._program.project.sources[key].text))
                 else:
-                    names = frozenset().union(*(unit.names for unit in index.units))
+                    names = index.names
                 for name in names:
                     self._files.setdefault(name, []).append(key)
         return self._files.get(word, [])

@@ -63,6 +63,11 @@ class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
     definitions: tuple[Definition, ...]
     units: tuple[UnitIndex, ...]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All names that stand in the source."""
+        return frozenset[str]().union(*(unit.names for unit in self.units))
+
 
 def index(text: str) -> ModuleIndex:
     """The index of a module's source (see `units.split` for what ``text`` may be). Never raises."""

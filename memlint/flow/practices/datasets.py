@@ -185,7 +185,7 @@ def _given_to_loaders(analyser: Analyser, frame: Frame) -> Iterator[DeviceData]:
         if call.name not in TENSOR_SETS or call.loop is not None or not call.expr.args:
             continue
         samples = call.expr.args[0]
-        if not call.expr.args or _certainty(call.given) != "high" or _OTHER.search(_words(samples)):
+        if _certainty(call.given) != "high" or _OTHER.search(_words(samples)):
             continue
         names = names or Names(analyser, frame)
         source = _source(frame, samples)

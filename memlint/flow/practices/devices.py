@@ -24,15 +24,24 @@ def names_an_accelerator(words: str) -> bool:
 def touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
     """Whether the program can have tensors anywhere but on the host: its own words tell of a script, those of the
     whole project of what others import."""
-    file = frame.module.text
-    if _in_code(file):
+    if _in_code(frame.module.text):
         return True
-    if _SCRIPT.search(file) or frame.function.node is None:
+    if is_of_script(frame):
         return False
     return any(analyser.program.words.files(word) for word in _WORDS)
 
 
+def is_of_script(frame: Frame) -> bool:
+    """Whether the code is that of a program, and not of what others import."""
+    return _SCRIPT.search(frame.module.text) is not None or frame.function.node is None
+
+
 @functools.lru_cache(maxsize=8)
 def _in_code(file: str) -> bool:
-    """What is in comments does not count: it tells of what the code no longer does."""
-    return any(names_an_accelerator(line.partition("#")[0]) for line in file.splitlines())
+    return names_an_accelerator(code(file))
+
+
+@functools.lru_cache(maxsize=8)
+def code(file: str) -> str:
+    """The text of a file without its comments, which tell of what the code no longer does."""
+    return "\n".join(line.partition("#")[0] for line in file.splitlines())

@@ -14,6 +14,7 @@ from memlint.flow.practice_events import DiagnosticLeftOn
 from memlint.flow.practices.hook_runs import goes_on
 from memlint.flow.practices.outside import ANOMALIES, HISTORY, PROFILERS, MetricUse, OutsideCall
 from memlint.flow.program import Class, Function, in_tests
+from memlint.flow.repeats import each_call
 from memlint.flow.syntax import calls, expressions, last_name, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
@@ -222,8 +223,7 @@ def _never_reset(analyser: Analyser, frame: Frame, use: MetricUse) -> Diagnostic
             return None
         if not _is_left_alone(analyser, function.cls, held.name):
             return None
-        at = function.node.at if function.node is not None else 0
-        loop = Loop("calls", "unknown", "iteration", None, f"each call of {function.name}", frame.site(at))
+        loop = each_call(function)
     elif isinstance(held, ir.Name):
         found = _over_epochs(frame, use, held.id)
         if found is None:

@@ -24,7 +24,7 @@ from memlint.flow.practices.hook_runs import (
     root_of,
 )
 from memlint.flow.program import Function, in_tests
-from memlint.flow.repeats import layer_code
+from memlint.flow.repeats import each_call, layer_code
 from memlint.flow.syntax import calls, mentions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import CPU, DATA, SAMPLE, SCALAR, Path, V, ordered
 from memlint.ir import nodes as ir
@@ -213,8 +213,7 @@ def _added_again(analyser: Analyser, frame: Frame, call: HookCall) -> Loop | Non
         return frame.seen(call.loop) if stays else None
     function = frame.function
     if layer_code(analyser, function) and root == "self" and text(call.owner) != "self":
-        at = function.node.at if function.node is not None else 0
-        return Loop("calls", "unknown", "iteration", None, f"each call of {function.name}", frame.site(at))
+        return each_call(function)
     return _repeated(analyser, frame, root, 0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from memlint.finding import Confidence
 from memlint.flow.bound_names import Names, argument
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import SingleProcess
+from memlint.flow.practices.devices import code, is_of_script
 from memlint.flow.practices.outside import SPREADS
 from memlint.flow.program import in_tests
 from memlint.flow.syntax import calls, calls_backward, dotted, statement_at, text, walk_expression, walk_statements
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 #: the program can be run by several processes as well: which it is, is said where it is started
 _OFFERS_MORE = frozenset({"DistributedDataParallel", "DDP", "init_process_group", "Accelerator"})
-_SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
 #: the one device that the program lets itself see
 _SEES_ONE = re.compile(r"CUDA_VISIBLE_DEVICES['\"]\s*[\],]\s*=?\s*['\"]\d*['\"]")
 #: names of what runs a model that was trained, and of models that are not trained
@@ -67,7 +66,7 @@ def _several(analyser: Analyser, frame: Frame, call: ir.Call, tests: tuple[ir.Ex
         return "low"
     given = argument(call, 1, "device_ids")
     if given is None or (isinstance(given, ir.Const) and given.kind == "None"):
-        return None if _SEES_ONE.search(_code(frame.module.text)) else "high"
+        return None if _SEES_ONE.search(code(frame.module.text)) else "high"
     number = _number(_bound(analyser, frame, given))
     if number is not None:
         return "high" if number > 1 else None
@@ -121,12 +120,12 @@ def _asks_for_several(test: ir.Expr) -> bool:
 def _trains(analyser: Analyser, frame: Frame) -> bool:
     """Whether the program trains, in one process for all that is known: its own words tell of a script, those of the
     whole project of what others import."""
-    names = frozenset().union(*(unit.names for unit in frame.module.index.units))
+    names = frame.module.index.names
     if names & _OFFERS_MORE:
         return False
     if "backward" in names or any("optim" in name.lower() for name in names):
         return True
-    if _SCRIPT.search(frame.module.text) or frame.function.node is None:
+    if is_of_script(frame):
         return False
     return bool(analyser.program.words.files("backward"))
 
@@ -150,16 +149,10 @@ def _is_not_trained(frame: Frame, call: ir.Call, model: str) -> bool:
     }
     if "eval" in methods and "train" not in methods:
         return True
-    if "load_state_dict" in methods and not any("backward" in unit.names for unit in frame.module.index.units):
+    if "load_state_dict" in methods and "backward" not in frame.module.index.names:
         return True
     return any(
         isinstance(other, ir.Assign) and isinstance(other.value, ir.Attr)
         and other.value.name == "module" and text(other.value.value, 200) in wrapped
         for other in walk_statements(frame.function.body, into_definitions=False)
     )  # fmt: skip
-
-
-@functools.lru_cache(maxsize=8)
-def _code(file: str) -> str:
-    """The text of a file without its comments."""
-    return "\n".join(line.partition("#")[0] for line in file.splitlines())

@@ -6,17 +6,18 @@ import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.bound_names import Names
+from memlint.flow.bound_names import Names, argument
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.devices import touches_an_accelerator
-from memlint.flow.program import Function
+from memlint.flow.program import Function, Module
 from memlint.flow.spent import is_test, used_up
 from memlint.flow.syntax import (
     calls,
     dotted,
     expressions,
     last_name,
+    mentions,
     parts,
     statement_at,
     text,
@@ -42,7 +43,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
     for at, call in sorted(frame.notes.outside.items()):
         if call.name != _GRAD:
             continue
-        given = _literal(_word(call.expr, "create_graph"))
+        given = _literal(argument(call.expr, 4, "create_graph"))
         if given is None or at not in frame.graphs.nodes:
             continue
         cut = used_up(analyser, frame, {at}, of_gradients=True) and not (
@@ -51,7 +52,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         flag = "" if cut else _flag(frame, call.expr)
         if flag is None:
             continue
-        kept = _word(call.expr, "retain_graph")
+        kept = argument(call.expr, 3, "retain_graph")
         yield KeptGraph(
             site=frame.site(given.at),  # (such calls often go over many lines)
             function=frame.function.qual,
@@ -65,20 +66,22 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
     yield from _of_parameters(analyser, frame)
 
 
-def _word(call: ir.Call, name: str) -> ir.Expr | None:
-    """A keyword argument, as which alone everybody writes these."""
-    return next((word.value for word in call.keywords if word.name == name), None)
-
-
 def _is_handed_on(analyser: Analyser, function: Function) -> bool:
     """Whether the project mentions a function elsewhere than where it is called: others may call it as well."""
     for key in analyser.program.words.files(function.name):
         module = analyser.program.module(key)
-        for body in (module.statements, *(module.lowered(number).body for number in range(1, len(module.units)))):
+        for body in _bodies(module):
             called = {call.func.at for call in calls(body, into_definitions=True)}
             if any(last_name(part) == function.name and part.at not in called for part in parts(body, True)):
                 return True
     return False
+
+
+def _bodies(module: Module) -> Iterator[tuple[ir.Stmt, ...]]:
+    """The statements of a whole file, those of its definitions behind its own."""
+    yield module.statements
+    for number in range(1, len(module.units)):
+        yield module.lowered(number).body
 
 
 def _literal(given: ir.Expr | None) -> ir.Expr | None:
@@ -102,14 +105,15 @@ def _flag(frame: Frame, expr: ir.Call) -> str | None:
     name = target.id
     if any(name in one.names for one in walk_statements(frame.function.body) if isinstance(one, ir.Scope)):
         return None
-    others = [one for one in walk_statements(frame.function.body) if one.at > statement.at and _mentions(one, name)]
+    later = (one for one in walk_statements(frame.function.body) if one.at > statement.at)
+    others = [one for one in later if any(mentions(expr, name) for expr in expressions(one))]
     if not others or any(isinstance(one, ir.FunctionDef | ir.ClassDef) for one in others):
         return None
     first = others[0]
     if isinstance(first, ir.Return) and isinstance(first.value, ir.IfExp):
         choice = first.value
-        return _asked(frame, choice.test) if _is_cut(choice.body, name) and not _reads(choice.test, name) else None
-    if isinstance(first, ir.Assign) and len(others) > 0:
+        return _asked(frame, choice.test) if _is_cut(choice.body, name) and not mentions(choice.test, name) else None
+    if isinstance(first, ir.Assign):
         for block in walk_statements(frame.function.body):
             if isinstance(block, ir.If) and block.body == (first,) and _binds_cut(first, name):
                 return _asked(frame, block.test)
@@ -121,14 +125,6 @@ def _is_result(value: ir.Expr, expr: ir.Call) -> bool:
     while isinstance(value, ir.Subscript):
         value = value.value
     return value is expr
-
-
-def _mentions(statement: ir.Stmt, name: str) -> bool:
-    return any(_reads(expr, name) for expr in expressions(statement))
-
-
-def _reads(expr: ir.Expr, name: str) -> bool:
-    return any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(expr))
 
 
 def _asked(frame: Frame, test: ir.Expr) -> str | None:
@@ -173,7 +169,7 @@ def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         (call, given)
         for call in calls(frame.function.body)
         if isinstance(call.func, ir.Attr) and call.func.name == "backward"
-        for given in (_literal(_word(call, "create_graph")),)
+        for given in (_literal(argument(call, 2, "create_graph")),)
         if given is not None and not any(word.name in (None, "inputs") for word in call.keywords)
     ]
     if not found or _reads_gradients(frame):
@@ -212,9 +208,7 @@ def _loop_around(frame: Frame, call: ir.Call) -> ir.For | ir.While | None:
 
 def _reads_gradients(frame: Frame) -> bool:
     """Whether the file reads the gradients of parameters for more than to clear or to clip them."""
-    module = frame.module
-    bodies = [module.statements, *(module.lowered(number).body for number in range(1, len(module.units)))]
-    for body in bodies:
+    for body in _bodies(frame.module):
         harmless: set[int] = set()
         for statement in walk_statements(body):
             if isinstance(statement, ir.Assign):

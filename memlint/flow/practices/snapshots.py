@@ -329,7 +329,7 @@ def _run_as_models(function: Function, place: ir.Expr) -> bool:
 
 def _calls_one_of(target: ir.Expr, made: Iterable[ir.Call]) -> bool:
     """Whether a call is one of the names that a target binds."""
-    names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    names = _names(target)
     return any(isinstance(call.func, ir.Name) and call.func.id in names for call in made)
 
 
