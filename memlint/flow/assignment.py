@@ -6,8 +6,9 @@ from memlint.flow import carry
 from memlint.flow.evaluate import evaluate
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, element, elements_of, frame_at, named, part_of_output
+from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
 from memlint.flow.modes import forget_name, freeze, frozen_of
+from memlint.flow.narrowing import tells_tensors
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
@@ -200,7 +201,7 @@ def write_item(
     """``base[index] = value``"""
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     inner = deep(frame, state, value)
-    all_of_them = name is None and not frame.tests and _over_itself(frame, target)
+    all_of_them = name is None and _is_replaced(frame, target)
     for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
@@ -225,7 +226,11 @@ def write_item(
         )
         if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):
             _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
-    if base.kinds & TENSORS:
+    of_pairs = all_of_them and ".items()" in frame.loops[-1].loop.text
+    if of_pairs and base.kinds & TENSORS and isinstance(target.value, ir.Name):
+        # a model's output, or what a criterion gave: it is a dict, from here on one of what is written
+        state.env[target.value.id] = make(frame, state, (target.at, "replaced"), "dict", value)
+    elif base.kinds & TENSORS:
         _write_slice(frame, state, base, value, target)
         if isinstance(target.value, ir.Name) and isinstance(index.const, str) and not inner.src:
             _cut_member(frame, state, target.value.id, target)
@@ -256,6 +261,17 @@ def _note_key(
     note_store(frame, state, "retain", "key", place, kind, text(target.value), value, frame_at(frame), shown)
 
 
+def _is_replaced(frame: Frame, target: ir.Subscript) -> bool:
+    """Whether an assignment writes each member of what its loop runs over anew, or each that is a tensor."""
+    if not frame.loops or not _over_itself(frame, target):
+        return False
+    loop = frame.loops[-1]
+    if frame.tests and (len(frame.tests) > 1 or not tells_tensors(frame.tests[0], loop.targets)):
+        return False
+    loop.replaces = True
+    return True
+
+
 def _over_itself(frame: Frame, target: ir.Subscript) -> bool:
     """``for i, x in enumerate(items): items[i] = x.to(device)``: the members are replaced, not more. So are those of
     ``for name in names: sums[name] = sums[name].item()``."""
@@ -264,6 +280,8 @@ def _over_itself(frame: Frame, target: ir.Subscript) -> bool:
     if by_name and isinstance(frame.statement, ir.Assign) and mentions(frame.statement.value, text(target, 200)):
         return True
     shown = frame.loops[-1].loop.text if frame.loops else ""
+    if by_name and any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()")):
+        return True
     return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 
 

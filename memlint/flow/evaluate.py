@@ -10,6 +10,7 @@ from memlint.flow import tables
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element, elements_of, make, read_item
+from memlint.flow.narrowing import asked_member, narrow, no_tensor
 from memlint.flow.ops import tensor_op
 from memlint.flow.reading import read_attribute
 from memlint.flow.scope import lookup
@@ -76,7 +77,8 @@ def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
         found = tables.entries(frame, expr.value)
         if found.kinds:
             return found
-    return read_item(frame, state, base, index, expr)
+    found = read_item(frame, state, base, index, expr)
+    return no_tensor(found) if frame.no_tensors and text(expr, 200) in frame.no_tensors else found
 
 
 def _slice(frame: Frame, state: State, expr: ir.Slice) -> V:
@@ -169,8 +171,6 @@ def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
 
 
 def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
-    from memlint.flow.narrowing import narrow
-
     evaluate(frame, state, expr.test)
     known = truth(frame, state, expr.test)
     if known is not None:
@@ -178,7 +178,10 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
     yes, no = frame.fork(state), frame.fork(state)
     narrow(frame, yes, expr.test, True)
     narrow(frame, no, expr.test, False)
-    left, right = evaluate(frame, yes, expr.body), evaluate(frame, no, expr.orelse)
+    left = evaluate(frame, yes, expr.body)
+    frame.no_tensors.append(asked_member(expr.test))
+    right = evaluate(frame, no, expr.orelse)
+    frame.no_tensors.pop()
     nothing = tested_for_none(expr)
     left, right = (NONE_VALUE if nothing is True else left), (NONE_VALUE if nothing is False else right)
     env = state.env

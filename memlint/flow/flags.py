@@ -150,6 +150,9 @@ def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
 
 @kept
 def _matter(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether running a block is another matter for memory: by what it calls, or as it gives another result."""
+    if body and isinstance(body[-1], ir.Return) and body[-1].value is not None:
+        return True
     return any(_names(*expressions(statement)) & _MATTERS or any(map(_matter, bodies(statement))) for statement in body)
 
 

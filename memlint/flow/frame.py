@@ -49,6 +49,8 @@ class LoopFrame:
     body: tuple[ir.Stmt, ...] = ()
     #: the symbols of what a round is given: another object in each
     items: Sources = EMPTY
+    #: its rounds put something else in the place of each member of what it runs over
+    replaces: bool = False
 
 
 @dataclass(slots=True)
@@ -216,6 +218,8 @@ class Frame:
         self.handlers: list[list[State]] = []
         #: the tests of the ifs around the current point
         self.tests: list[ir.Expr] = []
+        #: the texts of members that the ifs around the current point have told to be no tensors ("": of none)
+        self.no_tensors: list[str] = []
         #: tests under which alone a block records (``with set_grad_enabled(train):``), by its ordinal: the test, and
         #: the graphs' clock where the block begins and ends (None: not yet)
         self.recorded_if: dict[int, tuple[ir.Expr, int, int | None]] = {}

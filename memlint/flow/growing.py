@@ -233,13 +233,22 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
 
 
 def _fed(frame: Frame, store: Store) -> bool:
-    """Whether each round of the loop gives all that has grown to a call (a model that generates token by token): a list
-    cannot take its place, and it is as long as the callee takes."""
-    body = store.loop.body if store.loop is not None else ()
+    """Whether each round of the loop gives all that has grown to a call (a model that generates token by token), or
+    asks how long it is: a list cannot take its place, and it is as long as the callee takes."""
+    if store.loop is None:
+        return False
+    if store.loop.loop.kind == "while" and f"{store.place_text}.shape" in store.loop.loop.text:
+        return True
+    body, names = store.loop.body, {store.place_text}
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Assign) and is_same(statement.value, store.place_text):
+            names |= {text(target, 200) for target in statement.targets}
     return any(
         isinstance(part, ir.Call)
         and not _only_moves(part)
-        and any(is_same(given, store.place_text) for given in (*part.args, *(word.value for word in part.keywords)))
+        and any(
+            is_same(given, name) for name in names for given in (*part.args, *(word.value for word in part.keywords))
+        )
         for statement in walk_statements(body)
         if statement.at != store.site.at
         for expr in expressions(statement)

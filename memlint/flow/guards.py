@@ -192,7 +192,7 @@ def decorated_grad(frame: Frame, function: Function) -> int:
     from memlint.flow.evaluate import evaluate
 
     state = State()
-    for item in function.decorators:
+    for item in (part for one in function.decorators for part in _sides(one)):
         call = item if isinstance(item, ir.Call) else None
         func = evaluate(frame, state, call.func if call is not None else item)
         grad = grad_of_reference(frame, state, func, call)
@@ -207,6 +207,11 @@ def decorated_grad(frame: Frame, function: Function) -> int:
                 if wrapped is not None:
                     return wrapped
     return AMBIENT
+
+
+def _sides(decorator: ir.Expr) -> tuple[ir.Expr, ...]:
+    """``torch.no_grad() if HAS_TORCH else (lambda f: f)``: where torch is, it is the guard that is chosen."""
+    return (decorator.body, decorator.orelse) if isinstance(decorator, ir.IfExp) else (decorator,)
 
 
 def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:

@@ -14,7 +14,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
 from memlint.flow.modes import settle_mode
-from memlint.flow.narrowing import broken_number, last_case, narrow, narrow_to_number
+from memlint.flow.narrowing import asked_member, broken_number, last_case, narrow, narrow_to_number, tells_tensors
 from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
@@ -204,8 +204,11 @@ def _thrown(frame: Frame, state: State) -> None:
         handler.append(state)
 
 
-def _assert(frame: Frame, state: State, statement: ir.Assert) -> State:
+def _assert(frame: Frame, state: State, statement: ir.Assert) -> State | None:
     evaluate(frame, state, statement.test)
+    if isinstance(statement.test, ir.Const) and statement.test.value in (False, 0):  # ``assert False, "unknown"``
+        _thrown(frame, state)
+        return None
     narrow(frame, state, statement.test, True)
     return state
 
@@ -270,9 +273,11 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     end = block(frame, state, statement.body) if constant is not False else None
     middle = frame.graphs.clock
     frame.tests[-1] = ir.Unary(statement.test.at, "not", statement.test)
+    frame.no_tensors.append(asked_member(statement.test))
     orelse = block(frame, other, statement.orelse) if constant is not True else None
+    frame.no_tensors.pop()
     frame.tests.pop()
-    if not statement.orelse and last_case(frame.tests, statement.test):
+    if not statement.orelse and (last_case(frame.tests, statement.test) or _leaves_numbers(frame, statement)):
         return end
     joined = join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
     if joined is not None and end is not None and orelse is not None and end.freed_must != orelse.freed_must:
@@ -283,6 +288,13 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
         only_recorded(frame, statement, end, orelse, joined)
     meet(frame, statement, end, orelse, joined)
     return joined
+
+
+def _leaves_numbers(frame: Frame, statement: ir.If) -> bool:
+    """``if isinstance(value, Tensor): values[key] = value.item()`` in a loop over all of ``values``: the members that
+    the test leaves out have no graph."""
+    loop = frame.loops[-1] if frame.loops else None
+    return loop is not None and loop.replaces and tells_tensors(statement.test, loop.targets)
 
 
 def _with(frame: Frame, state: State, statement: ir.With) -> State | None:

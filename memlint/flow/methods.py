@@ -41,6 +41,11 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
+#: methods of text, which no tensor has
+_OF_TEXT = frozenset(
+    {"strip", "lstrip", "rstrip", "lower", "upper", "splitlines", "startswith", "endswith", "casefold", "capitalize"}
+)
+
 
 def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """``receiver.name(…)``"""
@@ -61,6 +66,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     ):
         receiver = receiver.as_module()
     if name == "get" and not receiver.objs and _names_setting(args):
+        return DATA_VALUE
+    if name in _OF_TEXT and not receiver.resolved() and not receiver.objs:
         return DATA_VALUE
     resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:

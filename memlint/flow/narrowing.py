@@ -86,6 +86,32 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
             pass
 
 
+def asked_for_tensor(test: ir.Expr) -> ir.Expr | None:
+    """What a test asks of whether it is a tensor: ``isinstance(value, Tensor)``."""
+    if not isinstance(test, ir.Call) or not test.args:
+        return None
+    kind = dotted(test.args[1]).rsplit(".", 1)[-1] if len(test.args) == 2 else ""
+    asks = dotted(test.func).endswith("is_tensor") or (dotted(test.func) == "isinstance" and kind in _TENSOR_TYPES)
+    return test.args[0] if asks else None
+
+
+def asked_member(test: ir.Expr) -> str:
+    """The member that a test asks of whether it is a tensor, ``args[i]``; "" where it asks of something else."""
+    asked = asked_for_tensor(test)
+    return text(asked, 200) if isinstance(asked, ir.Subscript) else ""
+
+
+def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:
+    """Whether a test asks of one of these names whether it is a tensor."""
+    asked = asked_for_tensor(test)
+    return isinstance(asked, ir.Name) and asked.id in names
+
+
+def no_tensor(value: V) -> V:
+    """What is left of a value that a test has told to be no tensor."""
+    return value.but(kinds=value.kinds & ~TENSORS or UNKNOWN, src=frozenset(), syms=frozenset())
+
+
 def narrow_to_number(state: State, test: ir.Expr) -> None:
     """``if loss == 0.0: return loss``: what is given up so is the number, whatever else the variable may be."""
     match test:
@@ -109,7 +135,7 @@ def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
     elif truth:
         state.env[expr.id] = V(kind, size=SCALAR, device=ANYWHERE)
     elif kind == TENSOR:
-        state.env[expr.id] = value.but(kinds=value.kinds & ~TENSORS or UNKNOWN, src=frozenset(), syms=frozenset())
+        state.env[expr.id] = no_tensor(value)
     else:
         state.env[expr.id] = value.but(kinds=value.kinds & ~kind or UNKNOWN)
 

@@ -180,6 +180,11 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
                 return analyser.evaluate_constant(item.module, item.attributes[name])
         return NOTHING
     fact: V = analyser.attribute(cls, name)
+    if not fact.kinds and receiver.kinds & MODULE and not name.startswith(("set_", "_set_")):
+        # what only classes below define: a base class calls it all the same
+        below = analyser.program.overrides(cls, name)
+        if below:
+            return V(CALLABLE, refs=frozenset(Ref("func", one.module.key, one.qual, receiver) for one in below))
     if fact.kinds & (TENSORS | UNKNOWN) and name in analyser.facts.attributes.parameters(cls):
         at = frame_at(frame)
         src = frame.record(state, (at, "parameter", name), at, name, EMPTY, definite=True, leaf=True)

@@ -149,7 +149,8 @@ def _loop(
             break
     if end is None:
         return head if maybe_zero else None
-    return join_states(head, end) if maybe_zero else end
+    # (without a round there was no member to replace)
+    return join_states(head, end) if maybe_zero and not loop.replaces else end
 
 
 def _mark_members(state: State, value: V, mark: Source) -> None:

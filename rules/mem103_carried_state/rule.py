@@ -53,8 +53,9 @@ def check(facts: Facts) -> Iterator[Report]:
 
 def _is_proven(event: Carry) -> bool:
     """Whether it is beyond doubt that nobody needs the chain of graphs: an evaluation makes it, or a backward has freed
-    what a loop in sight sums up. States that a model gets back are often begun anew, or cut, where nobody sees it."""
-    in_sight = event.loop.kind != "calls" and event.how != "call"
+    what a loop in sight sums up. States that a model gets back, and averages, are often begun anew, cut or computed of
+    what has no graph, where nobody sees it."""
+    in_sight = event.loop.kind != "calls" and event.how in ("add", "update")
     return event.in_model_loop or (in_sight and event.value.freed == "yes")
 
 
