@@ -13,15 +13,16 @@ META = Meta(
     severity="warning",
 )
 
+#: what the deletion leaves, and how the holder has it
 HOLDS = {
-    "same": "is the same object",
-    "optimizer": "still holds its parameters",
-    "schedule": "still holds its optimizer, with the parameters",
-    "object": "still holds it",
-    "container": "still holds it",
-    "state": "still holds its parameters",
-    "part": "still holds its tensors",
-    "graph": "still leads to its parameters, by its graph",
+    "same": ("frees nothing", "is the same object"),
+    "optimizer": ("does not free its parameters", "still holds them"),
+    "schedule": ("does not free its parameters", "still holds the optimizer that has them"),
+    "object": ("frees nothing", "still holds it"),
+    "container": ("frees nothing", "still holds it"),
+    "state": ("does not free its parameters", "still holds them"),
+    "part": ("does not free all of it", "still holds a part"),
+    "graph": ("does not free its parameters", "still leads to them by its graph"),
 }
 
 
@@ -44,12 +45,15 @@ def _names(event: NameOnly) -> str:
 
 
 def _message(event: NameOnly) -> str:
-    also = f" (as {'do' if len(event.others) > 1 else 'does'} {' and '.join(f'`{name}`' for name in event.others)})"
-    holds = HOLDS[event.how] + (also if event.others else "")
+    leaves, holds = HOLDS[event.how]
+    if event.others:
+        also = " and ".join(f"`{name}`" for name in event.others)
+        holds += f" (as {'do' if len(event.others) > 1 else 'does'} {also})"
+    meanwhile = f"`{event.during}` {'runs' if event.runs else 'takes memory'}"
     when = " in the next round" if event.next_round else ""
     return (
-        f"deleting `{event.name}` frees nothing: `{event.holder}`, which nothing reads any more, {holds} while "
-        f"`{event.during}` {'runs' if event.runs else 'takes memory'}{when}"
+        f"deleting `{event.name}` {leaves}: `{event.holder}`, which nothing reads any more, {holds} while "
+        f"{meanwhile}{when}"
     )
 
 

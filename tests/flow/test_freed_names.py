@@ -160,6 +160,22 @@ def test_what_holds_a_model(tmp_path: Path, body: tuple[str, ...], holder: str) 
         pytest.param((MAKE, ADAM, TRAIN, "net.cpu()", *FREE, *OTHER), id="it is on the host"),
         pytest.param((MAKE, ADAM, TRAIN, "net = net.to('cpu')", *FREE, *OTHER), id="it goes to the host"),
         pytest.param((MAKE, "reader = Reader(net)", "consume(reader)", *FREE, *OTHER), id="an object reads of it"),
+        pytest.param((MAKE, "probe = Probe(net, 2)", "probe.net = None", *FREE, *OTHER), id="an object lets go of it"),
+        pytest.param((MAKE, "nets = [net]", "consume(nets)", "nets.clear()", *FREE, *OTHER), id="a list is emptied"),
+        pytest.param(
+            (
+                "teacher = consume()",
+                MAKE,
+                "loss = F.mse_loss(net(loader), teacher(loader))",
+                "loss.backward()",
+                "print(teacher.training)",
+                "del teacher, net",
+                "torch.cuda.empty_cache()",
+                "print(loss)",
+                *OTHER,
+            ),
+            id="a loss that is read",
+        ),
         pytest.param((MAKE, "thing = consume(net)", *FREE, *OTHER), id="who knows what that gives"),
         pytest.param(
             (MAKE, "probe = Probe(net, 2)", "probe.net = None", *FREE, *OTHER, "probe.score(loader)"),
@@ -290,6 +306,14 @@ def test_on_the_host(tmp_path: Path) -> None:
     code = program("net = Net()", ADAM, "del net", "gc.collect()", "other = Net()", "other(loader)")
     code = code.replace(".cuda()", "").replace("device", "rate")
     assert found(tmp_path, code) == []
+
+
+def test_a_loss_of_two_models_tells_of_neither(tmp_path: Path) -> None:
+    """One of them may be frozen, so that no graph leads to its parameters."""
+    made = ("net, teacher = Net().cuda(), Net().cuda()", "loss = F.mse_loss(net(loader), teacher(loader))")
+    code = program(*made, "loss.backward()", "del teacher", "torch.cuda.empty_cache()", *OTHER)
+    assert found(tmp_path, code) == []
+    assert len(found(tmp_path, code.replace("teacher(loader)", "loader").replace("del teacher", "del net"))) == 1
 
 
 def test_bound_on_one_side_of_a_test(tmp_path: Path) -> None:

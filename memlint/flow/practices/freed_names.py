@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from memlint.finding import Confidence
 from memlint.flow.bound_names import argument
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame
-from memlint.flow.practice_events import Hold, NameOnly
+from memlint.flow.practice_events import NameOnly
 from memlint.flow.practices.devices import touches_an_accelerator
-from memlint.flow.practices.holders import held_by
+from memlint.flow.practices.holders import Holder, Kind, holders_of, own_calls
 from memlint.flow.practices.lifetimes import Afterlife, Spot, afterlife, reads, spots
 from memlint.flow.practices.outside import COLLECTS, EMPTIES
 from memlint.flow.practices.recovery import runs_model
@@ -23,12 +22,10 @@ from memlint.flow.syntax import (
     assigned_names,
     calls,
     dotted,
-    expressions,
     last_name,
     names_bound_by,
     parts,
     text,
-    walk_expression,
     walk_statements,
 )
 from memlint.flow.values import INSTANCE, MODULE, NONE
@@ -43,25 +40,15 @@ _REFLECTION = frozenset({"locals", "globals", "vars", "eval", "exec", "dir"})
 _MAKES = re.compile(r"^(from_pretrained|from_quantized|load_from_checkpoint|load_model|(build|create|make|get)_model)$")
 _TRAINS = re.compile(r"^(train|fit|evaluate|test|validate)$")
 _TRAINER = re.compile(r"trainer|solver|learner|runner|engine")
-_ADDS = frozenset({"append", "insert", "add", "appendleft"})
 #: calls through which a run of a model is looked for
 _DEPTH = 3
-
-Kind = Literal["model", "checkpoint"]
-
-
-class _Holder(NamedTuple):
-    name: str
-    how: Hold
-    statement: ir.Stmt
-    certainty: Confidence
 
 
 class _Alive(NamedTuple):
     """A holder, and a call that takes memory while it lives, maybe only in the next round: it runs a model, or makes
     one."""
 
-    holder: _Holder
+    holder: Holder
     call: ir.Call
     runs: bool
     again: bool
@@ -97,10 +84,14 @@ def _event(
     if kind is None or name in release.hosted:
         return None
     alive: list[_Alive] = []
-    for holder in _holders(analyser, frame, everything, release, name, statement, kind):
+    for holder in holders_of(analyser, frame, everything, release, name, statement, kind):
         if holder.name in release.deleted:
             continue
-        shared = _is_shared(frame, everything, holder.name)
+        shared = _is_shared(frame, everything, holder.name) or any(
+            reads(spot.statement, holder.name)
+            for spot in everything
+            if release.spot.statement.at <= spot.statement.at <= release.end
+        )
         life = None if shared else afterlife(everything, holder.name, release.spot, release.end)
         if life is None:
             return None  # what is read holds it anyway: it is not the deletion that is wrong
@@ -206,108 +197,7 @@ def _makes_model(analyser: Analyser, frame: Frame, value: ir.Expr) -> bool:
     )
 
 
-# -------------------------------------------------------------------------------------- what holds it
-
-
-def _holders(
-    analyser: Analyser,
-    frame: Frame,
-    everything: list[Spot],
-    release: Release,
-    name: str,
-    statement: ir.Stmt,
-    kind: Kind,
-) -> Iterator[_Holder]:
-    """What holds the object of that name when it is deleted, each where it came to do so."""
-    names = {name}
-    found: dict[str, _Holder] = {}
-    for spot in everything:
-        one = spot.statement
-        if one.at >= release.spot.statement.at:
-            break
-        certainty = _reaches(spot, release)
-        made = _holding(analyser, frame, one, frozenset(names), kind)
-        if made is not None and certainty is not None and made[0] != name:
-            if made[0] not in names or certainty == "high":
-                found[made[0]] = _Holder(made[0], made[1], one, certainty)
-            names.add(made[0])
-            continue
-        bound = names_bound_by(one)
-        if name in bound and not _goes_on(one, names):
-            names = {name}  # another object has the name
-            found.clear()
-        for other in bound & names - {name}:
-            names.discard(other)
-            found.pop(other, None)
-    yield from found.values()
-    if kind == "model":
-        yield from _graphs(frame, everything, release, name, statement)
-
-
-def _holding(
-    analyser: Analyser, frame: Frame, statement: ir.Stmt, names: frozenset[str], kind: Kind
-) -> tuple[str, Hold] | None:
-    """The name that comes to hold it by a statement."""
-    if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-        if isinstance(target, ir.Name):
-            how = held_by(analyser, frame, statement.value, names, kind)
-            return None if how is None else (target.id, how)
-        if isinstance(target, ir.Subscript) and isinstance(target.value, ir.Name):
-            plain = isinstance(statement.value, ir.Name) and statement.value.id in names
-            return (target.value.id, "container") if plain else None
-    call = statement.value if isinstance(statement, ir.ExprStmt) else None
-    if isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and call.func.name in _ADDS and call.args:
-        item, place = call.args[-1], call.func.value
-        if isinstance(item, ir.Name) and item.id in names and isinstance(place, ir.Name):
-            return place.id, "container"
-    return None
-
-
-def _goes_on(statement: ir.Stmt, names: set[str]) -> bool:
-    """``model = model.to(device)``, ``model = DataParallel(model)``: the parameters are the same."""
-    value = statement.value if isinstance(statement, ir.Assign) else None
-    if not isinstance(value, ir.Call):
-        return False
-    inside = [value.func.value] if isinstance(value.func, ir.Attr) else []
-    return any(isinstance(item, ir.Name) and item.id in names for item in (*inside, *value.args))
-
-
-def _reaches(spot: Spot, release: Release) -> Confidence | None:
-    """How well it is known that the deletion comes after a statement on the same way."""
-    if spot.follows_from(release.spot.around):
-        return "high"
-    own = spot.around[len(_common(spot.around, release.spot.around)) :]
-    if spot.excludes(release.spot.around):
-        return None
-    rest = release.spot.around[len(_common(spot.around, release.spot.around)) :]
-    if any(isinstance(block[0], ir.If | ir.Match | ir.Try) for block in rest):
-        return None  # which sides go together is not known
-    if any(isinstance(block[0], ir.Try | ir.Match) and block[1] for block in own):
-        return None
-    return "medium" if any(isinstance(block[0], ir.If | ir.Match) for block in own) else "high"
-
-
-def _common(a: tuple[tuple[ir.Stmt, int], ...], b: tuple[tuple[ir.Stmt, int], ...]) -> tuple[tuple[ir.Stmt, int], ...]:
-    shared = 0
-    while shared < min(len(a), len(b)) and a[shared][0] is b[shared][0] and a[shared][1] == b[shared][1]:
-        shared += 1
-    return a[:shared]
-
-
-def _graphs(frame: Frame, everything: list[Spot], release: Release, name: str, statement: ir.Stmt) -> Iterator[_Holder]:
-    """Results of the model whose graph leads to its parameters, freed by a backward or not."""
-    runs = {
-        run.node for run in frame.runs.values() if run.text.split(".")[0] == name and run.node in frame.graphs.nodes
-    }
-    for other, value in sorted(frame.notes.dropped.get(statement.at, {}).items()):
-        reached = runs & frame.graphs.closure(value.src)
-        if other == name or not any(frame.graphs.nodes[node].definite for node in reached):
-            continue
-        made = [spot.statement for spot in everything if other in names_bound_by(spot.statement)]
-        made = [one for one in made if one.at < release.spot.statement.at]
-        if made:
-            yield _Holder(other, "graph", made[-1], "high")
+# -------------------------------------------------------------------------------------- who reads it
 
 
 def _is_shared(frame: Frame, everything: list[Spot], name: str) -> bool:
@@ -337,23 +227,16 @@ def _is_shared(frame: Frame, everything: list[Spot], name: str) -> bool:
 # -------------------------------------------------------------------------------------- what runs meanwhile
 
 
-def _needed(analyser: Analyser, frame: Frame, life: Afterlife, holder: _Holder) -> _Alive | None:
+def _needed(analyser: Analyser, frame: Frame, life: Afterlife, holder: Holder) -> _Alive | None:
     """What needs memory while the holder lives: what runs a model first, and what does so in this round."""
     found = []
     for again, region in ((False, life.after), (True, life.again)):
         for spot in region:
-            for call in _calls_of(spot.statement):
+            for call in own_calls(spot.statement):
                 runs = _runs(analyser, frame, call)
                 if runs or _makes_model(analyser, frame, call):
                     found.append(_Alive(holder, call, runs, again))
     return min(found, key=lambda one: (not one.runs, one.again, one.call.at), default=None)
-
-
-def _calls_of(statement: ir.Stmt) -> Iterator[ir.Call]:
-    if isinstance(statement, ir.FunctionDef | ir.ClassDef):
-        return
-    for expr in expressions(statement):
-        yield from (part for part in walk_expression(expr) if isinstance(part, ir.Call))
 
 
 def _runs(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
@@ -368,7 +251,7 @@ def _runs(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
     )
 
 
-def _doubt(frame: Frame, everything: list[Spot], release: Release, holders: list[_Holder]) -> str:
+def _doubt(frame: Frame, everything: list[Spot], release: Release, holders: list[Holder]) -> str:
     """Why the holders cannot simply be deleted beside the name."""
     if frame.function.node is None:
         return "another module may import it"

@@ -41,7 +41,7 @@ def releases(everything: list[Spot], noted: set[int]) -> Iterator[Release]:
 
 def _release(run: list[Spot], noted: set[int]) -> Iterator[Release]:
     hosted = frozenset(name for spot in run for name in _moves(spot.statement))
-    while run and _moves(run[0].statement) and not deleted_by(run[0].statement):
+    while run and not deleted_by(run[0].statement) and not _is_noted(run[0].statement, noted):
         run = run[1:]
     if not run or not any(_is_noted(spot.statement, noted) for spot in run):
         return
