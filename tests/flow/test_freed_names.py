@@ -221,6 +221,18 @@ ROUND = ("for loader in loaders:", f"    {MAKE}", f"    {ADAM}", f"    {TRAIN}")
     ("body", "number"),
     [
         pytest.param((*ROUND, "    del net", "    torch.cuda.empty_cache()"), 1, id="the next round makes one"),
+        pytest.param(
+            (
+                "for loader in loaders:",
+                "    net = consume(loader).train()",
+                f"    {ADAM}",
+                f"    {TRAIN}",
+                "    del net",
+                "    gc.collect()",
+            ),
+            1,
+            id="something makes the next one",
+        ),
         pytest.param((*ROUND, "    del net, optimizer", "    torch.cuda.empty_cache()"), 0, id="both"),
         pytest.param((*ROUND, "    del net", "    gc.collect()", "    break"), 0, id="there is no next round"),
         pytest.param((*ROUND, "    del net", "    gc.collect()", "print(optimizer)"), 0, id="read behind the loop"),
@@ -314,6 +326,26 @@ def test_a_loss_of_two_models_tells_of_neither(tmp_path: Path) -> None:
     code = program(*made, "loss.backward()", "del teacher", "torch.cuda.empty_cache()", *OTHER)
     assert found(tmp_path, code) == []
     assert len(found(tmp_path, code.replace("teacher(loader)", "loader").replace("del teacher", "del net"))) == 1
+
+
+def test_bound_anew_by_the_rounds_of_an_inner_loop(tmp_path: Path) -> None:
+    rounds = (
+        "for loader in loaders:",
+        f"    {MAKE}",
+        f"    {ADAM}",
+        "    for x, y in loader:",
+        "        optimizer.zero_grad()",
+        "        loss = F.mse_loss(net(x.cuda()), y.cuda())",
+        "        loss.backward()",
+        "        optimizer.step()",
+        "    del net, optimizer",
+        "    torch.cuda.empty_cache()",
+    )
+    (finding,) = found(tmp_path, program(*rounds))
+    assert "`loss`" in finding.message
+    assert finding.fix is not None
+    assert finding.fix.safety == "unsafe"
+    assert found(tmp_path, program(*rounds[:-2], "    del net, optimizer, loss", rounds[-1])) == []
 
 
 def test_bound_on_one_side_of_a_test(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class _Alive(NamedTuple):
     call: ir.Call
     runs: bool
     again: bool
+    by_rounds: bool
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[NameOnly]:
@@ -95,7 +96,7 @@ def _event(
         life = None if shared else afterlife(everything, holder.name, release.spot, release.end)
         if life is None:
             return None  # what is read holds it anyway: it is not the deletion that is wrong
-        needed = _needed(analyser, frame, life, holder)
+        needed = _needed(analyser, frame, life, holder, name)
         alive += [needed] if needed is not None else []
     if not alive:
         return None
@@ -117,7 +118,7 @@ def _event(
         during=text(worst.call.func),
         next_round=worst.again,
         runs=worst.runs,
-        doubt=_doubt(frame, everything, release, [one.holder for one in alive]),
+        doubt=_doubt(frame, everything, release, alive),
     )
 
 
@@ -227,15 +228,18 @@ def _is_shared(frame: Frame, everything: list[Spot], name: str) -> bool:
 # -------------------------------------------------------------------------------------- what runs meanwhile
 
 
-def _needed(analyser: Analyser, frame: Frame, life: Afterlife, holder: Holder) -> _Alive | None:
-    """What needs memory while the holder lives: what runs a model first, and what does so in this round."""
+def _needed(analyser: Analyser, frame: Frame, life: Afterlife, holder: Holder, name: str) -> _Alive | None:
+    """What needs memory while the holder lives: what runs a model first, and what does so in this round. What gives the
+    next one of that name makes a model as well."""
     found = []
     for again, region in ((False, life.after), (True, life.again)):
         for spot in region:
+            given = spot.statement.value if isinstance(spot.statement, ir.Assign) else None
+            following = given if name in names_bound_by(spot.statement) else None
             for call in own_calls(spot.statement):
                 runs = _runs(analyser, frame, call)
-                if runs or _makes_model(analyser, frame, call):
-                    found.append(_Alive(holder, call, runs, again))
+                if runs or call is following or _makes_model(analyser, frame, call):
+                    found.append(_Alive(holder, call, runs, again, life.by_rounds))
     return min(found, key=lambda one: (not one.runs, one.again, one.call.at), default=None)
 
 
@@ -251,11 +255,11 @@ def _runs(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
     )
 
 
-def _doubt(frame: Frame, everything: list[Spot], release: Release, holders: list[Holder]) -> str:
+def _doubt(frame: Frame, everything: list[Spot], release: Release, alive: list[_Alive]) -> str:
     """Why the holders cannot simply be deleted beside the name."""
     if frame.function.node is None:
         return "another module may import it"
     made = {id(spot.statement): spot for spot in everything}
-    if not all(made[id(one.statement)].follows_from(release.spot.around) for one in holders):
+    if not all(made[id(one.holder.statement)].follows_from(release.spot.around) for one in alive):
         return "it may not be bound there"
-    return ""
+    return "it may be read where a loop has no round" if any(one.by_rounds for one in alive) else ""

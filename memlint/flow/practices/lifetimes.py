@@ -24,6 +24,11 @@ class Spot(NamedTuple):
         around this statement that is not around the other is one that always runs."""
         return all(_always(block) for block in self.around[_shared(self.around, other) :])
 
+    def follows_by_rounds(self, other: Around) -> bool:
+        """The same, if every loop that begins behind the other has a round."""
+        inner = self.around[_shared(self.around, other) :]
+        return all(_always(block) or (isinstance(block[0], ir.For | ir.While) and not block[1]) for block in inner)
+
     def excludes(self, other: Around) -> bool:
         """Whether the two stand on different sides of one ``if``, ``try`` or ``match``."""
         shared = _shared(self.around, other)
@@ -61,10 +66,12 @@ def _always(block: tuple[ir.Stmt, int]) -> bool:
 
 class Afterlife(NamedTuple):
     """What runs while a name holds what nobody reads: ``after``, in the order of the source, and ``again``, in the next
-    round of a loop."""
+    round of a loop. ``by_rounds``: that something binds the name anew then, and does not read it, is known only if a
+    loop has a round."""
 
     after: tuple[Spot, ...]
     again: tuple[Spot, ...]
+    by_rounds: bool
 
 
 def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> Afterlife | None:
@@ -72,6 +79,7 @@ def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> After
     reads it (it is needed), or where it is not told whether it is bound anew."""
     after: list[Spot] = []
     again: list[Spot] = []
+    by_rounds = False
     loops = [block[0] for block in place.around if isinstance(block[0], ir.For | ir.While)]
     later = [spot for spot in everything if spot.statement.at > end and not spot.excludes(place.around)]
     for depth in range(len(loops), -1, -1):
@@ -82,8 +90,9 @@ def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> After
         if passed is None:
             return None
         after += passed.seen
+        by_rounds = by_rounds or passed.by_rounds
         if passed.ended or passed.leaves == "return":
-            return Afterlife(tuple(after), tuple(again))
+            return Afterlife(tuple(after), tuple(again), by_rounds)
         if loop is None or passed.leaves == "break":
             continue
         before = [spot for spot in everything if spot.statement.at < place.statement.at and _inside(spot, loop)]
@@ -92,15 +101,18 @@ def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> After
         if passed is None or head:
             return None
         again += passed.seen
-    return Afterlife(tuple(after), tuple(again))
+        by_rounds = by_rounds or passed.by_rounds
+    return Afterlife(tuple(after), tuple(again), by_rounds)
 
 
 class _Passed(NamedTuple):
-    """What was seen, whether the name ended there, and by what kind of jump the way leaves ("" for none)."""
+    """What was seen, whether the name ended there (if a loop has a round), and by what kind of jump the way leaves (""
+    for none)."""
 
     seen: list[Spot]
     ended: bool
     leaves: str
+    by_rounds: bool = False
 
 
 def _pass(region: list[Spot], name: str, place: Around) -> _Passed | None:
@@ -111,10 +123,10 @@ def _pass(region: list[Spot], name: str, place: Around) -> _Passed | None:
         if reads(statement, name):
             return None
         if _ends(statement, name):
-            if not spot.follows_from(place):
+            if not spot.follows_by_rounds(place):
                 return None
             seen.append(spot)
-            return _Passed(seen, True, "")
+            return _Passed(seen, True, "", not spot.follows_from(place))
         seen.append(spot)
         if spot.follows_from(place):
             if isinstance(statement, ir.Return | ir.Raise):
