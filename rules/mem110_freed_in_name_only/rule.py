@@ -32,12 +32,18 @@ def check(facts: Facts) -> Iterator[Report]:
             site=event.site,
             message=_message(event),
             advice=f"delete {_names(event)} as well, before the cache is emptied",
-            severity="warning" if event.kind == "model" and event.runs and event.certainty == "high" else "note",
+            severity="warning" if _is_grave(event) else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),
             trace=event.trace,
             fix=_fix(event),
         )
+
+
+def _is_grave(event: NameOnly) -> bool:
+    """Whether a model lies for certain beside all that another needs to run: the holder of one round ends early in the
+    next."""
+    return event.kind == "model" and event.runs and not event.next_round and event.certainty == "high"
 
 
 def _names(event: NameOnly) -> str:

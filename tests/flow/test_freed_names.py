@@ -328,6 +328,12 @@ def test_a_loss_of_two_models_tells_of_neither(tmp_path: Path) -> None:
     assert len(found(tmp_path, code.replace("teacher(loader)", "loader").replace("del teacher", "del net"))) == 1
 
 
+def test_a_holder_is_told_of_once(tmp_path: Path) -> None:
+    made = ("net, other = Net().cuda(), Net().cuda()", "print(net.training, other.training)", "nets = [net, other]")
+    code = program(*made, "consume(nets)", "del net", "del other", "torch.cuda.empty_cache()", OTHER[0], OTHER[1])
+    assert len(found(tmp_path, code)) == 1
+
+
 def test_bound_anew_by_the_rounds_of_an_inner_loop(tmp_path: Path) -> None:
     rounds = (
         "for loader in loaders:",
@@ -343,6 +349,7 @@ def test_bound_anew_by_the_rounds_of_an_inner_loop(tmp_path: Path) -> None:
     )
     (finding,) = found(tmp_path, program(*rounds))
     assert "`loss`" in finding.message
+    assert finding.severity == "note"
     assert finding.fix is not None
     assert finding.fix.safety == "unsafe"
     assert found(tmp_path, program(*rounds[:-2], "    del net, optimizer, loss", rounds[-1])) == []

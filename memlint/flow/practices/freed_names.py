@@ -65,9 +65,11 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[NameOnly]:
         return
     everything = list(spots(function.body))
     for release in releases(everything, noted):
+        told: set[str] = set()
         for name, statement in release.deleted.items():
             event = _event(analyser, frame, everything, release, name, statement)
-            if event is not None:
+            if event is not None and told.isdisjoint((event.holder, *event.others)):
+                told.update((event.holder, *event.others))
                 yield event
 
 
