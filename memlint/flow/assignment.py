@@ -318,6 +318,10 @@ def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subsc
 
 
 def delete(frame: Frame, state: State, statement: ir.Delete) -> State:
+    names = {target.id for target in statement.targets if isinstance(target, ir.Name)}
+    frame.notes.dropped[statement.at] = {
+        name: value for name, value in state.env.items() if name in names or (value.src and not value.bare)
+    }
     for target in statement.targets:
         if isinstance(target, ir.Name):
             old = state.env.pop(target.id, None)

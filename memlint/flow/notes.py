@@ -58,6 +58,8 @@ class Notes:
         self.metrics: dict[int, MetricUse] = {}
         #: calls that add hooks to modules and tensors
         self.hooks: dict[int, HookCall] = {}
+        #: what statements delete, by their place, with the variables that led to a graph then
+        self.dropped: dict[int, dict[str, V]] = {}
         #: what an autograd function puts on its context, by the target
         self.on_context: dict[int, Kept] = {}
         #: the loops over iterations, by their marks

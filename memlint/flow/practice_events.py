@@ -22,6 +22,9 @@ KeepsBatches = Literal["cycle", "list", "tee"]
 Recovery = Literal["retry", "run", "stored", "collected"]
 #: what is wrong with a hook: it keeps what it is given, or one is added again and again
 HookProblem = Literal["keeps", "piles"]
+#: how a name holds the memory of what is deleted under another: it is the same, an optimizer or a schedule of its
+#: parameters, an object or container that has it, its state, a part of it, a result whose graph leads to it
+Hold = Literal["same", "optimizer", "schedule", "object", "container", "state", "part", "graph"]
 #: what is left on, or never emptied
 Diagnostic = Literal["anomaly", "history", "profiler", "metric"]
 
@@ -191,3 +194,20 @@ class WrongReading(Event, frozen=True, gc=False, kw_only=True):
     taken_for: Misread
     text: str
     label: str
+
+
+class NameOnly(Event, frozen=True, gc=False, kw_only=True):
+    """A name is deleted to free memory, which another name holds that nobody reads any more. ``name``: of what;
+    ``holder`` and ``how`` it holds it; ``others``: names that hold it as well, by that one or besides; ``during``: the
+    call that runs meanwhile, in the ``next_round`` or in this; ``runs``: it runs a model, it does not only make or load
+    one. ``doubt``: why deleting the holders as well may be noticed, a clause."""
+
+    name: str
+    kind: Literal["model", "checkpoint"]
+    holder: str
+    how: Hold
+    others: tuple[str, ...]
+    during: str
+    next_round: bool
+    runs: bool
+    doubt: str

@@ -47,10 +47,11 @@ SPREADS = frozenset(f"torch.nn.{place}DataParallel" for place in ("", "parallel.
 TENSOR_SETS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset"})
 #: what keeps all that it has gone through
 KEEPS_ALL = frozenset({"itertools.cycle", "itertools.tee"})
+COLLECTS = "gc.collect"
 #: the functions that rooms ask about, by qualified name, and those that they ask about where a loader is given
 NOTED = frozenset().union(
     *(EMPTIES, RESERVED, SPREADS, TENSOR_SETS, KEEPS_ALL, ANOMALIES, HISTORY, PROFILERS),
-    {"torch.load", "torch.autograd.grad", "copy.deepcopy", USAGE, COUNTS, SIZE},
+    {"torch.load", "torch.autograd.grad", "copy.deepcopy", COLLECTS, USAGE, COUNTS, SIZE},
 )
 NOTED_OF_LOADERS = frozenset({"builtins.list", "builtins.tuple"})
 

@@ -66,7 +66,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Recover]:
             continue
         if memory and not _goes_to_host(followed):
             found = [(call, _again(analyser, frame, clause, call)) for call in calls(followed) if call.at not in seen]
-            found = [one for one in found if one[1] or _runs_model(analyser, frame, one[0], _DEPTH)]
+            found = [one for one in found if one[1] or runs_model(analyser, frame, one[0], _DEPTH)]
             for call, again in sorted(found, key=lambda one: (one[1] is None, one[0].at))[:1]:
                 seen.update(one.at for one, _ in found)
                 yield Recover(
@@ -216,7 +216,7 @@ def _is_itself(frame: Frame, call: ir.Call) -> bool:
 
 def _works(analyser: Analyser, frame: Frame, call: ir.Call) -> Confidence | None:
     """How well it is known that a call has frames that hold tensors: operations of torch have none."""
-    if _runs_model(analyser, frame, call, _DEPTH):
+    if runs_model(analyser, frame, call, _DEPTH):
         return "high"
     name = last_name(call.func)
     kind, what = analyser.program.find_expression(frame.module, call.func, frame.function)
@@ -233,7 +233,7 @@ def _works(analyser: Analyser, frame: Frame, call: ir.Call) -> Confidence | None
     return "medium" if _WORKS.search(name.lower()) or names_model(name) else None
 
 
-def _runs_model(analyser: Analyser, frame: Frame, call: ir.Call, depth: int) -> bool:
+def runs_model(analyser: Analyser, frame: Frame, call: ir.Call, depth: int) -> bool:
     """Whether a call runs a model, by itself or in what it calls."""
     if call.at in frame.notes.models:
         return True

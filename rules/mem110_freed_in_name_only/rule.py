@@ -1,0 +1,68 @@
+"""MEM110: a name is deleted to free memory that another one holds, which nobody reads any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Growth, Line, Meta, NameOnly, Plan, Report
+
+META = Meta(
+    code="MEM110",
+    name="freed-in-name-only",
+    summary="A model or checkpoint is deleted to free its memory, which another name still holds, unused.",
+    severity="warning",
+)
+
+#: what the deletion leaves, and how the holder has it
+HOLDS = {
+    "same": ("frees nothing", "is the same object"),
+    "optimizer": ("does not free its parameters", "still holds them"),
+    "schedule": ("does not free its parameters", "still holds the optimizer that has them"),
+    "object": ("frees nothing", "still holds it"),
+    "container": ("frees nothing", "still holds it"),
+    "state": ("does not free its parameters", "still holds them"),
+    "part": ("does not free all of it", "still holds a part"),
+    "graph": ("does not free its parameters", "still leads to them by its graph"),
+}
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(NameOnly):
+        yield Report(
+            site=event.site,
+            message=_message(event),
+            advice=f"delete {_names(event)} as well, before the cache is emptied",
+            severity="warning" if _is_grave(event) else "note",
+            confidence=event.certainty,
+            growth=Growth("device-tensor", "peak"),
+            trace=event.trace,
+            fix=_fix(event),
+        )
+
+
+def _is_grave(event: NameOnly) -> bool:
+    """Whether a model lies for certain beside all that another needs to run: the holder of one round ends early in the
+    next."""
+    return event.kind == "model" and event.runs and not event.next_round and event.certainty == "high"
+
+
+def _names(event: NameOnly) -> str:
+    return " and ".join(f"`{name}`" for name in (event.holder, *event.others))
+
+
+def _message(event: NameOnly) -> str:
+    leaves, holds = HOLDS[event.how]
+    if event.others:
+        also = " and ".join(f"`{name}`" for name in event.others)
+        holds += f" (as {'do' if len(event.others) > 1 else 'does'} {also})"
+    meanwhile = f"`{event.during}` {'runs' if event.runs else 'takes memory'}"
+    when = " in the next round" if event.next_round else ""
+    return (
+        f"deleting `{event.name}` {leaves}: `{event.holder}`, which nothing reads any more, {holds} while "
+        f"{meanwhile}{when}"
+    )
+
+
+def _fix(event: NameOnly) -> Plan:
+    line = Line(event.site, f"del {', '.join((event.holder, *event.others))}")
+    return Plan(title=f"delete {_names(event)} as well", changes=(line,), doubt=event.doubt)
