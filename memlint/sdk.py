@@ -67,6 +67,7 @@ from memlint.flow.practice_events import (
     ModelSnapshot,
     Recover,
     SingleProcess,
+    WorkerCopies,
     WrongReading,
     ZeroedGradients,
 )
@@ -121,6 +122,7 @@ __all__ = [
     "Top",
     "Under",
     "Value",
+    "WorkerCopies",
     "WrongReading",
     "ZeroedGradients",
     "cut_plan",

@@ -148,6 +148,16 @@ class DeviceData(Event, frozen=True, gc=False, kw_only=True):
     owner: str
 
 
+class WorkerCopies(Event, frozen=True, gc=False, kw_only=True):
+    """A data set that worker processes read holds many small Python objects a sample. ``place``: the attribute;
+    ``owner``: the class; ``source``: what fills it; ``annotations``: it is an index of a whole file of COCO's."""
+
+    place: str
+    owner: str
+    source: str
+    annotations: bool
+
+
 class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
     """A checkpoint is loaded onto the device that it was saved from. ``given``: a ``map_location`` of None.
     ``distributed``: by each process of several. ``doubt``: why loading it onto the host may be noticed, a clause."""

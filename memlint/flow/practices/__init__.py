@@ -28,6 +28,7 @@ from memlint.flow.practices import (
     recovery,
     retained_graphs,
     snapshots,
+    worker_copies,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     cache.events,
     gradients.events,
     datasets.events,
+    worker_copies.events,
     loads.events,
     parallel.events,
     apis.events,
