@@ -17,7 +17,8 @@ from memlint.flow.kept import kept
 from memlint.flow.practice_events import WorkerCopies
 from memlint.flow.practices.datasets import is_data_set, runs_at_start
 from memlint.flow.practices.outside import LOADERS, PARTS, OutsideCall
-from memlint.flow.practices.records import Contents, Places, read_by_sample
+from memlint.flow.practices.records import Contents, Places
+from memlint.flow.practices.sample_reads import read_by_sample
 from memlint.flow.program import Class, Function, Module, in_tests
 from memlint.flow.syntax import binds, calls, expressions, last_name, text, walk_expression, walk_statements
 from memlint.flow.values import INSTANCE, V, ordered
