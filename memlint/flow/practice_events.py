@@ -52,6 +52,18 @@ class HookAdded(Event, frozen=True, gc=False, kw_only=True):
     removed: bool = False
 
 
+class LiveGraph(Event, frozen=True, gc=False, kw_only=True):
+    """A round of a training loop ends without the backward of its graph, which variables hold while the model runs in
+    the next round. ``names``: those; ``model``: what runs; ``test``: what decides over it; ``skips``: the round is left
+    by a ``continue``, else the backward alone is left out."""
+
+    names: tuple[str, ...]
+    model: str
+    test: str
+    loop: Loop
+    skips: bool
+
+
 class CachedCall(Event, frozen=True, gc=False, kw_only=True):
     """A cache of the standard library over a function keeps what it is called with. ``holder``: what it keeps of most
     weight, the instance of a module or data class (``owner``) or an argument; ``argument``: the parameter that takes a

@@ -78,6 +78,7 @@ def test_a_record_for_each_sample(tmp_path: Path, body: tuple[str, ...]) -> None
         pytest.param(("self.rows = open(path).readlines()",), id="a string for each"),
         pytest.param(("self.rows = [line.split()[0] for line in open(path)]",), id="part of the line"),
         pytest.param(("self.rows = [(a, int(b)) for a, b in csv.reader(open(path))]",), id="a pair for each"),
+        pytest.param(("self.rows = [(one['a'], one['b']) for one in json.load(open(path))]",), id="a pair of JSON's"),
         pytest.param(("self.rows = pickle.load(open(path, 'rb'))",), id="nobody knows what"),
         pytest.param(("self.rows = [parse(line) for line in open(path)]",), id="made by a library"),
         pytest.param(("self.rows = [(a, np.load(b), c) for a, b, c in csv.reader(open(path))]",), id="arrays"),

@@ -271,7 +271,7 @@ class Contents:
         found = [self.content(part) or self._outside_loops(part) for part in parts]
         if "" in found:
             return ""
-        nested = any(one in ("record", "texts", "parsed", "pair", "records") for one in found)
+        nested = any(one in ("record", "texts", "pair", "records") for one in found)
         return "record" if nested or len(parts) >= least else "pair" if len(parts) == 2 else "text"
 
     def _outside_loops(self, part: ir.Expr) -> Content:
