@@ -116,6 +116,21 @@ def test_what_is_taken_of_json(tmp_path: Path, item: str, expected: int) -> None
 
 
 @pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ("return self.rows[index]", 1),
+        ("a, b, c = self.rows[index]\n        return b", 1),
+        ("a, b = self.rows[index]\n        return b", 0),
+        ("return self.rows[index][0], self.rows[index][1]", 0),
+        ("return self.rows[index][0], self.rows[index][2]", 1),
+    ],
+)
+@pytest.mark.parametrize("body", ["[line.split() for line in open(path)]", "list(csv.reader(open(path)))"])
+def test_lines_that_are_pairs(tmp_path: Path, body: str, item: str, expected: int) -> None:
+    assert len(rows(tmp_path, f"self.rows = {body}", item=item)) == expected
+
+
+@pytest.mark.parametrize(
     ("load", "expected"),
     [
         ("return DataLoader(data, 32, num_workers=2)", ["high"]),

@@ -15,21 +15,27 @@ if TYPE_CHECKING:
 
 #: ``text``: a string or number; ``pair``: two of them; ``record``: more, in a container of their own; ``parsed``: what
 #: a parser of JSON gave, whatever that is; ``whole``: the text of a file; ``texts``, ``pairs``, ``records``: containers
-#: of such; ``empty``: a new container; ``""``: unknown
-Content = Literal["text", "pair", "record", "parsed", "whole", "texts", "pairs", "records", "empty", ""]
+#: of such; ``split``, ``splits``: lists of strings, of which nobody knows how many there are; ``empty``: a new
+#: container; ``""``: unknown
+Content = Literal[
+    "text", "pair", "record", "split", "parsed", "whole", "texts", "pairs", "records", "splits", "empty", ""
+]
 
 _HOLDER: Mapping[Content, Content] = {
     "text": "texts", "pair": "pairs", "record": "records", "parsed": "parsed", "texts": "records", "records": "records",
+    "split": "splits", "splits": "records",
 }  # fmt: skip
 _MEMBER: Mapping[Content, Content] = {
     "texts": "text", "pairs": "pair", "records": "record", "record": "text", "pair": "text", "parsed": "parsed",
+    "splits": "split", "split": "text",
 }  # fmt: skip
 #: functions by qualified name, and what they give
 _GIVES: Mapping[str, Content] = {
     **{f"{parser}.{name}": "parsed" for parser in ("json", "ujson", "simplejson") for name in ("load", "loads")},
     "orjson.loads": "parsed",
     **dict.fromkeys(("yaml.safe_load", "yaml.load"), "parsed"),
-    **dict.fromkeys(("csv.reader", "csv.DictReader", "jsonlines.open", "jsonlines.Reader"), "records"),
+    **dict.fromkeys(("csv.DictReader", "jsonlines.open", "jsonlines.Reader"), "records"),
+    "csv.reader": "splits",
     **dict.fromkeys(("os.listdir", "glob.glob", "glob.iglob", "linecache.getlines"), "texts"),
     **dict.fromkeys(("collections.defaultdict", "collections.OrderedDict"), "empty"),
     "pathlib.Path": "text",
@@ -56,6 +62,8 @@ _OF_STRINGS: Mapping[str, Content] = {
     **dict.fromkeys(("iterrows", "itertuples"), "parsed"),
 }  # fmt: skip
 _MAX_CALLS = 3
+#: containers of which each sample may have several objects
+MANY: tuple[Content, ...] = ("records", "splits", "parsed")
 Places = dict[str, Content]
 
 
@@ -96,7 +104,7 @@ class Contents:
         self.places = {}
         for place in {name for end in ends for name in end}:
             found = {end.get(place, "") for end in ends}
-            many = [one for one in ("records", "parsed") if one in found]
+            many = [one for one in MANY if one in found]
             known = found - {"empty"}
             self.places[place] = many[0] if many else known.pop() if len(known) == 1 else "empty" if not known else ""
 
@@ -147,7 +155,7 @@ class Contents:
             return
         added = self.content(statement.value)
         place = text(statement.target, 200)
-        if statement.op == "+" and self.places.get(place) in ("empty", added) and added in ("records", "parsed"):
+        if statement.op == "+" and self.places.get(place) in ("empty", added) and added in MANY:
             self._bind(statement.target, added, statement.at)
         elif added != "text" and self.places.get(place) != added:
             self.places[place] = ""
@@ -164,7 +172,7 @@ class Contents:
 
     def _return(self, statement: ir.Return) -> None:
         found = self.content(statement.value) if statement.value is not None else "empty"
-        if self.returned not in ("records", "parsed"):
+        if self.returned not in MANY:
             self.returned = found
 
     def _delete(self, statement: ir.Delete) -> None:
@@ -225,7 +233,7 @@ class Contents:
             if known != held or place not in self.made:
                 self.made[place] = at
             self.places[place] = held
-        elif known in ("records", "parsed") and held in ("records", "parsed"):
+        elif known in MANY and held in MANY:
             self.places[place] = "records"
         elif place in self.places:
             self.places[place] = ""
@@ -271,7 +279,7 @@ class Contents:
         found = [self.content(part) or self._outside_loops(part) for part in parts]
         if "" in found:
             return ""
-        nested = any(one in ("record", "texts", "pair", "records") for one in found)
+        nested = any(one in ("record", "split", "texts", "pair", "records", "splits") for one in found)
         return "record" if nested or len(parts) >= least else "pair" if len(parts) == 2 else "text"
 
     def _outside_loops(self, part: ir.Expr) -> Content:
@@ -338,7 +346,7 @@ class Contents:
         if func.name in ("read", "read_text"):
             return "whole"
         if func.name == "split":
-            return {"whole": "texts", "text": "record"}.get(held, "")  # type: ignore[return-value]
+            return {"whole": "texts", "text": "split"}.get(held, "")  # type: ignore[return-value]
         if func.name == "open":
             self.reads = True
             return "texts"

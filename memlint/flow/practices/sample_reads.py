@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from memlint.flow.program import Class, Function, Program
 from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 _MAX_CALLS = 3
+#: what is taken: a sample's entry, a field of it, or one of the first two parts
+Taken = Literal["entry", "field", "pair"]
 
 
 def read_by_sample(
     program: Program, cls: Class, method: Function, index: frozenset[str] = frozenset(), depth: int = 0
-) -> Iterator[tuple[str, bool]]:
-    """The attributes that ``__getitem__``, or a method that it hands the index, takes a sample's entry of, and whether
-    it takes a field of that. ``index``: the names of the index, the first parameter's unless told."""
+) -> Iterator[tuple[str, Taken]]:
+    """The attributes that ``__getitem__``, or a method that it hands the index, takes a sample's entry of, and what
+    of that. ``index``: the names of the index, the first parameter's unless told."""
     if len(method.params) < 2:
         return
     own, derived = method.params[0].name, set(index) or {method.params[1].name}
@@ -24,19 +27,21 @@ def read_by_sample(
         for part in (part for whole in expressions(statement) for part in walk_expression(whole)):
             entry = _entry(part, own, derived)
             if entry:
-                yield entry, False
+                yield entry, "entry"
             if isinstance(part, ir.Subscript | ir.Attr):
                 taken = _entry(part.value, own, derived) or entries.get(text(part.value, 200), "")
                 if taken and _is_field(part):
-                    yield taken, True
+                    yield taken, "field"
+                elif taken and isinstance(part, ir.Subscript) and isinstance(part.index, ir.Const):
+                    yield taken, "pair"
             if isinstance(part, ir.Call) and depth < _MAX_CALLS:
                 yield from _read_in_call(program, cls, part, own, derived, depth)
         if not isinstance(statement, ir.Assign):
             continue
         taken = _entry(statement.value, own, derived) or entries.get(text(statement.value, 200), "")
         for target in statement.targets:
-            if taken and isinstance(target, ir.Display) and len(target.elements) > 2:
-                yield taken, True
+            if taken and isinstance(target, ir.Display):
+                yield taken, "field" if len(target.elements) > 2 else "pair"
             if isinstance(target, ir.Name):
                 entries.pop(target.id, None)
                 if taken:
@@ -47,7 +52,7 @@ def read_by_sample(
 
 def _read_in_call(
     program: Program, cls: Class, call: ir.Call, own: str, derived: set[str], depth: int
-) -> Iterator[tuple[str, bool]]:
+) -> Iterator[tuple[str, Taken]]:
     """What a method of the same object reads by the index that it is given."""
     if not isinstance(call.func, ir.Attr) or text(call.func.value) != own:
         return

@@ -7,7 +7,7 @@ own, one after the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
@@ -17,8 +17,8 @@ from memlint.flow.kept import kept
 from memlint.flow.practice_events import WorkerCopies
 from memlint.flow.practices.datasets import is_data_set, runs_at_start
 from memlint.flow.practices.outside import LOADERS, PARTS, OutsideCall
-from memlint.flow.practices.records import Contents, Places
-from memlint.flow.practices.sample_reads import read_by_sample
+from memlint.flow.practices.records import Content, Contents, Places
+from memlint.flow.practices.sample_reads import Taken, read_by_sample
 from memlint.flow.program import Class, Function, Module, in_tests
 from memlint.flow.syntax import binds, calls, expressions, last_name, text, walk_expression, walk_statements
 from memlint.flow.values import INSTANCE, V, ordered
@@ -32,6 +32,8 @@ _COCO = frozenset({"pycocotools.coco.COCO", "lvis.LVIS", "lvis.lvis.LVIS"})
 _CORES = frozenset(
     {"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count", "os.process_cpu_count"}
 )
+#: what must be taken of a sample's entry to show that it has several parts
+_NEEDS: Mapping[Content, Taken] = {"records": "entry", "splits": "entry", "parsed": "field"}
 _OPTION = re.compile(r"add_argument$|^option$|add_option$")
 
 
@@ -87,7 +89,8 @@ def _filled(analyser: Analyser, function: Function, own: str, readers: list[Clas
         name = place.removeprefix(f"{own}.")
         if name == place or not contents.reads or place not in contents.made:
             continue
-        if (content == "records" and (name, False) in read) or (content == "parsed" and (name, True) in read):
+        pair = content == "splits" and (name, "pair") in read and (name, "field") not in read
+        if (name, _NEEDS.get(content)) in read and not pair:
             yield name, contents.made[place], False
 
 
