@@ -74,6 +74,14 @@ def test_a_round_that_is_left(tmp_path: Path, skip: tuple[str, ...]) -> None:
              "loss = criterion(model(x), y)", *LEARN), id="no graph"
         ),
         pytest.param((*RUN, "if loss > 9:", "    continue", "print(loss)"), id="no backward at all"),
+        pytest.param((*RUN, "if not training:", "    continue", *LEARN), id="what the loop is for"),
+        pytest.param(
+            (*RUN, "total = total + loss", "if step % 4:", "    continue", "total.backward()", "total = 0"), id="a sum"
+        ),
+        pytest.param(
+            ("kept = []", "for part in x:", "    kept.append(criterion(model(part), y))", "    if len(kept) < 4:",
+             "        continue", "    torch.stack(kept).sum().backward()", "    kept = []"), id="several kept"
+        ),
     ],
 )  # fmt: skip
 def test_a_round_whose_graph_is_gone(tmp_path: Path, body: tuple[str, ...]) -> None:

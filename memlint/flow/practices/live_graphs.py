@@ -77,7 +77,9 @@ def _left(frame: Frame, loop: LoopFrame, run: ModelRun, marks: Sources, own: lis
     first = min(one.site.at for one in own)
     handlers = _in_handlers(loop.body)
     for at, left in sorted(frame.notes.left_rounds.items()):
-        if left.loop != loop.id or not run.site.at < at < first or at in handlers or left.test is None:
+        if left.loop != loop.id or not run.site.at < at < first or at in handlers:
+            continue
+        if left.test is None or not _varies(loop, left.test):
             continue
         held = {
             name: sources
