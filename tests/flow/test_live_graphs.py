@@ -121,6 +121,21 @@ def test_a_backward_that_is_not_missed(tmp_path: Path, body: tuple[str, ...]) ->
     assert found(tmp_path, *body) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (("hidden = model(x, hidden)", "loss = criterion(hidden, y)"), 0),
+        (("hidden = model(x, hidden.detach())", "loss = criterion(hidden, y)"), 1),
+        (("scale = scale * 0.9", "loss = criterion(model(x), y) * scale"), 1),
+        (("kept.append(criterion(model(x), y))", "loss = sum(kept)"), 0),
+    ],
+)
+def test_what_goes_from_round_to_round(tmp_path: Path, body: tuple[str, ...], expected: int) -> None:
+    skip = ("if loss > 9:", "    continue")
+    before = "hidden, scale, kept = consume(), torch.ones(1), []"
+    assert len(found(tmp_path, *body, *skip, *LEARN, before=before)) == expected
+
+
 def test_what_still_holds_it_is_named(tmp_path: Path) -> None:
     body = (*RUN, "if loss > 9:", "    del loss", "    continue", *LEARN)
     (finding,) = found(tmp_path, *body)

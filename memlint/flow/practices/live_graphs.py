@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.finding import Confidence
+from memlint.flow.heap import deep
 from memlint.flow.practice_events import LiveGraph
 from memlint.flow.state import OFF
 from memlint.flow.syntax import binds, expressions, names_bound_by, text, walk_expression, walk_statements
-from memlint.flow.values import Source, Sources
+from memlint.flow.values import NOTHING, Path, Source, Sources, V, join_all
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LiveGraph]:
             continue
         marks = frozenset({run.node, *run.value.src})
         own = [one for one in frame.backwards if marks & one.reached and one.loops == run.loops]
-        if not own or any(_carried(one) for one in own):
+        if not own or any(_carried(frame, one, marks) for one in own):
             continue
         found = _left(frame, loop, run, marks, own) or _left_out(frame, loop, run, marks, own)
         if found is None:
@@ -114,9 +115,31 @@ def _left_out(frame: Frame, loop: LoopFrame, run: ModelRun, marks: Sources, own:
     return (statement.at, alive, text(test), False) if alive else None
 
 
-def _carried(backward: Backward) -> bool:
-    """Whether it goes through what an earlier round has made: then its graph is needed until then."""
-    return any(isinstance(item, tuple) and item[:1] in (("prev",), ("elem",)) for item in backward.reached)
+def _carried(frame: Frame, backward: Backward, marks: Sources) -> bool:
+    """Whether it goes through what earlier rounds have left in a place that keeps this graph as well: then a later
+    backward needs it."""
+    return any(
+        isinstance(item, tuple) and item[:1] in (("prev",), ("elem",)) and _keeps(frame, item, marks)
+        for item in backward.reached
+    )
+
+
+def _keeps(frame: Frame, item: Source, marks: Sources) -> bool:
+    """Whether the place that an earlier round's value was read from holds a graph at the end."""
+    assert frame.exit is not None
+    place = item[-1]
+    value: V | None
+    if item[0] == "elem":
+        held = frame.exit.heap.get(place)
+        value = join_all((held.elem, *held.fields.values())) if held is not None else None
+    elif isinstance(place, str):
+        value = frame.exit.env.get(place)
+    elif isinstance(place, Path):
+        value = frame.exit.sym.get(place, NOTHING)
+    else:
+        held = frame.exit.heap.get(place[0]) if isinstance(place, tuple) and len(place) == 2 else None
+        value = held.fields.get(place[1], held.elem) if held is not None else None
+    return value is None or bool(marks & frame.graphs.closure(deep(frame, frame.exit, value).src))
 
 
 def _varies(loop: LoopFrame, test: ir.Expr) -> bool:
