@@ -136,6 +136,20 @@ def test_what_goes_from_round_to_round(tmp_path: Path, body: tuple[str, ...], ex
     assert len(found(tmp_path, *body, *skip, *LEARN, before=before)) == expected
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param((*RUN, "total += loss", "if loss > 9:", "    continue", *LEARN), id="a sum keeps it"),
+        pytest.param((*RUN, "kept.append(output)", "if step % 9 == 0:", "    loss.backward()"), id="a list keeps it"),
+        pytest.param(
+            (*RUN, "done = consume(output)", "if not done:", "    loss.backward()"), id="somebody else's backward"
+        ),
+    ],
+)
+def test_what_is_no_matter_of_variables(tmp_path: Path, body: tuple[str, ...]) -> None:
+    assert found(tmp_path, *body, before="total, kept = 0, []") == []
+
+
 def test_what_still_holds_it_is_named(tmp_path: Path) -> None:
     body = (*RUN, "if loss > 9:", "    del loss", "    continue", *LEARN)
     (finding,) = found(tmp_path, *body)

@@ -51,9 +51,11 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LiveGraph]:
             continue
         marks = frozenset({run.node, *run.value.src})
         own = [one for one in frame.backwards if marks & one.reached and one.loops == run.loops]
-        if not own or any(_carried(frame, one, marks) for one in own):
+        if not own or any(_carried(frame, one, marks) for one in own) or _is_stored(frame, marks):
             continue
-        found = _left(frame, loop, run, marks, own) or _left_out(frame, loop, run, marks, own)
+        found = _left(frame, loop, run, marks, own)
+        if found is None and not marks & frame.left:  # (else somebody else may run the backward)
+            found = _left_out(frame, loop, run, marks, own)
         if found is None:
             continue
         told.add(run.text)
@@ -121,6 +123,15 @@ def _carried(frame: Frame, backward: Backward, marks: Sources) -> bool:
     return any(
         isinstance(item, tuple) and item[:1] in (("prev",), ("elem",)) and _keeps(frame, item, marks)
         for item in backward.reached
+    )
+
+
+def _is_stored(frame: Frame, marks: Sources) -> bool:
+    """Whether a place that outlives the rounds keeps the graph, which is another matter."""
+    return any(
+        marks & frame.graphs.closure((store.incoming or store.value).src | store.value.src)
+        for store in frame.stores.values()
+        if store.loop is not None and store.ended
     )
 
 
