@@ -48,7 +48,7 @@ _PASS_THROUGH = frozenset(
 
 def call_external(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """Call a function or class outside the project by its qualified name."""
-    noted(frame, name, expr, args)
+    noted(frame, name, expr, args, words)
     if name.startswith("builtins."):
         return builtin(frame, state, name[9:], args, words, expr)
     last = name.rsplit(".", 1)[-1]

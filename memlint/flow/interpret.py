@@ -15,6 +15,7 @@ from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
 from memlint.flow.modes import settle_mode
 from memlint.flow.narrowing import asked_member, broken_number, last_case, narrow, narrow_to_number, tells_tensors
+from memlint.flow.practices.live_graphs import left_round
 from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
@@ -245,9 +246,11 @@ def _pass(frame: Frame, state: State, statement: ir.Stmt) -> State:
 def _jump(frame: Frame, state: State, statement: ir.Jump) -> State | None:
     if statement.kind == "pass" or not frame.loops:
         return state
+    target = next((loop for loop in reversed(frame.loops) if loop.body), None)
+    if target is not None and statement.kind == "continue":
+        left_round(frame, state, statement, target)
     if any(broken_number(test) for test in frame.tests[-1:]):
         return None
-    target = next((loop for loop in reversed(frame.loops) if loop.body), None)
     if target is None:
         return state
     (target.breaks if statement.kind == "break" else target.continues).append(state)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memlint.flow.hotloops import Candidate
     from memlint.flow.practices.context_names import Kept
     from memlint.flow.practices.hook_calls import HookCall
+    from memlint.flow.practices.live_graphs import LeftRound
     from memlint.flow.practices.outside import MetricUse, OutsideCall
 
 
@@ -56,6 +57,8 @@ class Notes:
         self.retained: dict[int, tuple[ir.Call, Sources]] = {}
         #: calls by which metric objects take the values of a batch
         self.metrics: dict[int, MetricUse] = {}
+        #: the ``continue``s, and what the variables hold then whose graph is not freed
+        self.left_rounds: dict[int, LeftRound] = {}
         #: calls that add hooks to modules and tensors
         self.hooks: dict[int, HookCall] = {}
         #: what statements delete, by their place, with the variables that led to a graph then

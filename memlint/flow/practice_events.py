@@ -55,6 +55,18 @@ class HookAdded(Event, frozen=True, gc=False, kw_only=True):
     removed: bool = False
 
 
+class LiveGraph(Event, frozen=True, gc=False, kw_only=True):
+    """A round of a training loop ends without the backward of its graph, which variables hold while the model runs in
+    the next round. ``names``: those; ``model``: what runs; ``test``: what decides over it; ``skips``: the round is left
+    by a ``continue``, else the backward alone is left out."""
+
+    names: tuple[str, ...]
+    model: str
+    test: str
+    loop: Loop
+    skips: bool
+
+
 class CachedCall(Event, frozen=True, gc=False, kw_only=True):
     """A cache of the standard library over a function keeps what it is called with. ``holder``: what it keeps of most
     weight, the instance of a module or data class (``owner``) or an argument; ``argument``: the parameter that takes a
@@ -149,6 +161,16 @@ class DeviceData(Event, frozen=True, gc=False, kw_only=True):
 
     place: str
     owner: str
+
+
+class WorkerCopies(Event, frozen=True, gc=False, kw_only=True):
+    """A data set that worker processes read holds many small Python objects a sample. ``place``: the attribute;
+    ``owner``: the class; ``source``: what fills it; ``annotations``: it is an index of a whole file of COCO's."""
+
+    place: str
+    owner: str
+    source: str
+    annotations: bool
 
 
 class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):

@@ -22,6 +22,7 @@ from memlint.flow.practices import (
     freed_names,
     gradients,
     hooks,
+    live_graphs,
     loads,
     parallel,
     readings,
@@ -29,6 +30,7 @@ from memlint.flow.practices import (
     recovery,
     retained_graphs,
     snapshots,
+    worker_copies,
 )
 
 if TYPE_CHECKING:
@@ -48,9 +50,11 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     retained_graphs.events,
     recorded_gradients.events,
     diagnostics.events,
+    live_graphs.events,
     cache.events,
     gradients.events,
     datasets.events,
+    worker_copies.events,
     loads.events,
     parallel.events,
     apis.events,

@@ -58,7 +58,12 @@ def _kept(analyser: Analyser, frame: Frame) -> Iterator[DeviceData]:
     """The first attribute that holds samples on the device, of those that an ``__init__``, or a method that it calls,
     sets."""
     cls = frame.function.cls
-    if cls is None or not frame.function.params or not _is_data_set(analyser, cls) or not _makes(analyser, frame, cls):
+    if (
+        cls is None
+        or not frame.function.params
+        or not is_data_set(analyser, cls)
+        or not runs_at_start(analyser, frame, cls)
+    ):
         return
     if _OTHER.search(_snake(cls.node.name)):
         return
@@ -81,12 +86,13 @@ def _kept(analyser: Analyser, frame: Frame) -> Iterator[DeviceData]:
             return
 
 
-def _is_data_set(analyser: Analyser, cls: Class) -> bool:
+def is_data_set(analyser: Analyser, cls: Class) -> bool:
+    """Whether a class is one of torch's data sets that are read by index."""
     outside = analyser.program.ancestors(cls)[1]
     return any(_DATA_SET.fullmatch(name) for name in outside) and not any("geometric" in name for name in outside)
 
 
-def _makes(analyser: Analyser, frame: Frame, cls: Class) -> bool:
+def runs_at_start(analyser: Analyser, frame: Frame, cls: Class) -> bool:
     """Whether a method runs when an instance is made."""
     if frame.function.name == "__init__":
         return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.library import over_loader
-from memlint.flow.values import NOTHING, Args, V
+from memlint.flow.values import NOTHING, Args, V, Words
 from memlint.ir import nodes as ir
 
 #: what gives the allocator's free memory back
@@ -48,9 +48,14 @@ TENSOR_SETS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dat
 #: what keeps all that it has gone through
 KEEPS_ALL = frozenset({"itertools.cycle", "itertools.tee"})
 COLLECTS = "gc.collect"
+#: what reads samples, in processes of its own where it is told so, and what gives a part of a data set
+LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
+PARTS = frozenset(
+    f"torch.utils.data.{place}{name}" for place in ("", "dataset.") for name in ("Subset", "random_split")
+)
 #: the functions that rooms ask about, by qualified name, and those that they ask about where a loader is given
 NOTED = frozenset().union(
-    *(EMPTIES, RESERVED, SPREADS, TENSOR_SETS, KEEPS_ALL, ANOMALIES, HISTORY, PROFILERS),
+    *(EMPTIES, RESERVED, SPREADS, TENSOR_SETS, KEEPS_ALL, LOADERS, PARTS, ANOMALIES, HISTORY, PROFILERS),
     {"torch.load", "torch.autograd.grad", "copy.deepcopy", COLLECTS, USAGE, COUNTS, SIZE},
 )
 NOTED_OF_LOADERS = frozenset({"builtins.list", "builtins.tuple"})
@@ -59,7 +64,7 @@ NOTED_OF_LOADERS = frozenset({"builtins.list", "builtins.tuple"})
 @dataclass(slots=True)
 class OutsideCall:
     """``name``: qualified. ``loop``: the innermost loop around it whose rounds are iterations; ``tests``: those of the
-    ifs around it in the function; ``given``: its first argument."""
+    ifs around it in the function; ``given``: its first argument, or its ``dataset``."""
 
     name: str
     expr: ir.Call
@@ -91,8 +96,8 @@ def metric_used(frame: Frame, name: str, method: str, expr: ir.Call) -> None:
         frame.notes.metrics[expr.at] = MetricUse(name, expr, held, tuple(frame.loops))
 
 
-def noted(frame: Frame, name: str, expr: ir.Call, args: Args) -> None:
+def noted(frame: Frame, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """A function outside the project is called."""
-    given = args[0] if args else NOTHING
+    given = args[0] if args else words.get("dataset", NOTHING)
     if name in NOTED or (name in NOTED_OF_LOADERS and over_loader(given)):
         frame.notes.outside[expr.at] = OutsideCall(name, expr, frame.innermost(()), tuple(frame.tests), given)

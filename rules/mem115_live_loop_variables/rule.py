@@ -1,0 +1,30 @@
+"""MEM115: variables of a training loop hold a graph that no backward has freed while the next one is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import Facts, Growth, LiveGraph, Meta, Report
+
+META = Meta(
+    code="MEM115",
+    name="live-loop-variables",
+    summary="A round without a backward leaves its graph in variables, beside the one that the next round records.",
+    severity="note",
+    preview=True,
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(LiveGraph):
+        when = f"where `{event.test}`" if event.skips else f"unless `{event.test}`"
+        yield Report(
+            site=event.site,
+            message=f"{when}, no backward frees the graph of this round: `{event.names[0]}` still holds what "
+            f"`{event.model}` saved while it runs in the next round, so two graphs are alive at once",
+            advice=f"`del {', '.join(event.names[:3])}` before the next round, or decide before the model runs",
+            severity="note",
+            confidence=event.certainty,
+            growth=Growth("device-graph", "peak"),
+            trace=event.trace,
+        )
