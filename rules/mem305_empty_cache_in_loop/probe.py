@@ -16,7 +16,7 @@ def bad(device: str) -> Iterator[None]:
     """`torch.cuda.empty_cache()` in each training step"""
     model, optimizer = network(device)
     while True:
-        loss = model(torch.randn(512, 512, device=device)).square().mean()
+        loss = model(torch.randn(8192, 512, device=device)).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -28,7 +28,7 @@ def good(device: str) -> Iterator[None]:
     """the same without it"""
     model, optimizer = network(device)
     while True:
-        loss = model(torch.randn(512, 512, device=device)).square().mean()
+        loss = model(torch.randn(8192, 512, device=device)).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
