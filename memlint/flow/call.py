@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from memlint import knowledge
 from memlint.flow import evaluate as evaluating
 from memlint.flow import external, hotloops, instances
@@ -208,14 +210,12 @@ def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:
     return OUTPUT if large and not names_number(shown) else SOME_SIZE
 
 
+_LOSS = re.compile(r"criterion|(^|_)crit$|loss(_?(f|fn|fun|func|fct|function|module|layer|criterion))?_?\d*$")
+
+
 def is_loss(func: ir.Expr) -> bool:
     """Whether a callee that cannot be resolved is called as losses are: its result has its arguments' graph."""
-    name = dotted(func).rsplit(".", 1)[-1].lower()
-    return (
-        "criterion" in name
-        or name in ("loss", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct")
-        or name.endswith(("_loss", "loss_fn"))
-    )
+    return _LOSS.search(dotted(func).rsplit(".", 1)[-1].lower()) is not None
 
 
 def leave(frame: Frame, value: V, inner: V, *, scored: bool = False) -> None:
