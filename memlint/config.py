@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -128,6 +127,8 @@ def load(file: Path, project: Path) -> Config:
 
 def nearest(word: str, valid: Sequence[str]) -> str:
     """The end of an error message: " (did you mean `…`?)", or nothing where no valid word is like ``word``."""
+    import difflib
+
     if not valid:
         return ""
     low = word.lower()

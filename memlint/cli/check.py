@@ -7,7 +7,6 @@ import errno
 import io
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TextIO
 
@@ -160,6 +159,8 @@ def _is_stream(target: Path) -> bool:
 
 
 def _beside(target: Path) -> tuple[int, str]:
+    import tempfile
+
     return tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
 
 

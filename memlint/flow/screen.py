@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
+from memlint.family import TORCH_FAMILY
 from memlint.flow.program import Program
 from memlint.frontend.index import ModuleIndex
-from memlint.knowledge.family import TORCH_FAMILY
 
 
 def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) -> frozenset[str]:

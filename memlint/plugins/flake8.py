@@ -124,10 +124,12 @@ class Session:
         return rows if stamp is not None and stamp == _stamp(filename) else self._lint_text(filename, lines)
 
     def _check(self) -> None:
+        config, level = self._options.memlint_config, self._options.memlint_min_confidence
+        if config is None and level is None and "-" not in self._options.filenames:
+            return
         from memlint.config import ConfigError, nearest
         from memlint.engine.batch import check_configuration
 
-        config, level = self._options.memlint_config, self._options.memlint_min_confidence
         if level is not None and level not in _CONFIDENCES:
             known = f"{', '.join(_CONFIDENCES)}{nearest(level, _CONFIDENCES)}"
             raise ConfigError(f"--memlint-min-confidence: `{level}` is not one of {known}")
@@ -138,11 +140,15 @@ class Session:
 
     def _lint_all(self) -> dict[str, tuple[Stamp, list[Row]]]:
         """What is said of each file that flake8 is going to check, by absolute path."""
-        from memlint.config import ConfigError
-        from memlint.engine.batch import lint_each
+        from memlint.engine.glance import says_nothing
 
         files = [name for name in _files(self._options) if name != "-" and name.endswith(_SUFFIXES)]
         stamps = {_absolute(name): _stamp(name) for name in files}
+        if self._options.memlint_config is None and says_nothing(list(stamps)):
+            return {path: (stamp, []) for path, stamp in stamps.items()}
+        from memlint.config import ConfigError
+        from memlint.engine.batch import lint_each
+
         said, others = lint_each(files, self._engine_options(cache=True))
         if others:
             raise ConfigError("; ".join(f"{failure.path}: {failure.reason}" for failure in others))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -169,6 +168,8 @@ def _problem(path: Path) -> str | None:
 
 
 def _missing(path: Path) -> str:
+    import difflib
+
     try:
         near = difflib.get_close_matches(path.name, [child.name for child in path.parent.iterdir()], 1)
     except OSError:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from memlint.project.listing import parts
 from memlint.project.pins import newest_allowed
 from memlint.project.presence import is_dir, listed
 from memlint.project.roots import display_path, outside_packages
@@ -42,15 +43,16 @@ class Project:
         self._given = dict(given or {})
         _, _, linted, context, extra_roots = self._made_of
         linted = tuple(dict.fromkeys(linted))
-        self._keys = {path: display_path(path, cwd) for path in sorted({*linted, *context})}
+        self._keys = {path: display_path(path, cwd) for path in sorted({*linted, *context}, key=parts)}
         self.linted: tuple[str, ...] = tuple(sorted(self._keys[path] for path in linted))
         contents = {self._keys[path]: raw for path, raw in (given or {}).items()}
         self.sources = Sources({key: path for path, key in self._keys.items()}, frozenset(self.linted), contents)
         self._paths = {key: path for path, key in self._keys.items()}
         self._by_name = {str(path): key for path, key in self._keys.items()}
-        folders = sorted({path.parent for path in linted})
+        folders = sorted({path.parent for path in linted}, key=parts)
         self._packages = {folder for folder in {path.parent for path in self._keys} if self._is_package(folder)}
-        own = (folder if folder not in self._packages else outside_packages(folder) for folder in folders)
+        outside: dict[Path, Path] = {}
+        own = (folder if folder not in self._packages else outside_packages(folder, outside) for folder in folders)
         self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((root, root / "src", *extra_roots, *own)))
         self._resolved: dict[tuple[str, Path, int], str | None] = {}
         self._asked: dict[tuple[str, str, int], str | None] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
 from pathlib import Path
 
 from memlint.project.presence import exists, is_dir, is_file
@@ -21,9 +20,7 @@ def find_root(path: Path, cwd: Path) -> Path:
     """
     folder = path if is_dir(path) else path.parent
     for candidate in (folder, *folder.parents):
-        if is_too_wide(candidate) and candidate != path:
-            continue
-        if is_marked(candidate):
+        if is_marked(candidate) and (candidate == path or not is_too_wide(candidate)):
             return candidate
     if not is_too_wide(cwd) and folder.is_relative_to(cwd):
         return cwd
@@ -35,17 +32,24 @@ def is_marked(folder: Path) -> bool:
     return any(exists(folder / marker) for marker in MARKERS)
 
 
-def outside_packages(folder: Path) -> Path:
-    """The nearest folder at or above ``folder`` that is no package: where an import of it would start."""
-    while is_file(folder / "__init__.py") and folder.parent != folder:
-        folder = folder.parent
-    return folder
+def outside_packages(folder: Path, known: dict[Path, Path] | None = None) -> Path:
+    """The nearest folder at or above ``folder`` that is no package: where an import of it would start. ``known``: what
+    was said of other folders, which is used and kept up."""
+    known = {} if known is None else known
+    if folder not in known:
+        inside = is_file(folder / "__init__.py") and folder.parent != folder
+        known[folder] = outside_packages(folder.parent, known) if inside else folder
+    return known[folder]
 
 
 def display_path(path: Path, cwd: Path) -> str:
     """``path`` relative to the working directory where it lies below it, else absolute, with ``/`` between parts."""
-    shown = path.relative_to(cwd) if path.is_relative_to(cwd) else path
-    text = shown.as_posix()
+    text, prefix = str(path), os.path.join(cwd, "")  # noqa: PTH118
+    if text.startswith(prefix):  # asked of each file: `relative_to` takes ten times as long
+        text = text[len(prefix) :]
+    elif path.is_relative_to(cwd):
+        text = str(path.relative_to(cwd))
+    text = text.replace(os.sep, "/")
     try:
         text.encode()
     except UnicodeEncodeError:  # a file name that is no UTF-8 must not break the JSON
@@ -55,14 +59,28 @@ def display_path(path: Path, cwd: Path) -> str:
 
 def is_too_wide(folder: Path) -> bool:
     """Whether a folder is no project because of all that lies in it: ``/``, the home directory, /tmp."""
-    return folder in _too_wide()
+    return folder in _too_wide() or (_may_be_temporary(str(folder)) and folder == _temporary())
 
 
 @functools.cache
 def _too_wide() -> frozenset[Path]:
-    places = {Path(tempfile.gettempdir()), Path(Path.cwd().anchor)}
+    places = {Path(Path.cwd().anchor)}
     try:
         places.add(Path.home())
     except RuntimeError:  # no home directory, in some containers
         pass
     return frozenset(places)
+
+
+def _may_be_temporary(folder: str) -> bool:
+    """Whether `_temporary` can say this, which imports much, and writes a file to try the folder."""
+    told = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    known = {os.path.abspath(place) for place in told if place}  # noqa: PTH100
+    return os.name != "posix" or folder in known | {"/tmp", "/var/tmp", "/usr/tmp"}
+
+
+@functools.cache
+def _temporary() -> Path:
+    import tempfile
+
+    return Path(tempfile.gettempdir())

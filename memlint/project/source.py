@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 import tokenize
@@ -85,12 +86,20 @@ def decode(raw: bytes) -> str:
 
     Raises SyntaxError for an unknown or contradictory encoding, UnicodeDecodeError for bytes that are not in it.
     """
+    if b"coding" not in raw[: _end_of_cookies(raw)]:  # most files: looking for what is not there takes longer than this
+        return raw.removeprefix(codecs.BOM_UTF8).decode()
     try:
         encoding = encoding_of(raw)
     except SyntaxError:
         raw.decode("utf-8-sig")  # where nothing is declared, this says which byte is wrong
         raise
     return raw.decode(encoding)
+
+
+def _end_of_cookies(raw: bytes) -> int:
+    """Where the first two lines end, which alone can declare an encoding."""
+    first = raw.find(b"\n") + 1
+    return (raw.find(b"\n", first) + 1 or len(raw)) if first else len(raw)
 
 
 def encoding_of(raw: bytes) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memlint.engine.prefilter import may_import_torch
+from memlint.engine.glance import may_import_torch
+from memlint.family import TORCH_FAMILY
 from memlint.frontend.index import index
-from memlint.knowledge.family import TORCH_FAMILY
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,0 +1,147 @@
+"""A look at files before anything of memlint is loaded, which takes longer than checking most of them: whether there
+can be something to say of them at all. Where it cannot tell, there may be."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from memlint.family import TORCH_FAMILY
+
+#: ``import`` or ``from`` and what may belong to its statement: the line, lines joined by a backslash, parentheses.
+#: No word boundary in front: the search is three times faster without it
+_IMPORT = r"(?:import|from)\b((?:[^\n\\#(]+|\\\r?\n?)*(?:\((?:[^)#]+|#[^\n]*)*\)?)?)"
+#: some of the folders that are never searched for code of the project
+NOT_SEARCHED = frozenset(
+    {".git", ".memlint_cache", ".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox", ".venv", "__pycache__",
+     "node_modules", "site-packages", "venv"}
+)  # fmt: skip
+#: entries of a project's folders after which the look takes too long
+_MOST = 20_000
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+
+
+class _UnsureError(Exception):
+    """The look cannot tell."""
+
+
+def may_import_torch(text: str) -> bool:
+    """Whether something in the text may be an import of a library of the torch family, wherever it stands; strings and
+    comments are taken for code."""
+    return not TORCH_FAMILY.isdisjoint(_imported(text))
+
+
+def _imported(text: str) -> Iterator[str]:
+    """All words that may be names of what is imported, and "." where an import is relative."""
+    for match in re.finditer(_IMPORT, _normal(text)):
+        if match[1].lstrip(" \t\f\\\r\n").startswith("."):
+            yield "."
+        yield from re.findall(r"\w+", match[1])
+
+
+def _normal(text: str) -> str:
+    """The text with its names as Python reads them."""
+    if text.isascii():
+        return text
+    import unicodedata
+
+    return unicodedata.normalize("NFKC", text)
+
+
+def says_nothing(files: Sequence[str]) -> bool:
+    """Whether there is certainly no finding in ``files`` (absolute paths), all of which parse, under the default
+    configuration and with no other for their projects: none imports torch or has a comment for us, and each project
+    imports no torch either, or has nothing that one of them may import."""
+    try:
+        projects: dict[str, dict[str, set[str]]] = {}
+        for file in files:
+            text = _text(file)
+            imported = set(_imported(text))
+            if _is_for_us(text) or not TORCH_FAMILY.isdisjoint(imported):
+                return False
+            projects.setdefault(_root(os.path.dirname(file)), {})[file] = imported
+        return not any(_concerns(root, group) for root, group in projects.items())
+    except (OSError, UnicodeError, _UnsureError):
+        return False
+
+
+def _text(file: str) -> str:
+    with open(file, "rb") as stream:
+        raw = stream.read()
+    head = b"\n".join(raw.split(b"\n", 2)[:2])
+    if b"coding" in head and not re.search(rb"coding[:=][ \t]*utf-?8(?![-\w])", head):
+        raise _UnsureError
+    return raw.removeprefix(b"\xef\xbb\xbf").decode()
+
+
+def _is_for_us(text: str) -> bool:
+    lower = text.lower()
+    return "memlint" in lower or ("noqa" in lower and "mem" in lower)
+
+
+def _root(folder: str) -> str:
+    """The project of a folder, where that says itself that it is one, and nothing configures memlint in it."""
+    wide = {os.path.expanduser("~"), os.sep, "/tmp", "/var/tmp", "/usr/tmp", *map(os.environ.get, _TEMPORARY)}
+    root, here = "", folder
+    while True:
+        marks = [name for name in ("pyproject.toml", "setup.py", ".git", "memlint.toml") if _there(here, name)]
+        if not root and here in wide:
+            raise _UnsureError
+        if not root and marks:
+            root = here
+        if "memlint.toml" in marks or ("pyproject.toml" in marks and _configures(here)):
+            raise _UnsureError
+        above = os.path.dirname(here)
+        if root and (".git" in marks or above == here):
+            return root
+        if above == here:
+            raise _UnsureError
+        here = above
+
+
+def _there(folder: str, name: str) -> bool:
+    return os.path.exists(os.path.join(folder, name))
+
+
+def _configures(folder: str) -> bool:
+    """Whether a pyproject.toml may have a table of ours; a name may be written in escapes."""
+    with open(os.path.join(folder, "pyproject.toml"), "rb") as stream:
+        raw = stream.read()
+    return b"memlint" in raw or b"\\u" in raw.lower()
+
+
+def _concerns(root: str, imported: dict[str, set[str]]) -> bool:
+    """Whether one of the files may import a module of its project, and one of these torch. ``imported``: by file."""
+    sources, names = _listed(root)
+    if not imported.keys() <= sources:
+        raise _UnsureError
+    if all(names.isdisjoint(words) for words in imported.values()):
+        return False
+    return any(may_import_torch(_text(file)) for file in sources - imported.keys())
+
+
+def _listed(root: str) -> tuple[set[str], set[str]]:
+    """The Python files below a folder (ignored ones included), and the words that an import of one may begin with."""
+    files: set[str] = set()
+    names, todo, count = {".", *root.split(os.sep)}, [root], 0
+    while todo:
+        folder = todo.pop()
+        with os.scandir(folder) as found:
+            entries = list(found)
+        count += len(entries)
+        if count > _MOST:
+            raise _UnsureError
+        if folder != root and any(entry.name == "pyvenv.cfg" for entry in entries):
+            continue
+        for entry in entries:
+            name, dot, end = entry.name.rpartition(".")
+            if dot and end in ("py", "pyw", "pyi"):
+                files.add(entry.path)
+                names.add(name)
+            elif entry.name not in NOT_SEARCHED and entry.is_dir():
+                if entry.is_symlink():
+                    raise _UnsureError
+                names.add(entry.name)
+                todo.append(entry.path)
+    return files, names
