@@ -11,9 +11,10 @@ from memlint.flow.heap import deep
 from memlint.flow.later import dropped_by_callers
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
+from memlint.flow.program import Class
 from memlint.flow.spent import captured, is_test
 from memlint.flow.syntax import calls, mentions, names_bound_by, parts, text, walk_statements
-from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, Path, Source, V
+from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
 _STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
 #: names of plain settings
 _SETTINGS = re.compile(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
+#: names of the batch of one step
+_BATCH = re.compile(r"batch|inputs?$|^(x|y|data|images?|imgs?|labels?|targets?)$")
 #: names of what a loop draws batches from
 _DATA = re.compile(r"loader|data|batches|iterator")
 
@@ -159,8 +162,8 @@ def _is_sure(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[
     sure = True
     for item in last.reached:
         if isinstance(item, Path) and not _has_no_graph(analyser, frame, item):
-            if (last.loops and _is_given(frame, item)) or _is_kept(analyser, frame, item):
-                return None  # (each round, or each call, goes through what it brings in)
+            if _is_given(frame, item, last) or _is_kept(analyser, frame, item):
+                return None  # (each round, or the caller's next backward, goes through what it brings in)
             sure = False
     nodes = [frame.graphs.nodes[item] for item in marks]
     if any((node.unknown or node.opaque) for node in nodes):
@@ -191,8 +194,11 @@ def _handles_state(frame: Frame, model: str) -> bool:
     )
 
 
-def _is_given(frame: Frame, path: Path) -> bool:
-    """Whether a symbol is what the function is given, as it is or by position, and no attribute of it."""
+def _is_given(frame: Frame, path: Path, last: Backward) -> bool:
+    """Whether a symbol is what the function is given, as it is or by position, and no attribute of it; beside a loop,
+    a batch of the caller's is none."""
+    if not last.loops and _BATCH.search(path.root[2:].lower()) is not None:
+        return False
     own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
     return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
 
@@ -203,10 +209,25 @@ def _is_kept(analyser: Analyser, frame: Frame, path: Path) -> bool:
     if not path.root.startswith("p:"):
         return True
     own = function.takes_self and function.params and path.root[2:] == function.params[0].name
-    if not own or function.cls is None or not path.steps:
+    if not own or function.cls is None or len(path.steps) != 1:
         return False
-    known = analyser.attribute(function.cls, path.steps[0].lstrip("."))
-    return len(path.steps) == 1 and bool(known.kinds & TENSORS)
+    name = path.steps[0].lstrip(".")
+    known = analyser.attribute(function.cls, name)
+    return bool(known.kinds & TENSORS) or (bool(known.kinds & UNKNOWN) and _is_set_later(analyser, function.cls, name))
+
+
+def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:
+    """Whether a method beside ``__init__`` gives the attribute a value."""
+    order, _ = analyser.program.ancestors(cls)
+    return any(
+        isinstance(target, ir.Attr) and target.name == attribute
+        for one in order
+        for method in one.methods.values()
+        if method.name != "__init__"
+        for statement in walk_statements(method.body)
+        if isinstance(statement, ir.Assign)
+        for target in statement.targets
+    )
 
 
 def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
@@ -222,6 +243,9 @@ def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
         known = analyser.attribute(function.cls, attribute)
         return _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None)
     if path.root.startswith("p:"):
+        param = next((one for one in function.params if one.name == name), None)
+        if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:
+            return True  # a number or a text
         passed = analyser.facts.parameter(function, name)
         if passed is not None and _is_plain(passed):
             return True
