@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from memlint.flow.events import Loop
+from memlint.flow.events import Loop, Step
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.practice_events import EmptiedCache
 from memlint.flow.practices.cache_calls import in_each_call
@@ -57,22 +57,31 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[EmptiedCache]:
             expr = next((call for call in calls(frame.function.body) if call.at == record.at), None)
             if expr is not None:
                 found.append((expr, loop, False))
+    called: list[tuple[ir.Call, Emptied]] = []
     for expr, loop, itself in sorted(found, key=lambda item: item[0].at):
         emptied = _in_loop(analyser, frame, expr, loop) if loop is not None else None
-        if emptied is None and itself:
-            emptied = in_each_call(analyser, frame, expr)
-        if emptied is None:
-            continue
-        yield EmptiedCache(
-            site=frame.site(expr.at),
-            function=frame.function.qual,
-            text=text(expr),
-            loop=emptied.loop,
-            data=emptied.data,
-            flag=emptied.place.flag,
-            statement=frame.site(emptied.place.statement.at) if itself else None,
-            alone=emptied.place.alone,
-        )
+        if emptied is not None:
+            yield _event(frame, expr, emptied, itself=itself)
+        elif itself and (each := in_each_call(analyser, frame, expr)) is not None:
+            called.append((expr, each))
+    if called:  # (of one function that runs again and again: one finding)
+        yield _event(frame, *called[0], others=[expr for expr, _ in called[1:]])
+
+
+def _event(
+    frame: Frame, expr: ir.Call, emptied: Emptied, *, itself: bool = True, others: Sequence[ir.Call] = ()
+) -> EmptiedCache:
+    return EmptiedCache(
+        site=frame.site(expr.at),
+        function=frame.function.qual,
+        text=text(expr),
+        loop=emptied.loop,
+        data=emptied.data,
+        flag=emptied.place.flag,
+        statement=frame.site(emptied.place.statement.at) if itself else None,
+        alone=emptied.place.alone,
+        trace=tuple(Step(frame.site(other.at), "and emptied again here") for other in others),
+    )
 
 
 def _in_loop(analyser: Analyser, frame: Frame, expr: ir.Call, loop: LoopFrame) -> Emptied | None:

@@ -30,12 +30,18 @@ def in_each_call(analyser: Analyser, frame: Frame, expr: ir.Call) -> Emptied | N
         return None
     layers = layer_code(analyser, function)
     place = in_each_round(function.body, expr, into_loops=layers)
-    if place is None or only_empties(analyser, function):
+    if place is None:
         return None
-    if layers or _from_forward(analyser, function, frozenset()):
+    if layers:
         return Emptied(place, each_call(function), data=False)
-    if _step_or_hook(analyser, function) or _in_each_batch(analyser, function):
+    if _step_or_hook(analyser, function):
         return Emptied(place, each_call(function), data=True)
+    if only_empties(analyser, function):
+        return None  # it is found where it is called
+    if _in_each_batch(analyser, function):
+        return Emptied(place, each_call(function), data=True)
+    if _from_forward(analyser, function, frozenset()):
+        return Emptied(place, each_call(function), data=False)
     return None
 
 

@@ -223,6 +223,8 @@ def _only_empties_body(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
 
 def only_empties(analyser: Analyser, function: Function) -> bool:
     """Whether a small helper empties the cache whenever it is called."""
+    if any(isinstance(one, ir.Return) and one.value is not None for one in walk_statements(function.body)):
+        return False
     return any(
         call.args == () and analyser.program.outside(function.module, call.func, function) in EMPTIES
         for call in _only_empties_body(function.body)
