@@ -454,3 +454,28 @@ class Critic:
         loss.backward(retain_graph=True)
 """
     assert found(tmp_path, HEAD + text) == ["note"]
+
+
+def test_two_results_of_one_call_share_its_trunk(tmp_path: Path) -> None:
+    text = """
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+        self.first, self.second = nn.Linear(8, 2), nn.Linear(8, 2)
+
+    def forward(self, x):
+        trunk = torch.relu(self.body(x))
+        outs = []
+        for head in (self.first, self.second):
+            outs.append(head(trunk))
+        return outs[0], self.second(trunk), outs
+
+def fit(loader):
+    model = Pair()
+    for x, y in loader:
+        a, b, _ = model(x)
+        a.mean().backward(retain_graph=True)
+        b.mean().backward()
+"""
+    assert found(tmp_path, HEAD + text) == []

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: names of what is another model in each round of a loop that binds them, or of what makes one
 _OTHER_MODEL = re.compile(
-    r"model|(^|_)(nets?|networks?|layers?|blocks?|experts?|folds?|configs?|cfgs?|seeds?|runs?|trials?|tasks?|loaders?"
+    r"model|^(layer|block|module)_|(^|_)(nets?|networks?|layers?|blocks?|experts?|folds?|configs?|cfgs?|seeds?|runs?|trials?|tasks?|loaders?"
     r"|data_?sets?|ckpts?|checkpoints?|weights|adapters?|methods?|pipe(line)?s?|shards?|learners?|agents?|clients?"
     r"|stages?|phases?|splits?|epochs?|params?|repeats?|experiments?|variants?|args|opts?|arch(itecture)?s?)$"
 )

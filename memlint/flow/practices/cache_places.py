@@ -41,7 +41,7 @@ _DEVICE = re.compile(r"is_available\(|is_cuda|cuda|gpu|\b[mx]p[su]\b|\bnpu\b", r
 _CHOICE = re.compile(r"mem|cache|empty|clear|clean|free|alloc|reserv|oom|low|offload|%|[<>]", re.IGNORECASE)
 #: names of what changes from round to round, and of settings that say that memory is scarce
 _VARIES = re.compile(
-    r"step|iter|epoch|count|idx|index|every|freq|interval|period|oom|err|fail|low|mem|offload|tight|save|last|first"
+    r"step|iter|epoch|count|idx|index|every|freq|interval|period|oom|cpu|err|fail|low|mem|offload|tight|save|last|first"
     r"|done|final|is_main|rank|^[ijknt]$",
     re.IGNORECASE,
 )

@@ -27,7 +27,7 @@ _STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)st
 #: names of plain settings
 _SETTINGS = re.compile(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
 #: names of the batch of one step
-_BATCH = re.compile(r"batch|inputs?$|^(x|y|data|images?|imgs?|labels?|targets?)$")
+_BATCH = re.compile(r"batch")
 #: names of what a loop draws batches from
 _DATA = re.compile(r"loader|data|batches|iterator")
 
@@ -117,7 +117,7 @@ def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
     for other in frame.backwards:
         if other.site == last.site:
             continue
-        if not marks & other.reached:
+        if not _share(frame, marks, other.reached):
             if other.site.at > last.site.at and not _is_known(frame, other):
                 return False  # (a helper may have hidden what its loss is made of)
             continue
@@ -127,6 +127,20 @@ def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
         if not before and not excluded(other.tests, last.tests):
             return False
     return True
+
+
+def _share(frame: Frame, marks: frozenset[Source], reached: frozenset[Source]) -> bool:
+    """Whether two backwards go through the same operations: two results of one call of a model share its trunk."""
+    return bool(marks & reached) or bool(_calls_of_models(frame, marks) & _calls_of_models(frame, reached))
+
+
+def _calls_of_models(frame: Frame, sources: frozenset[Source]) -> set[Source]:
+    """Where the models were called that have a part in a graph."""
+    return {
+        item[0] if isinstance(item, tuple) and not isinstance(item, Path) else item
+        for item in sources
+        if (node := frame.graphs.nodes.get(item)) is not None and node.model
+    }
 
 
 def _is_known(frame: Frame, other: Backward) -> bool:
