@@ -73,12 +73,12 @@ class Application(Translation):
                 self.frame.escape(self.graph_of(item), scored=item not in self.callee.left)
         for item in self.callee.left - self.callee.escaped:
             if isinstance(item, Path):
-                self.frame.left |= self.frame.graphs.closure(self.graph_of(item))
+                self.frame.leave(self.frame.graphs.closure(self.graph_of(item)))
         for drawn in self.callee.notes.drawn:
             library.draws(self.frame, self.resolve(drawn))
         if self.callee.cut_short:  # what it was given may have gone anywhere
             for value in self.bound.values():
-                self.frame.left |= self.frame.graphs.closure(deep(self.frame, self.before, value).src)
+                self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.before, value).src))
         for item in self.callee.used:
             if isinstance(item, Path):
                 self.frame.used |= self.graph_of(item)

@@ -170,7 +170,7 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
 def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
     """``base.name = value``"""
     if not base.objs and not base.syms:
-        frame.left |= frame.graphs.closure(deep(frame, state, value).src)
+        frame.leave(frame.graphs.closure(deep(frame, state, value).src))
     for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
@@ -235,7 +235,7 @@ def write_item(
         if isinstance(target.value, ir.Name) and isinstance(index.const, str) and not inner.src:
             _cut_member(frame, state, target.value.id, target)
     elif not base.objs and not base.syms:
-        frame.left |= frame.graphs.closure(inner.src)
+        frame.leave(frame.graphs.closure(inner.src))
     carry.written(frame, state, base, value, target)
 
 

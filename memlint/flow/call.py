@@ -17,7 +17,7 @@ from memlint.flow.owner import give_away
 from memlint.flow.placement import device_of
 from memlint.flow.program import Class
 from memlint.flow.state import OFF, State
-from memlint.flow.syntax import dotted, text
+from memlint.flow.syntax import dotted, last_name, text
 from memlint.flow.values import (
     BATCH,
     CALLABLE,
@@ -177,11 +177,13 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
     if isinstance(expr.func, ir.Attr) and asks_for_count(expr.func.name):
         return DATA_VALUE
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
-    guess = is_loss(expr.func) and not (isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr)
+    alone = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+    guess = is_loss(expr.func) and not alone
+    logged = alone and last_name(expr.func) in _LOGS
     for value in (*args, *words.values()):
         inner = deep(frame, state, value)
         parents |= inner.src
-        leave(frame, value, inner, scored=guess)
+        leave(frame, value, inner, scored=guess, logged=logged)
     give_away(frame, state, [*args, *words.values()])
     symbol = next(iter(sorted(callee.syms)), None)
     src = frame.record(
@@ -218,7 +220,11 @@ def is_loss(func: ir.Expr) -> bool:
     return _LOSS.search(dotted(func).rsplit(".", 1)[-1].lower()) is not None
 
 
-def leave(frame: Frame, value: V, inner: V, *, scored: bool = False) -> None:
-    """A value goes to code that cannot be followed (``scored``: to a loss)."""
-    frame.escape(inner.src | {("elem", key) for key in value.objs}, scored=scored)
+#: methods of loggers, which show what they are given
+_LOGS = frozenset({"add_scalar", "add_scalars", "add_histogram", "add_image", "add_images", "log_scalar", "log_metric"})
+
+
+def leave(frame: Frame, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
+    """A value goes to code that cannot be followed (``scored``: to a loss, ``logged``: to a log)."""
+    frame.escape(inner.src | {("elem", key) for key in value.objs}, scored=scored, logged=logged)
     hotloops.lend(frame, inner)

@@ -276,12 +276,21 @@ class Frame:
 
     # ------------------------------------------------------------------------------------ graphs
 
-    def escape(self, sources: Sources, *, scored: bool = False) -> None:
-        """The sources leave to code that cannot be followed; ``scored``: to a loss, which only computes with them."""
+    def escape(self, sources: Sources, *, scored: bool = False, logged: bool = False) -> None:
+        """The sources leave to code that cannot be followed; ``scored``: to a loss, which only computes with them,
+        ``logged``: to a log."""
         reached = self.graphs.closure(sources)
         self.escaped |= reached
-        if not scored:
+        if logged:
+            self.notes.logged |= reached - self.left
             self.left |= reached
+        elif not scored:
+            self.leave(reached)
+
+    def leave(self, reached: Sources) -> None:
+        """These may be wherever code that cannot be followed puts them."""
+        self.left |= reached
+        self.notes.logged -= reached
 
     def record(
         self,

@@ -55,6 +55,8 @@ class Notes:
         self.outside: dict[int, OutsideCall] = {}
         #: backwards that keep their graph, by their place: the call, and what had left before it first ran
         self.retained: dict[int, tuple[ir.Call, Sources]] = {}
+        #: what has left for a log alone, which shows its value
+        self.logged: set[Source] = set()
         #: calls by which metric objects take the values of a batch
         self.metrics: dict[int, MetricUse] = {}
         #: the ``continue``s, and what the variables hold then whose graph is not freed

@@ -120,7 +120,7 @@ class KeptGraph(Event, frozen=True, gc=False, kw_only=True):
     graph that it records). ``word``: the literal that asks for it. ``alive``: the names that hold the graph while the
     model runs in the next round of ``loop`` (of a result: only where there is an accelerator). ``flag``: a parameter
     without which the result keeps its graph ("" for none). ``kept``: an argument of its own keeps the graph that was
-    differentiated.
+    differentiated. ``sure``: no code that cannot be followed has a part in the graph (of retain).
     """
 
     kind: Literal["retain", "gradients", "result"]
@@ -130,6 +130,7 @@ class KeptGraph(Event, frozen=True, gc=False, kw_only=True):
     loop: Loop | None = None
     flag: str = ""
     kept: bool = False
+    sure: bool = True
 
 
 class DiagnosticLeftOn(Event, frozen=True, gc=False, kw_only=True):
@@ -146,11 +147,13 @@ class DiagnosticLeftOn(Event, frozen=True, gc=False, kw_only=True):
 
 class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):
     """The allocator's cache is emptied in every round of a loop. ``data``: the loop runs over a loader, or trains.
-    ``statement``: what empties it, None for a helper that does; ``alone``: nothing else stands in its block."""
+    ``statement``: what empties it, None for a helper that does; ``alone``: nothing else stands in its block;
+    ``flag``: a setting that has to hold ("" for none)."""
 
     text: str
     loop: Loop
     data: bool
+    flag: str
     statement: Site | None
     alone: bool
 

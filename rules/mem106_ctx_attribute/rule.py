@@ -30,6 +30,8 @@ def check(facts: Facts) -> Iterator[Report]:
             else "it lives on after the backward() that frees what is saved, as long as the graph does"
         )
         shown = f"`{event.place}` keeps `{event.value}`," if event.value else f"`{event.place}` keeps"
+        if event.value.startswith(("(", "[")):
+            shown += " and in it"
         yield Report(
             site=event.site,
             message=f"{shown} {WHAT[event.kept]}: {cost}",

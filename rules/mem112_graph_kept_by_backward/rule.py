@@ -31,13 +31,14 @@ def check(facts: Facts) -> Iterator[Report]:
 def _is_large(event: KeptGraph) -> bool:
     """Whether the graph is there beside another one, round after round."""
     if event.kind == "retain":
-        return bool(event.alive)
+        return bool(event.alive) and event.sure
     return event.kind == "gradients" or (event.loop is not None and not event.flag)
 
 
 def _message(event: KeptGraph) -> str:
     if event.kind == "retain":
-        nobody = f"`{event.text}` keeps all that the graph has saved, and no other backward goes through it"
+        goes = "goes" if event.sure else "is seen to go"
+        nobody = f"`{event.text}` keeps all that the graph has saved, and no other backward {goes} through it"
         if not event.alive:
             return f"{nobody}: the activations stay until the function is left"
         names = " and ".join(f"`{name}`" for name in event.alive[:2])

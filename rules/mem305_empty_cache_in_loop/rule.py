@@ -18,12 +18,14 @@ DOUBT = "other processes on the device may wait for the memory that it gives bac
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(EmptiedCache):
+        where = f" where `{event.flag}` holds" if event.flag else ""
         yield Report(
             site=event.site,
-            message=f"`{event.text}` runs in {each_round(event.loop)}: tensors in use stay where they are, and the "
-            "free memory that it gives back has to be asked for again in the next round, which waits for the device",
+            message=f"`{event.text}` runs in {each_round(event.loop)}{where}: tensors in use stay where they are, and "
+            "the free memory that it gives back has to be asked for again in the next round, which waits for "
+            "the device",
             advice="remove it, or run it once behind the loop, where other processes need the memory",
-            severity="warning" if event.data else "note",
+            severity="warning" if event.data and not event.flag else "note",
             confidence=event.certainty,
             growth=Growth("none", "time"),
             trace=event.trace,

@@ -189,3 +189,27 @@ def test_how_it_grows(tmp_path: Path, line: str, kind: str) -> None:
     (tmp_path / "layer.py").write_text(text)
     (found,) = memlint.lint([tmp_path], isolated=True).findings
     assert (found.growth.memory, found.growth.kind) == ("device-tensor", kind)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ctx.both = (w, n)", [INPUT]),
+        ("ctx.both = [x, x.shape]", [INPUT]),
+        ("ctx.both = (other, n)", []),
+        ("ctx.both = (n, x.shape, x.size(0))", []),
+        ("w = 3; ctx.both = (w, n)", []),
+        ("ctx.both = (x, n); del ctx.both", []),
+    ],
+)
+def test_inputs_in_a_tuple(tmp_path: Path, line: str, expected: list[tuple[str, str]]) -> None:
+    assert kept(tmp_path, "z = x.view(-1).sum() + w.view(-1).sum(); " + line) == expected
+
+
+def test_a_docstring_tells_of_a_tuple(tmp_path: Path) -> None:
+    doc = '"""Takes.\n\n        other : torch.Tensor\n            rows\n        """'
+    told = FUNCTION.replace("        y = x.mm(w)", f"        {doc}\n        y = x.mm(w)")
+    assert findings(
+        tmp_path,
+        told.format(kept="ctx.both = (other, n)", base="Function", returned="y", backward="pass", helped="pass"),
+    ) == [INPUT]

@@ -110,3 +110,130 @@ def test_a_statement_is_removed_with_its_line(tmp_path: Path, end: str) -> None:
     fixed = splice(code, place(code, list(finding.fix.edits)))
     assert fixed.rstrip() == program(STEP).rstrip()
     compile(fixed, "program.py", "exec")
+
+
+@pytest.mark.parametrize(
+    ("test", "severity"),
+    [
+        ("torch.cuda.is_available()", "warning"),
+        ("x.is_cuda", "warning"),
+        ("config.device == 'cuda'", "warning"),
+        ("config['speed'] == False", "note"),
+        ("not config.fast", "note"),
+        ("config.clear_cache", "note"),
+    ],
+)
+def test_under_what_all_rounds_answer_alike(tmp_path: Path, test: str, severity: str) -> None:
+    (finding,) = found(tmp_path, program(STEP, f"if {test}:", f"    {EMPTY}"))
+    assert finding[1] == severity
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "i % 7 == 0",
+        "config.low_memory",
+        "torch.cuda.memory_reserved() > config.most",
+        "failed",
+        "config.step == 'last'",
+        "config.epochs == 3",
+        "other(x)",
+        "not torch.cuda.is_available() or log()",
+        "config.used_memory > 3",
+    ],
+)
+def test_under_what_some_rounds_ask(tmp_path: Path, test: str) -> None:
+    code = program("failed = log()", STEP, f"if {test}:", f"    {EMPTY}", target="i, (x, y)", over="enumerate(loader)")
+    assert found(tmp_path, code) == []
+
+
+def test_beside_the_backward_of_a_phase(tmp_path: Path) -> None:
+    assert found(tmp_path, program("if config.phase == 'train':", f"    {STEP}", f"    {EMPTY}")) != []
+    assert found(tmp_path, program("if y.step % 4 == 0:", f"    {STEP}", f"    {EMPTY}")) == []
+
+
+def test_by_the_accelerator_of_deepspeed(tmp_path: Path) -> None:
+    code = program(STEP, "get_accelerator().empty_cache()")
+    code = "from deepspeed.accelerator import get_accelerator\n" + code
+    assert [severity for _, severity in found(tmp_path, code)] == ["warning"]
+
+
+def test_a_helper_that_asks_for_the_device(tmp_path: Path) -> None:
+    asks = "    if torch.cuda.is_available():\n        torch.cuda.empty_cache()"
+    code = program(STEP, "release()").replace("    torch.cuda.empty_cache()", asks)
+    assert [severity for _, severity in found(tmp_path, code)] == ["warning"]
+
+
+CALLS = """
+import torch
+from torch import nn
+from library import log
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        {forward}
+        return neighbours(self.layer(x))
+
+
+def neighbours(x):
+    {called}
+    return x.topk(3).indices
+
+
+def step(model, x, optimizer):
+    loss = model(x.cuda()).mean()
+    loss.backward()
+    optimizer.step()
+    {step}
+    return loss.item()
+
+
+def score(model, x):
+    {score}
+    return model(x.cuda()).argmax().item()
+
+
+def epoch(model, loader, optimizer):
+    for x in loader:
+        log(step(model, x, optimizer))
+    {epoch}
+
+
+def evaluate(model, loader):
+    with torch.no_grad():
+        for x in loader:
+            got = score(model, x)
+            log(got)
+
+
+def main(model, loader, optimizer):
+    for _ in range(9):
+        epoch(model, loader, optimizer)
+        evaluate(model, loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "severities"),
+    [
+        ("forward", EMPTY, ["note"]),
+        ("forward", f"{EMPTY}; x = x * 2; {EMPTY}", ["note"]),
+        ("called", f"if x.is_cuda: {EMPTY}", ["note"]),
+        ("step", EMPTY, ["warning"]),
+        ("step", f"if model.clean: {EMPTY}", ["note"]),
+        ("score", EMPTY, ["warning"]),
+        ("epoch", EMPTY, []),
+        ("forward", f"if x.sum() > 3: {EMPTY}", []),
+        ("forward", f"self.layer.cpu(); {EMPTY}", []),
+        ("step", f"if loss.item() > 3: {EMPTY}", []),
+        ("score", f"model.cpu(); {EMPTY}", []),
+    ],
+)
+def test_in_each_call(tmp_path: Path, place: str, text: str, severities: list[str]) -> None:
+    parts = dict.fromkeys(("forward", "called", "step", "score", "epoch"), "pass") | {place: text}
+    assert [severity for _, severity in found(tmp_path, CALLS.format(**parts))] == severities

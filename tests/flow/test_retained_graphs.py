@@ -141,7 +141,7 @@ def test_what_is_kept(tmp_path: Path, before: str, after: str, behind: str, expe
         ("nn.Sequential(nn.Linear(8, 8), Net())", ["warning"], ["warning"]),
         ("Recurrent()", [], []),
         ("Wrapper()", [], []),
-        ("build()", [], ["warning"]),
+        ("build()", ["note"], ["note"]),
     ],
 )
 def test_what_the_model_keeps(tmp_path: Path, model: str, shown: list[str], hidden: list[str]) -> None:
@@ -394,3 +394,88 @@ def several_epochs(loader, epochs):
 @pytest.mark.parametrize("text", MADE_BEFORE)
 def test_graphs_that_several_rounds_go_through(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, HEAD + text, "low") == []
+
+
+ROUNDS = (
+    HEAD
+    + """
+def fit(loader, writer, given, other, config):
+    model, second = Net(), Net()
+    held, state = [], 0
+    for x, y in loader:
+        {body}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        # a list that each round makes anew, and a sum that an inner loop makes
+        ("parts = [model(x), second(x)]; loss = torch.stack(parts).mean(); {keep}", ["warning"]),
+        (
+            "total = 0\n        for _ in range(9): total = total + model(x).mean()\n        loss = total; {keep}",
+            ["warning"],
+        ),
+        ("loss = model(x).mean() / config.steps; {keep}", ["warning"]),
+        ("loss = model(x).mean(); {keep}; writer.add_scalar('loss', loss, 1)", ["warning"]),
+        # one that all rounds share
+        ("held.append(model(x)); loss = torch.stack(held).mean(); {keep}", []),
+        ("state = state + model(x).mean(); loss = state; {keep}", []),
+        ("loss = model(x).mean() + given; {keep}", []),
+        ("loss = model(x).mean(); {keep}; writer.add_scalar('loss', loss, 1); other(loss)", []),
+        ("loss = model(x).mean(); {keep}; kept = writer.add_scalar('loss', loss, 1)", []),
+    ],
+)
+def test_what_a_round_makes_anew(tmp_path: Path, body: str, expected: list[str]) -> None:
+    body = body.format(keep="loss.backward(retain_graph=True)")
+    assert found(tmp_path, ROUNDS.format(body=body)) == expected
+
+
+def test_what_is_given_may_bring_the_callers_graph(tmp_path: Path) -> None:
+    text = """
+class Critic:
+    def __init__(self):
+        self.net, self.alpha = Net(), 1.0
+
+    def update(self, features, weight=2.0):
+        loss = self.net(features).mean() * weight
+        loss.backward(retain_graph=True)
+
+    def step(self, batch, weight=2.0):
+        loss = self.net(batch).mean() * weight
+        loss.backward(retain_graph=True)
+
+    def tuned(self, batch):
+        self.alpha = batch.log_alpha.exp()
+
+    def step_with(self, batch):
+        loss = self.net(batch).mean() * self.alpha
+        loss.backward(retain_graph=True)
+"""
+    assert found(tmp_path, HEAD + text) == ["note"]
+
+
+def test_two_results_of_one_call_share_its_trunk(tmp_path: Path) -> None:
+    text = """
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+        self.first, self.second = nn.Linear(8, 2), nn.Linear(8, 2)
+
+    def forward(self, x):
+        trunk = torch.relu(self.body(x))
+        outs = []
+        for head in (self.first, self.second):
+            outs.append(head(trunk))
+        return outs[0], self.second(trunk), outs
+
+def fit(loader):
+    model = Pair()
+    for x, y in loader:
+        a, b, _ = model(x)
+        a.mean().backward(retain_graph=True)
+        b.mean().backward()
+"""
+    assert found(tmp_path, HEAD + text) == []

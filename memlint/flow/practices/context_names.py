@@ -197,8 +197,13 @@ class Body:
         sure = given.is_only(TENSORS) and (expr is None or self._may_be_tensor(expr))
         may = not given.kinds & ~(TENSORS | UNKNOWN | NONE)
         if isinstance(expr, ir.Display) and expr.kind in ("tuple", "list"):
-            outputs = [self._output(dotted(part), kept) for part in expr.elements]
-            return "output" if any(outputs) else None
+            names = [dotted(part) for part in expr.elements]
+            if any(self._output(name, kept) for name in names):
+                return "output"
+            inputs = self.params - self.bound.keys() if self.function.name == FORWARD else self.params
+            return (
+                "input" if any(name in inputs and (self._tensor(name) or self._told(name)) for name in names) else None
+            )
         if not sure and not may:
             return None
         for name in (place, *sorted(kept.names), dotted(expr) if expr is not None else ""):
@@ -251,6 +256,15 @@ class Body:
     def _tensor(self, name: str) -> bool:
         """Whether use tells that the name is a tensor's, all the way."""
         return name in self.saved or (name in self.used and len(self.bound.get(name, ())) <= 1)
+
+    def _told(self, name: str) -> bool:
+        """Whether the docstring says that a parameter is a tensor: ``idx : torch.Tensor``."""
+        first = next(iter(self.function.body), None)
+        doc = first.value.value if isinstance(first, ir.ExprStmt) and isinstance(first.value, ir.Const) else None
+        return (
+            isinstance(doc, str)
+            and re.search(rf"^\s*:?(param )?{re.escape(name)}\s*:\s*(torch\.)?\w*Tensor\b", doc, re.M) is not None
+        )
 
     def _surely(self, expr: ir.Expr, seen: frozenset[str] = frozenset()) -> bool:
         """Whether the text alone tells that it is a tensor; ``seen``: the names that led here."""

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.finding import Confidence
 from memlint.flow.frame import Backward, Frame, LoopFrame, excluded
 from memlint.flow.heap import deep
 from memlint.flow.later import dropped_by_callers
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
+from memlint.flow.program import Class
 from memlint.flow.spent import captured, is_test
-from memlint.flow.syntax import calls, names_bound_by, parts, text, walk_statements
-from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, Path, Source, V
+from memlint.flow.syntax import calls, mentions, names_bound_by, parts, text, walk_statements
+from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
 #: names of what a model keeps from one call to the next, and of what looks after it
 _STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
+#: names of plain settings
+_SETTINGS = re.compile(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
+#: names of the batch of one step
+_BATCH = re.compile(r"batch")
 #: names of what a loop draws batches from
 _DATA = re.compile(r"loader|data|batches|iterator")
 
@@ -45,18 +49,19 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         marks = _recorded(frame, last)
         if not marks or not _is_last(frame, last, marks) or _goes_on(analyser, frame, marks, left):
             continue
-        certainty = _certainty(analyser, frame, last, marks)
-        if certainty is None:
+        sure = _is_sure(analyser, frame, last, marks)
+        if sure is None:
             continue
         loop = frame.notes.rounds.get(last.loops[-1]) if last.loops else None
         yield KeptGraph(
             site=frame.site(at),
             function=frame.function.qual,
-            certainty=certainty,
+            certainty="high" if sure else "medium",
+            sure=sure,
             kind="retain",
             text=text(expr),
             word=frame.site(given.at),
-            alive=_alive(frame, loop, marks),
+            alive=_alive(frame, loop, marks, expr),
             loop=loop.loop if loop is not None else None,
         )
 
@@ -73,15 +78,38 @@ def _recorded(frame: Frame, last: Backward) -> frozenset[Source]:
     """The operations that the backward goes through, where each round of its loop records its own; nothing else."""
     nodes = {item: node for item in last.reached if (node := frame.graphs.nodes.get(item)) is not None}
     # a parameter may be made before the loop: nothing is saved in it
-    made = {item: node for item, node in nodes.items() if not node.leaf}
-    if any(node.loops[: len(last.loops)] != last.loops for node in made.values()):
+    made = {item for item, node in nodes.items() if not node.leaf}
+    if any(_loops(frame, item)[: len(last.loops)] != last.loops for item in made):
         return frozenset()
-    if any(
-        isinstance(item, tuple) and not isinstance(item, Path) and item[:1] in (("prev",), ("elem",))
-        for item in last.reached
-    ):
-        return frozenset()  # (what an earlier round has made)
+    if any(_from_earlier(frame, item, last) for item in last.reached):
+        return frozenset()
     return frozenset(made)
+
+
+def _loops(frame: Frame, item: Source) -> tuple[Source, ...]:
+    """The loops around what recorded a node; a part of a result is recorded with it."""
+    node = frame.graphs.nodes[item]
+    while not node.loops and isinstance(item, tuple) and not isinstance(item, Path) and isinstance(item[-1], str):
+        item = item[0] if len(item) == 2 else item[:-1]
+        whole = frame.graphs.nodes.get(item)
+        if whole is None:
+            break
+        node = whole
+    return node.loops
+
+
+def _from_earlier(frame: Frame, item: Source, last: Backward) -> bool:
+    """Whether a mark stands for what an earlier round of a loop around the backward may have made: a name's previous
+    value, or the members of a container that is not made anew in the round."""
+    if not isinstance(item, tuple) or isinstance(item, Path):
+        return False
+    if item[:1] == ("prev",):
+        return item[1] in last.loops
+    if item[:1] != ("elem",):
+        return False
+    assert frame.exit is not None
+    obj = frame.exit.heap.get(item[1])
+    return obj is None or obj.loops[: len(last.loops)] != last.loops
 
 
 def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
@@ -89,7 +117,7 @@ def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
     for other in frame.backwards:
         if other.site == last.site:
             continue
-        if not marks & other.reached:
+        if not _share(frame, marks, other.reached):
             if other.site.at > last.site.at and not _is_known(frame, other):
                 return False  # (a helper may have hidden what its loss is made of)
             continue
@@ -101,6 +129,20 @@ def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
     return True
 
 
+def _share(frame: Frame, marks: frozenset[Source], reached: frozenset[Source]) -> bool:
+    """Whether two backwards go through the same operations: two results of one call of a model share its trunk."""
+    return bool(marks & reached) or bool(_calls_of_models(frame, marks) & _calls_of_models(frame, reached))
+
+
+def _calls_of_models(frame: Frame, sources: frozenset[Source]) -> set[Source]:
+    """Where the models were called that have a part in a graph."""
+    return {
+        item[0] if isinstance(item, tuple) and not isinstance(item, Path) else item
+        for item in sources
+        if (node := frame.graphs.nodes.get(item)) is not None and node.model
+    }
+
+
 def _is_known(frame: Frame, other: Backward) -> bool:
     """Whether a model, or a parameter, is seen to take part in what a backward goes through."""
     nodes = (frame.graphs.nodes.get(item) for item in other.reached)
@@ -110,7 +152,7 @@ def _is_known(frame: Frame, other: Backward) -> bool:
 def _goes_on(analyser: Analyser, frame: Frame, marks: frozenset[Source], left: frozenset[Source]) -> bool:
     """Whether what has this graph goes to where another backward may run: to code that cannot be followed, to callers,
     to other methods."""
-    if marks & (frame.left - left) or captured(frame, set(marks)):
+    if marks & (frame.left - left - frame.notes.logged) or captured(frame, set(marks)):
         return True
     if marks & frame.notes.returned and not dropped_by_callers(analyser, frame):
         return True
@@ -128,14 +170,14 @@ def _goes_on(analyser: Analyser, frame: Frame, marks: frozenset[Source], left: f
     return False
 
 
-def _certainty(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[Source]) -> Confidence | None:
-    """How sure it is that the graph is new in each round: low where a model or helper that cannot be followed may keep
-    a part of it; None where one does."""
+def _is_sure(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[Source]) -> bool | None:
+    """Whether it is sure that the graph is new in each round: not where a model or helper that cannot be followed may
+    keep a part of it; None where one does."""
     sure = True
     for item in last.reached:
         if isinstance(item, Path) and not _has_no_graph(analyser, frame, item):
-            if (last.loops and _is_given(frame, item)) or _is_kept(analyser, frame, item):
-                return None  # (each round, or each call, goes through what it brings in)
+            if _is_given(frame, item, last) or _is_kept(analyser, frame, item):
+                return None  # (each round, or the caller's next backward, goes through what it brings in)
             sure = False
     nodes = [frame.graphs.nodes[item] for item in marks]
     if any((node.unknown or node.opaque) for node in nodes):
@@ -151,20 +193,26 @@ def _certainty(analyser: Analyser, frame: Frame, last: Backward, marks: frozense
         if found is Stateful.YES:
             return None
         sure = sure and found is Stateful.NO
-    return "high" if sure else "low"
+    return sure
 
 
 def _handles_state(frame: Frame, model: str) -> bool:
     """``model.hidden = …``, ``model.detach_state()``: the function looks after what the model keeps between calls."""
     owner = model.removesuffix(".forward")
+    params = frame.function.params
+    if frame.function.takes_self and params and owner == params[0].name:
+        return False  # (what it leaves on itself is seen)
     return any(
         isinstance(part, ir.Attr) and _STATE.search(part.name.lower()) is not None and text(part.value) == owner
         for part in parts(frame.function.body)
     )
 
 
-def _is_given(frame: Frame, path: Path) -> bool:
-    """Whether a symbol is what the function is given, as it is or by position, and no attribute of it."""
+def _is_given(frame: Frame, path: Path, last: Backward) -> bool:
+    """Whether a symbol is what the function is given, as it is or by position, and no attribute of it; beside a loop,
+    a batch of the caller's is none."""
+    if not last.loops and _BATCH.search(path.root[2:].lower()) is not None:
+        return False
     own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
     return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
 
@@ -175,16 +223,33 @@ def _is_kept(analyser: Analyser, frame: Frame, path: Path) -> bool:
     if not path.root.startswith("p:"):
         return True
     own = function.takes_self and function.params and path.root[2:] == function.params[0].name
-    if not own or function.cls is None or not path.steps:
+    if not own or function.cls is None or len(path.steps) != 1:
         return False
-    known = analyser.attribute(function.cls, path.steps[0].lstrip("."))
-    return len(path.steps) == 1 and bool(known.kinds & TENSORS)
+    name = path.steps[0].lstrip(".")
+    known = analyser.attribute(function.cls, name)
+    return bool(known.kinds & TENSORS) or (bool(known.kinds & UNKNOWN) and _is_set_later(analyser, function.cls, name))
+
+
+def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:
+    """Whether a method beside ``__init__`` gives the attribute a value."""
+    order, _ = analyser.program.ancestors(cls)
+    return any(
+        isinstance(target, ir.Attr) and target.name == attribute
+        for one in order
+        for method in one.methods.values()
+        if method.name != "__init__"
+        for statement in walk_statements(method.body)
+        if isinstance(statement, ir.Assign)
+        for target in statement.targets
+    )
 
 
 def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
     """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data."""
     function = frame.function
     name = path.root[2:]
+    if any(_SETTINGS.search(part.strip(".").lower()) for part in (name.rpartition(":")[2], *path.steps[:1])):
+        return True
     if path.root.startswith("p:") and function.takes_self and function.params and name == function.params[0].name:
         if function.cls is None or not path.steps:
             return False
@@ -192,6 +257,9 @@ def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
         known = analyser.attribute(function.cls, attribute)
         return _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None)
     if path.root.startswith("p:"):
+        param = next((one for one in function.params if one.name == name), None)
+        if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:
+            return True  # a number or a text
         passed = analyser.facts.parameter(function, name)
         if passed is not None and _is_plain(passed):
             return True
@@ -225,8 +293,8 @@ def _passed_without(analyser: Analyser, frame: Frame, path: Path) -> bool:
     return bool(records)
 
 
-def _alive(frame: Frame, loop: LoopFrame | None, marks: frozenset[Source]) -> tuple[str, ...]:
-    """The names that hold the graph of one round while the model runs in the next."""
+def _alive(frame: Frame, loop: LoopFrame | None, marks: frozenset[Source], expr: ir.Call) -> tuple[str, ...]:
+    """The names that hold the graph of one round while the model runs in the next, that of the loss first."""
     if loop is None or frame.exit is None or not loop.counts:
         return ()
     runs = [run.site.at for run in frame.runs.values() if {run.node, *run.value.src} & marks]
@@ -236,10 +304,9 @@ def _alive(frame: Frame, loop: LoopFrame | None, marks: frozenset[Source]) -> tu
     for one in walk_statements(loop.body):
         if one.at < first and any(call.at == first for call in calls((one,))):
             begun -= names_bound_by(one)
-    return tuple(
-        sorted(
-            name
-            for name, value in frame.exit.env.items()
-            if name not in begun and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
-        )
-    )
+    held = [
+        name
+        for name, value in frame.exit.env.items()
+        if name not in begun and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+    ]
+    return tuple(sorted(held, key=lambda name: (not mentions(expr, name), name.startswith("_"), name)))
