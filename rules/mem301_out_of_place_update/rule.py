@@ -26,7 +26,7 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"`{event.op}` makes a new tensor while the old `{event.target}` is still alive: each iteration of "
             f"`{event.loop.text}` needs the memory of both, a peak of 1.5 to 2 times the update in place",
             advice=f"update it in place: `{event.inplace}`",
-            severity="warning" if event.size in LARGE else "note",
+            severity="warning" if event.size in LARGE and event.certainty == "high" else "note",
             confidence=event.certainty,
             growth=Growth("none", "peak"),
             trace=event.trace,

@@ -315,3 +315,21 @@ def collect(model, loader):
 @pytest.mark.parametrize(("cleaned", "found"), [(".strip()", set()), (".lower().rstrip()", set()), ("", {"MEM104"})])
 def test_text_is_no_tensor(tmp_path: Path, cleaned: str, found: set[str]) -> None:
     assert codes(tmp_path, main=SPOKEN.format(cleaned=cleaned)) == found
+
+
+AGENT = """
+import torch
+from parlai.core.torch_agent import TorchAgent, Output
+
+
+class Generator(TorchAgent):
+    def {step}(self, batch):
+        self.model.eval()
+        scores = self.model(batch.text_vec)
+        return Output(scores.argmax(-1).tolist())
+"""
+
+
+@pytest.mark.parametrize(("step", "found"), [("eval_step", set()), ("evaluate", {"MEM201"})])
+def test_a_framework_guards_the_evaluation_of_its_agents(tmp_path: Path, step: str, found: set[str]) -> None:
+    assert codes(tmp_path, main=AGENT.format(step=step)) == found
