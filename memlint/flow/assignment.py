@@ -14,7 +14,7 @@ from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
 from memlint.flow.state import State, reachable
 from memlint.flow.stores import forget, kind_of, note_store, own_sources
-from memlint.flow.syntax import mentions, text, walk_expression
+from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -226,8 +226,8 @@ def write_item(
         )
         if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):
             _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
-    of_pairs = all_of_them and ".items()" in frame.loops[-1].loop.text
-    if of_pairs and base.kinds & TENSORS and isinstance(target.value, ir.Name):
+    of_pairs = all_of_them and frame.loops[-1].replaces
+    if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
         # a model's output, or what a criterion gave: it is a dict, from here on one of what is written
         state.env[target.value.id] = make(frame, state, (target.at, "replaced"), "dict", value)
     elif base.kinds & TENSORS:
@@ -266,10 +266,24 @@ def _is_replaced(frame: Frame, target: ir.Subscript) -> bool:
     if not frame.loops or not _over_itself(frame, target):
         return False
     loop = frame.loops[-1]
-    if frame.tests and (len(frame.tests) > 1 or not tells_tensors(frame.tests[0], loop.targets)):
+    if _ends_early(loop.body):
         return False
-    loop.replaces = True
+    of_pairs = _is_of_pairs(frame, target)
+    if frame.tests and not (of_pairs and len(frame.tests) == 1 and tells_tensors(frame.tests[0], loop.targets)):
+        return False
+    loop.replaces = loop.replaces or of_pairs
     return True
+
+
+def _is_of_pairs(frame: Frame, target: ir.Subscript) -> bool:
+    """Whether the innermost loop runs over all items of what an assignment writes to."""
+    name, shown = text(target.value, 40), frame.loops[-1].loop.text
+    return any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()"))
+
+
+def _ends_early(body: tuple[ir.Stmt, ...]) -> bool:
+    statements = walk_statements(body)
+    return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in statements)
 
 
 def _over_itself(frame: Frame, target: ir.Subscript) -> bool:
@@ -280,7 +294,7 @@ def _over_itself(frame: Frame, target: ir.Subscript) -> bool:
     if by_name and isinstance(frame.statement, ir.Assign) and mentions(frame.statement.value, text(target, 200)):
         return True
     shown = frame.loops[-1].loop.text if frame.loops else ""
-    if by_name and any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()")):
+    if by_name and _is_of_pairs(frame, target):
         return True
     return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 

@@ -192,7 +192,7 @@ def decorated_grad(frame: Frame, function: Function) -> int:
     from memlint.flow.evaluate import evaluate
 
     state = State()
-    for item in (part for one in function.decorators for part in _sides(one)):
+    for item in map(_chosen, function.decorators):
         call = item if isinstance(item, ir.Call) else None
         func = evaluate(frame, state, call.func if call is not None else item)
         grad = grad_of_reference(frame, state, func, call)
@@ -209,9 +209,12 @@ def decorated_grad(frame: Frame, function: Function) -> int:
     return AMBIENT
 
 
-def _sides(decorator: ir.Expr) -> tuple[ir.Expr, ...]:
-    """``torch.no_grad() if HAS_TORCH else (lambda f: f)``: where torch is, it is the guard that is chosen."""
-    return (decorator.body, decorator.orelse) if isinstance(decorator, ir.IfExp) else (decorator,)
+def _chosen(decorator: ir.Expr) -> ir.Expr:
+    """``torch.no_grad() if HAS_TORCH else (lambda f: f)``: what a flag that is set chooses."""
+    if not isinstance(decorator, ir.IfExp):
+        return decorator
+    denied = isinstance(decorator.test, ir.Unary) and decorator.test.op == "not"
+    return decorator.orelse if denied else decorator.body
 
 
 def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:

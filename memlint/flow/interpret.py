@@ -14,7 +14,15 @@ from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element, elements_of
 from memlint.flow.modes import settle_mode
-from memlint.flow.narrowing import asked_member, broken_number, last_case, narrow, narrow_to_number, tells_tensors
+from memlint.flow.narrowing import (
+    asked_for_tensor,
+    asked_member,
+    broken_number,
+    last_case,
+    narrow,
+    narrow_to_number,
+    tells_tensors,
+)
 from memlint.flow.practices.live_graphs import left_round
 from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
@@ -276,11 +284,11 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     end = block(frame, state, statement.body) if constant is not False else None
     middle = frame.graphs.clock
     frame.tests[-1] = ir.Unary(statement.test.at, "not", statement.test)
-    frame.no_tensors.append(asked_member(statement.test))
+    frame.no_tensors.append(asked_member(statement.test, statement.orelse))
     orelse = block(frame, other, statement.orelse) if constant is not True else None
     frame.no_tensors.pop()
     frame.tests.pop()
-    if not statement.orelse and (last_case(frame.tests, statement.test) or _leaves_numbers(frame, statement)):
+    if not statement.orelse and (last_case(frame.tests, statement.test) or _leaves_numbers(frame, other, statement)):
         return end
     joined = join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
     if joined is not None and end is not None and orelse is not None and end.freed_must != orelse.freed_must:
@@ -293,11 +301,15 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     return joined
 
 
-def _leaves_numbers(frame: Frame, statement: ir.If) -> bool:
+def _leaves_numbers(frame: Frame, state: State, statement: ir.If) -> bool:
     """``if isinstance(value, Tensor): values[key] = value.item()`` in a loop over all of ``values``: the members that
     the test leaves out have no graph."""
     loop = frame.loops[-1] if frame.loops else None
-    return loop is not None and loop.replaces and tells_tensors(statement.test, loop.targets)
+    if loop is None or not loop.replaces or not tells_tensors(statement.test, loop.targets):
+        return False
+    asked = asked_for_tensor(statement.test)
+    left = state.env.get(asked.id) if isinstance(asked, ir.Name) else None
+    return left is None or not (left.objs or left.kinds & CONTAINER)  # (a list of tensors is none)
 
 
 def _with(frame: Frame, state: State, statement: ir.With) -> State | None:

@@ -67,7 +67,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         receiver = receiver.as_module()
     if name == "get" and not receiver.objs and _names_setting(args):
         return DATA_VALUE
-    if name in _OF_TEXT and not receiver.resolved() and not receiver.objs:
+    if name in _OF_TEXT and not receiver.resolved() and not receiver.objs and all(one.is_only(DATA) for one in args):
         return DATA_VALUE
     resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:

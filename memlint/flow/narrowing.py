@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.state import State
-from memlint.flow.syntax import dotted, text
+from memlint.flow.syntax import assigned_names, dotted, text, walk_expression
 from memlint.flow.values import (
     ANYWHERE,
     DATA,
@@ -95,10 +95,14 @@ def asked_for_tensor(test: ir.Expr) -> ir.Expr | None:
     return test.args[0] if asks else None
 
 
-def asked_member(test: ir.Expr) -> str:
-    """The member that a test asks of whether it is a tensor, ``args[i]``; "" where it asks of something else."""
+def asked_member(test: ir.Expr, body: tuple[ir.Stmt, ...] = ()) -> str:
+    """The member that a test asks of whether it is a tensor, ``args[i]``; "" where it asks of something else, or the
+    body rebinds what it is a member of."""
     asked = asked_for_tensor(test)
-    return text(asked, 200) if isinstance(asked, ir.Subscript) else ""
+    if not isinstance(asked, ir.Subscript):
+        return ""
+    names = {part.id for part in walk_expression(asked) if isinstance(part, ir.Name)}
+    return "" if names & assigned_names(body)[0] else text(asked, 200)
 
 
 def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:

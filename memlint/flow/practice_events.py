@@ -225,7 +225,7 @@ class NameOnly(Event, frozen=True, gc=False, kw_only=True):
     """A name is deleted to free memory, which another name holds that nobody reads any more. ``name``: of what;
     ``holder`` and ``how`` it holds it; ``others``: names that hold it as well, by that one or besides; ``during``: the
     call that runs meanwhile, in the ``next_round`` or in this; ``runs``: it runs a model, it does not only make or load
-    one. ``doubt``: why deleting the holders as well may be noticed, a clause."""
+    one."""
 
     name: str
     kind: Literal["model", "checkpoint"]
@@ -235,4 +235,3 @@ class NameOnly(Event, frozen=True, gc=False, kw_only=True):
     during: str
     next_round: bool
     runs: bool
-    doubt: str

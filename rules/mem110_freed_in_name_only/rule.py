@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Line, Meta, NameOnly, Plan, Report
+from memlint.sdk import Facts, Growth, Meta, NameOnly, Report
 
 META = Meta(
     code="MEM110",
     name="freed-in-name-only",
     summary="A model or checkpoint is deleted to free its memory, which another name still holds, unused.",
     severity="warning",
+    preview=True,
 )
 
 #: what the deletion leaves, and how the holder has it
@@ -36,7 +37,6 @@ def check(facts: Facts) -> Iterator[Report]:
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),
             trace=event.trace,
-            fix=_fix(event),
         )
 
 
@@ -61,8 +61,3 @@ def _message(event: NameOnly) -> str:
         f"deleting `{event.name}` {leaves}: `{event.holder}`, which nothing reads any more, {holds} while "
         f"{meanwhile}{when}"
     )
-
-
-def _fix(event: NameOnly) -> Plan:
-    line = Line(event.site, f"del {', '.join((event.holder, *event.others))}")
-    return Plan(title=f"delete {_names(event)} as well", changes=(line,), doubt=event.doubt)

@@ -105,6 +105,8 @@ NUMBER = "values[key] = value.item()"
         pytest.param(f"if key == 'loss':\n                continue\n            {NUMBER}", True, id="all but one"),
         pytest.param("value = value.item()", True, id="the name alone"),
         pytest.param('values["a"] = value.item()', True, id="one"),
+        pytest.param("values[key] = value.cpu()", True, id="by what has the graph"),
+        pytest.param(f"{NUMBER}\n            break", True, id="the first"),
     ],
 )
 def test_a_loop_over_all_items_replaces_each(tmp_path: Path, losses: str, replace: str, found: bool) -> None:
@@ -263,6 +265,7 @@ class Encoder:
         ("torch.no_grad() if HAS_TORCH else (lambda f: f)", set()),
         ("(lambda f: f) if not HAS_TORCH else torch.no_grad()", set()),
         ("(lambda f: f)", {"MEM201"}),
+        ("torch.no_grad() if not HAS_TORCH else (lambda f: f)", {"MEM201"}),
     ],
 )
 def test_a_decorator_that_a_flag_chooses_guards(tmp_path: Path, decorator: str, found: set[str]) -> None:

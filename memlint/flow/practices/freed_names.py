@@ -52,7 +52,6 @@ class _Alive(NamedTuple):
     call: ir.Call
     runs: bool
     again: bool
-    by_rounds: bool
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[NameOnly]:
@@ -64,10 +63,11 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[NameOnly]:
     if not touches_an_accelerator(analyser, frame):
         return
     everything = list(spots(function.body))
+    known: dict[int, bool] = {}
     for release in releases(everything, noted):
         told: set[str] = set()
         for name, statement in release.deleted.items():
-            event = _event(analyser, frame, everything, release, name, statement)
+            event = _event(analyser, frame, everything, release, name, statement, known)
             if event is not None and told.isdisjoint((event.holder, *event.others)):
                 told.update((event.holder, *event.others))
                 yield event
@@ -81,8 +81,15 @@ def _reflects(function: Function) -> bool:
 
 
 def _event(
-    analyser: Analyser, frame: Frame, everything: list[Spot], release: Release, name: str, statement: ir.Stmt
+    analyser: Analyser,
+    frame: Frame,
+    everything: list[Spot],
+    release: Release,
+    name: str,
+    statement: ir.Stmt,
+    known: dict[int, bool],
 ) -> NameOnly | None:
+    """``known``: of calls, whether they run a model."""
     kind = _kind(analyser, frame, everything, release, name, statement)
     if kind is None or name in release.hosted:
         return None
@@ -98,7 +105,7 @@ def _event(
         life = None if shared else afterlife(everything, holder.name, release.spot, release.end)
         if life is None:
             return None  # what is read holds it anyway: it is not the deletion that is wrong
-        needed = _needed(analyser, frame, life, holder, name)
+        needed = _needed(analyser, frame, life, holder, name, known)
         alive += [needed] if needed is not None else []
     if not alive:
         return None
@@ -120,7 +127,6 @@ def _event(
         during=text(worst.call.func),
         next_round=worst.again,
         runs=worst.runs,
-        doubt=_doubt(frame, everything, release, alive),
     )
 
 
@@ -230,7 +236,9 @@ def _is_shared(frame: Frame, everything: list[Spot], name: str) -> bool:
 # -------------------------------------------------------------------------------------- what runs meanwhile
 
 
-def _needed(analyser: Analyser, frame: Frame, life: Afterlife, holder: Holder, name: str) -> _Alive | None:
+def _needed(
+    analyser: Analyser, frame: Frame, life: Afterlife, holder: Holder, name: str, known: dict[int, bool]
+) -> _Alive | None:
     """What needs memory while the holder lives: what runs a model first, and what does so in this round. What gives the
     next one of that name makes a model as well."""
     found = []
@@ -239,9 +247,11 @@ def _needed(analyser: Analyser, frame: Frame, life: Afterlife, holder: Holder, n
             given = spot.statement.value if isinstance(spot.statement, ir.Assign) else None
             following = given if name in names_bound_by(spot.statement) else None
             for call in own_calls(spot.statement):
-                runs = _runs(analyser, frame, call)
+                if call.at not in known:
+                    known[call.at] = _runs(analyser, frame, call)
+                runs = known[call.at]
                 if runs or call is following or _makes_model(analyser, frame, call):
-                    found.append(_Alive(holder, call, runs, again, life.by_rounds))
+                    found.append(_Alive(holder, call, runs, again))
     return min(found, key=lambda one: (not one.runs, one.again, one.call.at), default=None)
 
 
@@ -255,13 +265,3 @@ def _runs(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
         and _TRAINS.search(func.name) is not None
         and _TRAINER.search(last_name(func.value).lower()) is not None
     )
-
-
-def _doubt(frame: Frame, everything: list[Spot], release: Release, alive: list[_Alive]) -> str:
-    """Why the holders cannot simply be deleted beside the name."""
-    if frame.function.node is None:
-        return "another module may import it"
-    made = {id(spot.statement): spot for spot in everything}
-    if not all(made[id(one.holder.statement)].follows_from(release.spot.around) for one in alive):
-        return "it may not be bound there"
-    return "it may be read where a loop has no round" if any(one.by_rounds for one in alive) else ""

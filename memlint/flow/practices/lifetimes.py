@@ -66,12 +66,10 @@ def _always(block: tuple[ir.Stmt, int]) -> bool:
 
 class Afterlife(NamedTuple):
     """What runs while a name holds what nobody reads: ``after``, in the order of the source, and ``again``, in the next
-    round of a loop. ``by_rounds``: that something binds the name anew then, and does not read it, is known only if a
-    loop has a round."""
+    round of a loop. (That something binds the name anew then is known only if its loop has a round.)"""
 
     after: tuple[Spot, ...]
     again: tuple[Spot, ...]
-    by_rounds: bool
 
 
 def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> Afterlife | None:
@@ -79,7 +77,6 @@ def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> After
     reads it (it is needed), or where it is not told whether it is bound anew."""
     after: list[Spot] = []
     again: list[Spot] = []
-    by_rounds = False
     loops = [block[0] for block in place.around if isinstance(block[0], ir.For | ir.While)]
     later = [spot for spot in everything if spot.statement.at > end and not spot.excludes(place.around)]
     for depth in range(len(loops), -1, -1):
@@ -90,9 +87,8 @@ def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> After
         if passed is None:
             return None
         after += passed.seen
-        by_rounds = by_rounds or passed.by_rounds
         if passed.ended or passed.leaves == "return":
-            return Afterlife(tuple(after), tuple(again), by_rounds)
+            return Afterlife(tuple(after), tuple(again))
         if loop is None or passed.leaves == "break":
             continue
         before = [spot for spot in everything if spot.statement.at < place.statement.at and _inside(spot, loop)]
@@ -101,8 +97,7 @@ def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> After
         if passed is None or head:
             return None
         again += passed.seen
-        by_rounds = by_rounds or passed.by_rounds
-    return Afterlife(tuple(after), tuple(again), by_rounds)
+    return Afterlife(tuple(after), tuple(again))
 
 
 class _Passed(NamedTuple):
@@ -112,7 +107,6 @@ class _Passed(NamedTuple):
     seen: list[Spot]
     ended: bool
     leaves: str
-    by_rounds: bool = False
 
 
 def _pass(region: list[Spot], name: str, place: Around) -> _Passed | None:
@@ -126,7 +120,7 @@ def _pass(region: list[Spot], name: str, place: Around) -> _Passed | None:
             if not spot.follows_by_rounds(place):
                 return None
             seen.append(spot)
-            return _Passed(seen, True, "", not spot.follows_from(place))
+            return _Passed(seen, True, "")
         seen.append(spot)
         if spot.follows_from(place):
             if isinstance(statement, ir.Return | ir.Raise):

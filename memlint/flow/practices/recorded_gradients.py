@@ -169,7 +169,7 @@ def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         (call, given)
         for call in calls(frame.function.body)
         if isinstance(call.func, ir.Attr) and call.func.name == "backward"
-        for given in (_literal(argument(call, 2, "create_graph")),)
+        for given in (_literal(next((word.value for word in call.keywords if word.name == "create_graph"), None)),)
         if given is not None and not any(word.name in (None, "inputs") for word in call.keywords)
     ]
     if not found or _reads_gradients(frame):

@@ -50,7 +50,10 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[WorkerCopies]:
         return
     own = frame.function.params[0].name
     for place, at, index in _filled(analyser, frame.function, own, readers):
-        statement = next(one for one in walk_statements(frame.function.body, into_definitions=False) if one.at == at)
+        statements = walk_statements(frame.function.body, into_definitions=False)
+        statement = next((one for one in statements if one.at == at), None)
+        if statement is None:
+            continue
         yield WorkerCopies(
             site=frame.site(at),
             function=frame.function.qual,
