@@ -8,7 +8,8 @@ who did not see memlint's answer says of it: whether it was a bug (``bug``), how
 ``places`` are where a finding counts: those lines, and the call or the store that the reader names, give or take three
 lines. ``found``: the codes that memlint gives there, by the commit of memlint (MEM2 for a guard, MEM1 for a value).
 
-The places were drawn before memlint was run on them, but the first state is the only one that they have not taught.
+The places of a ``set`` were drawn before memlint was run on them, but the first state is the only one that they have
+not taught. The second set has all categories, and one reader.
 """
 
 from __future__ import annotations
@@ -16,19 +17,28 @@ from __future__ import annotations
 import collections
 import json
 from pathlib import Path
+from typing import Any
 
 ROWS = Path(__file__).parent / "results" / "fixed_bugs.jsonl"
 
 
 def main() -> None:
     rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines() if line.strip()]
+    for number in sorted({row["set"] for row in rows}):
+        print(f"set {number}")
+        show([row for row in rows if row["set"] == number])
+        print()
+
+
+def show(rows: list[dict[str, Any]]) -> None:
     table: dict[tuple[str, str, bool], collections.Counter[str]] = collections.defaultdict(collections.Counter)
     states = list(rows[0]["found"])
     for row in rows:
-        key = (row["category"], row["confidence"], row["bug"])
-        table[key]["places"] += 1
-        for state in states:
-            table[key][state] += bool(row["found"][state])
+        for category in (row["category"], "all"):
+            counts = table[category, row["confidence"], row["bug"]]
+            counts["places"] += 1
+            for state in states:
+                counts[state] += bool(row["found"][state])
     print(f"{'category':18} {'confidence':11} {'bug':4} {'places':>6}  " + "  ".join(f"{state:>9}" for state in states))
     for (category, confidence, bug), counts in sorted(table.items(), key=lambda pair: (not pair[0][2], pair[0])):
         cells = "  ".join(f"{counts[state]:9}" for state in states)
