@@ -128,7 +128,12 @@ class Project:
         beside = next(
             (found for parent in above if parent not in self._packages and (found := self._at(parent, module))), None
         )
-        return beside or self._on_path(module, folder)
+        return beside or self._on_path(module, folder) or self._below_itself(module)
+
+    def _below_itself(self, module: str) -> str | None:
+        """``net.layers`` in a package ``net`` whose setup.py lies inside of it: the project is the package's folder."""
+        first, _, rest = module.partition(".")
+        return self._at(self.root, rest) if rest and first == self.root.name else None
 
     def is_missing(self, module: str, importer: str, level: int) -> bool:
         """Whether nothing on the disk bears the name of a module that a relative import of ``level`` dots names, be it

@@ -54,6 +54,15 @@ def test_packages_below_another_folder_start_there(tmp_path: Path) -> None:
     assert one.import_roots[-1] == tmp_path.resolve() / "python"
 
 
+def test_a_package_whose_project_begins_inside_of_it(tmp_path: Path) -> None:
+    """``net/setup.py``: a file that is linted alone says ``net.layers`` of what lies beside it."""
+    one = project(tmp_path / "net", "layers.py", "deep/__init__.py", "scripts/train.py", "other/layers.py")
+    assert one.resolve("net.layers", "scripts/train.py", 0) == "layers.py"
+    assert one.resolve("net.deep", "scripts/train.py", 0) == "deep/__init__.py"
+    assert one.resolve("net", "scripts/train.py", 0) is None
+    assert one.resolve("web.layers", "scripts/train.py", 0) is None
+
+
 def test_configured_roots(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     project(tmp_path, "a.py", "libs/deep/tool.py")
