@@ -226,7 +226,7 @@ def write_item(
         )
         if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):
             _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
-    of_pairs = all_of_them and frame.loops[-1].replaces
+    of_pairs = all_of_them and _is_of_pairs(frame, target)
     if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
         # a model's output, or what a criterion gave: it is a dict, from here on one of what is written
         state.env[target.value.id] = make(frame, state, (target.at, "replaced"), "dict", value)
@@ -266,7 +266,7 @@ def _is_replaced(frame: Frame, target: ir.Subscript) -> bool:
     if not frame.loops or not _over_itself(frame, target):
         return False
     loop = frame.loops[-1]
-    if _ends_early(loop.body):
+    if _may_stop(loop.body):
         return False
     of_pairs = _is_of_pairs(frame, target)
     if frame.tests and not (of_pairs and len(frame.tests) == 1 and tells_tensors(frame.tests[0], loop.targets)):
@@ -281,7 +281,8 @@ def _is_of_pairs(frame: Frame, target: ir.Subscript) -> bool:
     return any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()"))
 
 
-def _ends_early(body: tuple[ir.Stmt, ...]) -> bool:
+def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether some path leaves a loop before all its rounds."""
     statements = walk_statements(body)
     return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in statements)
 

@@ -173,6 +173,11 @@ class Module:
         """The module's own statements."""
         return self.lowered(0).body if self.units else ()
 
+    @property
+    def bodies(self) -> Iterator[tuple[ir.Stmt, ...]]:
+        """The module's own statements, and then those of each of its definitions."""
+        return (self.lowered(number).body for number in range(len(self.units)))
+
     def build(self, number: int) -> None:
         """Register the functions and classes of a unit."""
         if number in self._built:

@@ -148,7 +148,7 @@ def _is_given(program: Program, name: str, last: str) -> bool:
         isinstance(part, ir.Attr) and part.name == last and program.outside(module, part) == name
         for key in program.words.files(last)
         for module in (program.module(key),)
-        for body in (module.statements, *(module.lowered(number).body for number in range(1, len(module.units))))
+        for body in module.bodies
         for statement in walk_statements(body)
         for part in _targets(statement)
     )

@@ -99,10 +99,10 @@ def _of_accelerator(function: Function) -> list[ir.Call]:
     """``get_accelerator().empty_cache()``, by which DeepSpeed names the device."""
     if "get_accelerator" not in function.names:
         return []
-    return [call for call in calls(function.body) if dotted_of_call(call) == "get_accelerator().empty_cache"]
+    return [call for call in calls(function.body) if _method_of_result(call) == "get_accelerator().empty_cache"]
 
 
-def dotted_of_call(call: ir.Call) -> str:
+def _method_of_result(call: ir.Call) -> str:
     """``get_accelerator().empty_cache``: the method of what another call gives; "" for any other callee."""
     func = call.func
     if not isinstance(func, ir.Attr) or not isinstance(func.value, ir.Call):

@@ -161,10 +161,9 @@ def _is_cleared(analyser: Analyser, function: Function) -> bool:
 
 
 def _clears(module: Module, name: str) -> bool:
-    bodies = [module.statements, *(module.lowered(number).body for number in range(1, len(module.units)))]
     # (what has no name is each cache of a loop over several)
     return any(
         isinstance(part, ir.Attr) and part.name == "cache_clear" and last_name(part.value) in (name, "")
-        for body in bodies
+        for body in module.bodies
         for part in parts(body, into_definitions=True)
     )

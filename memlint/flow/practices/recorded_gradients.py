@@ -10,7 +10,7 @@ from memlint.flow.bound_names import Names, argument
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.devices import touches_an_accelerator
-from memlint.flow.program import Function, Module
+from memlint.flow.program import Function
 from memlint.flow.spent import is_test, used_up
 from memlint.flow.syntax import (
     calls,
@@ -70,18 +70,11 @@ def _is_handed_on(analyser: Analyser, function: Function) -> bool:
     """Whether the project mentions a function elsewhere than where it is called: others may call it as well."""
     for key in analyser.program.words.files(function.name):
         module = analyser.program.module(key)
-        for body in _bodies(module):
+        for body in module.bodies:
             called = {call.func.at for call in calls(body, into_definitions=True)}
             if any(last_name(part) == function.name and part.at not in called for part in parts(body, True)):
                 return True
     return False
-
-
-def _bodies(module: Module) -> Iterator[tuple[ir.Stmt, ...]]:
-    """The statements of a whole file, those of its definitions behind its own."""
-    yield module.statements
-    for number in range(1, len(module.units)):
-        yield module.lowered(number).body
 
 
 def _literal(given: ir.Expr | None) -> ir.Expr | None:
@@ -208,7 +201,7 @@ def _loop_around(frame: Frame, call: ir.Call) -> ir.For | ir.While | None:
 
 def _reads_gradients(frame: Frame) -> bool:
     """Whether the file reads the gradients of parameters for more than to clear or to clip them."""
-    for body in _bodies(frame.module):
+    for body in frame.module.bodies:
         harmless: set[int] = set()
         for statement in walk_statements(body):
             if isinstance(statement, ir.Assign):

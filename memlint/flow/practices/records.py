@@ -61,6 +61,10 @@ _OF_STRINGS: Mapping[str, Content] = {
     **dict.fromkeys(("readlines", "splitlines", "glob", "rglob", "iterdir"), "texts"),
     **dict.fromkeys(("iterrows", "itertuples"), "parsed"),
 }  # fmt: skip
+#: what ``split()`` gives
+_SPLIT: Mapping[Content, Content] = {"whole": "texts", "text": "split"}
+#: what a round of ``os.walk`` gives
+_WALKED: tuple[Content, ...] = ("text", "texts", "texts")
 _MAX_CALLS = 3
 #: containers of which each sample may have several objects
 MANY: tuple[Content, ...] = ("records", "splits", "parsed")
@@ -205,8 +209,8 @@ class Contents:
             for part, arg in zip(parts, args, strict=True):
                 self._bind_member(part, arg, at)
         elif name == "walk" and len(parts) == 3:
-            for part, content in zip(parts, ("text", "texts", "texts"), strict=True):
-                self._bind(part, content, at)  # type: ignore[arg-type]
+            for part, content in zip(parts, _WALKED, strict=True):
+                self._bind(part, content, at)
         elif name in ("items", "iterrows") and len(parts) == 2 and isinstance(source, ir.Call):
             held = self.content(source.func.value) if name == "items" and isinstance(source.func, ir.Attr) else "parsed"
             self._bind(parts[0], "text", at)
@@ -346,7 +350,7 @@ class Contents:
         if func.name in ("read", "read_text"):
             return "whole"
         if func.name == "split":
-            return {"whole": "texts", "text": "split"}.get(held, "")  # type: ignore[return-value]
+            return _SPLIT.get(held, "")
         if func.name == "open":
             self.reads = True
             return "texts"

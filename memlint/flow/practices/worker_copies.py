@@ -234,5 +234,5 @@ def _note_option(call: ir.Call, known: dict[str, list[bool]]) -> None:
 
 
 def _all_calls(module: Module) -> Iterator[ir.Call]:
-    for number in range(len(module.units)):
-        yield from calls(module.lowered(number).body, into_definitions=True)
+    for body in module.bodies:
+        yield from calls(body, into_definitions=True)
