@@ -266,6 +266,8 @@ def is_statement(frame: Frame, expr: ir.Call) -> bool:
 
 def literal_device(name: str, args: list[V]) -> int:
     """``torch.device("cuda" if … else "cpu")`` is meant for the accelerator."""
+    if name == "torch.cuda.current_device":
+        return ACCELERATOR
     if name != "torch.device" or not args:
         return 4
     return device_named(args[0].const) if args[0].const is not None else ACCELERATOR

@@ -24,6 +24,7 @@ from memlint.flow.values import (
     Source,
     Sources,
     V,
+    device_word,
 )
 
 _NUMBER = re.compile(
@@ -152,13 +153,7 @@ def device_named(name: object) -> int:
     """The device of a literal such as ``"cuda:0"``."""
     if not isinstance(name, str):
         return ACCELERATOR if isinstance(name, int) and not isinstance(name, bool) else ANYWHERE
-    return (
-        CPU
-        if name.startswith("cpu")
-        else ACCELERATOR
-        if name.startswith(("cuda", "xpu", "mps", "npu", "hip"))
-        else ANYWHERE
-    )
+    return device_word(name)
 
 
 def batch_tree(device: int = ANYWHERE) -> V:

@@ -175,6 +175,8 @@ def destination(device: V, expr: ir.Expr | None) -> int:
     if device.const is not None:
         return device_named(device.const)
     known = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA | UNKNOWN) else 0
+    if known == CPU | ACCELERATOR and not device.kinds & TENSORS:
+        return ACCELERATOR  # chosen by what the machine has: meant for the accelerator
     if known:
         return known
     if OWN_DEVICE in device.refs and isinstance(expr, ir.Attr):

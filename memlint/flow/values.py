@@ -180,7 +180,16 @@ DATA_VALUE = V(DATA, size=SCALAR)
 @functools.lru_cache(maxsize=1 << 12)
 def constant(kind: str, value: object) -> V:
     """What is written here; ``kind`` tells ``True`` from 1."""
-    return NONE_VALUE if kind == "None" else V(DATA, size=SCALAR, const=value)
+    if kind == "None":
+        return NONE_VALUE
+    return V(DATA, size=SCALAR, const=value, device=device_word(value) if isinstance(value, str) else ANYWHERE)
+
+
+def device_word(name: str) -> int:
+    """The device of a literal such as ``"cuda:0"``; a choice of two is still one of devices."""
+    if name.startswith("cpu"):
+        return CPU
+    return ACCELERATOR if name.startswith(("cuda", "xpu", "mps", "npu", "hip")) else ANYWHERE
 
 
 def join(a: V, b: V) -> V:
