@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from memlint.finding import Confidence
+from memlint.finding import Confidence, weakest
 from memlint.flow.collected import gives_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Fact, Loop, ModelCall
@@ -43,7 +43,7 @@ _NAMES = (
 
 
 #: how an evaluation is known, the surest way first
-_SUREST = ("eval", "spent", "name")
+_SUREST = ("eval", "spent", "kept", "name")
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Verdict:
     """What a recorded model run is. ``evaluation`` and ``wanted``: see `ModelCall`."""
 
     run: ModelRun
-    evaluation: Literal["eval", "spent", "name", "cut", ""]
+    evaluation: Literal["eval", "spent", "kept", "name", "cut", ""]
     wanted: str
     phase: Phase | None = None
 
@@ -61,6 +61,8 @@ class Keeper(NamedTuple):
 
     place: str
     rounds: Loop
+    #: how sure it is that no backward comes for it
+    lost: Confidence = "low"
 
 
 def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
@@ -110,7 +112,7 @@ def model_calls(
             continue
         if verdict.evaluation == "cut":
             yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
-        elif verdict.evaluation and not verdict.wanted:
+        elif _is_evaluation(analyser, frame, verdict, kept):
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
     for name, group in groups.items():
         if _guarded_with(name, group[0].run, groups):
@@ -131,9 +133,25 @@ def model_calls(
             certainty = "low"  # it asks for the shape of what layers give
         elif loop is None and first.evaluation == "spent" and _made_here(run):
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
+        elif first.evaluation == "kept" and retained is not None:
+            certainty = weakest(certainty, retained.lost)
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
         yield _event(frame, first, loop, certainty, _consumed(frame, run), keeper=retained, phase=first.phase)
+
+
+def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
+    """Whether a recorded run is one of an evaluation, be it for this alone that its graph is kept for no backward."""
+    if verdict.evaluation:
+        return not verdict.wanted
+    run = verdict.run
+    keeper = kept.get(run.node)
+    if keeper is None or keeper.lost == "low" or run.origin is not None or run.loop is None:
+        return False
+    if any(run.node in reached for reached, *_ in frame.backwards) or wanted_by(analyser, frame, run):
+        return False
+    verdict.evaluation = "kept"
+    return True
 
 
 def _event(

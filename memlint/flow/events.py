@@ -225,8 +225,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     """A model runs while autograd records.
 
     ``evaluation``: why this is an evaluation: "eval" (the model was put into eval mode), "spent" (every use of the
-    output cuts its graph), "name" (only the function's name says so), "cut" (it is none: in training, every use of the
-    output cuts its graph), "" (it is not one).
+    output cuts its graph), "kept" (its graph is kept round by round, and no backward comes), "name" (only the
+    function's name says so), "cut" (it is none: in training, every use of the output cuts its graph), "" (none).
     ``wanted``: why gradients are wanted ("" if nothing says so).
     ``retained``: the place that keeps the graph beyond the iteration, which is reported ("" for none), and ``rounds``
     the loop whose rounds it does so in.
@@ -237,7 +237,7 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
 
     module: str
     loop: Loop | None
-    evaluation: Literal["eval", "spent", "name", "cut", ""]
+    evaluation: Literal["eval", "spent", "kept", "name", "cut", ""]
     wanted: str
     retained: str
     owner: Fact

@@ -71,7 +71,7 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
                 for source in frame.graphs.closure((store.incoming or store.value).src):
                     known = kept.get(source)
                     if known is None or (event.loop.over_data and not known.rounds.over_data):
-                        kept[source] = Keeper(event.place.text, event.loop)
+                        kept[source] = Keeper(event.place.text, event.loop, _lost_to(event))
     calls = list(model_calls(analyser, frame, verdicts, kept))
     yield from with_places(analyser, frame, inert.guards(analyser, frame, calls))
     yield from events
@@ -81,6 +81,13 @@ def _keeps(event: Retain | Carry) -> bool:
     """Whether a rule reports that the graph is kept, for all to see."""
     shown = "low" not in (event.certainty, event.value.certainty)
     return shown and not event.needed and event.value.attached in ("yes", "some")
+
+
+def _lost_to(event: Retain | Carry) -> Confidence:
+    """How sure it is that what is kept makes the graph useless: no backward has freed it, and none comes."""
+    if event.value.freed != "no" or event.value.attached != "yes" or not event.loop.over_data or event.reset:
+        return "low"
+    return weakest(event.certainty, event.value.certainty)
 
 
 def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
