@@ -15,7 +15,7 @@ from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call
-from memlint.flow.spent import is_spent, is_trial
+from memlint.flow.spent import is_spent, is_trial, trains_otherwise
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
@@ -181,7 +181,7 @@ def _event(
         guard="",
         consumed=consumed,
         named=is_evaluation_name(frame.function),
-        followed=run.resolved,
+        followed=run.resolved or trains_otherwise(frame, run),
         phase=phase.quiet if phase is not None else "",
         training=phase.training if phase is not None else "",
     )

@@ -247,7 +247,7 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     rounds: Loop | None = None
     #: the function is named as evaluations are
     named: bool = False
-    #: the forward that runs is in sight
+    #: the forward that runs is in sight, or another run of the same model is trained by
     followed: bool = False
     #: where one body serves several phases: a test of the rounds without a backward, and of those that have one
     phase: str = ""

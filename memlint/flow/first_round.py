@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.flow.frame import Frame, Store
+from memlint.flow.kept import kept_for
 from memlint.flow.syntax import assigned_names, binds, bodies, dotted, names_bound_by, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
@@ -44,21 +45,89 @@ def begun_each_round(frame: Frame, store: Store) -> bool:
     )
 
 
+@kept_for
+def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozenset[str]:
+    """The names that each round of a loop of a function's body gives a value before it reads them: they have none when
+    its first round begins, and no test around what gives it to them there tells one round from another, of this loop
+    or of those around it (``if kind == "a": loss = …`` and ``if kind == "b": loss = …``, then ``loss.backward()``)."""
+    around = _loops_to(function, loop)
+    if not around:
+        return frozenset()
+    outermost = around[0]
+    bound = names_bound_by(outermost).union(*(assigned_names(block)[0] for block in bodies(outermost)))
+    written = {
+        dotted(target)
+        for statement in walk_statements(outermost.body)
+        for target in _targets(statement)
+        if isinstance(target, ir.Attr)
+    }
+    before = _bound_before(function, loop)
+    found = set()
+    for name in assigned_names(loop.body)[0] - names_bound_by(loop) - before:
+        ways = list(_binders(loop.body, name, (), None, sums=False))
+        plain = [tests for tests in ways if None not in tests]
+        if plain and not any(
+            test is not None and _tells_rounds_apart(test, bound, written) for tests in ways for test in tests
+        ):
+            found.add(name)
+    return frozenset(found)
+
+
+def _loops_to(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> list[ir.For | ir.While]:
+    """The loops around a statement, the outermost first, and itself; nothing where a body does not have it."""
+    for statement in body:
+        here = [statement] if isinstance(statement, ir.For | ir.While) else []
+        if statement is loop:
+            return here
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            continue
+        for block in bodies(statement):
+            if inner := _loops_to(block, loop):
+                return [*here, *inner]
+    return []
+
+
+def _bound_before(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> set[str]:
+    """The names that some statement may have bound when a loop begins for the first time."""
+    found: set[str] = set()
+    for statement in body:
+        if statement is loop:
+            break
+        found |= names_bound_by(statement)
+        blocks = bodies(statement)
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef) or not blocks:
+            continue
+        inside = next((block for block in blocks if _loops_to(block, loop)), None)
+        if inside is not None:
+            found |= _bound_before(inside, loop)
+            if isinstance(statement, ir.Try) and inside is not blocks[0]:
+                found |= assigned_names(blocks[0])[0]
+            break
+        for block in blocks:
+            found |= assigned_names(block)[0]
+    return found
+
+
 _Tests = tuple[ir.Expr | None, ...]
 
 
-def _binders(body: tuple[ir.Stmt, ...], name: str, tests: _Tests, left_out: ir.Stmt | None) -> Iterator[_Tests]:
-    """The tests around each statement that binds the name; None stands for what may or may not run."""
+def _binders(
+    body: tuple[ir.Stmt, ...], name: str, tests: _Tests, left_out: ir.Stmt | None, *, sums: bool = True
+) -> Iterator[_Tests]:
+    """The tests around each statement that binds the name; None stands for what may or may not run. ``sums``: with
+    ``name += …``, which needs a value that is there already."""
     for statement in body:
         if statement is left_out or isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
+        if not sums and isinstance(statement, ir.AugAssign):
+            continue
         if isinstance(statement, ir.If):
             for block in bodies(statement):
-                yield from _binders(block, name, (*tests, statement.test), left_out)
+                yield from _binders(block, name, (*tests, statement.test), left_out, sums=sums)
         elif blocks := bodies(statement):
             inside = tests if isinstance(statement, ir.With) else (*tests, None)
             for block in blocks:
-                yield from _binders(block, name, inside, left_out)
+                yield from _binders(block, name, inside, left_out, sums=sums)
             if name in names_bound_by(statement):
                 yield (*tests, None)
         elif binds(statement, name):

@@ -42,6 +42,8 @@ class LoopFrame:
     over_objects: bool = False
     #: names bound in the body
     bound: frozenset[str] = frozenset()
+    #: those of them that each round gives a value before it reads them
+    anew: frozenset[str] = frozenset()
     #: names that count the rounds: the target of range, the first target of enumerate
     counters: frozenset[str] = frozenset()
     #: all names that the loop's header binds

@@ -11,6 +11,7 @@ from memlint.flow import interpret
 from memlint.flow.assignment import assign
 from memlint.flow.evaluate import evaluate, loop_of
 from memlint.flow.feeding import assume_loader, feeds_device
+from memlint.flow.first_round import begun_anew
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element
 from memlint.flow.loops import MAX_PASSES
@@ -43,7 +44,7 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
     freezing_loop(frame, state, statement)
     shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
     loop = loop_of(frame, state, statement.at, source, statement.iter, statement.target, shown)
-    _prepare(loop, statement.body)
+    _prepare(frame, loop, statement)
     if feeds and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
         assumed = True
@@ -73,7 +74,7 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
     loop = LoopFrame(
         ("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True
     )
-    _prepare(loop, statement.body)
+    _prepare(frame, loop, statement)
     counted = endless and ends_early(loop)
     loop.loop = msgspec.structs.replace(loop.loop, assumed=over == "loader", counted=counted)
 
@@ -90,10 +91,11 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
     return end
 
 
-def _prepare(loop: LoopFrame, body: tuple[ir.Stmt, ...]) -> None:
-    names, _ = assigned_names(body)
+def _prepare(frame: Frame, loop: LoopFrame, statement: ir.For | ir.While) -> None:
+    names, _ = assigned_names(statement.body)
     loop.bound = names
-    loop.body = body or (ir.Jump(0, "pass"),)
+    loop.anew = begun_anew(frame.function.body, statement) - {param.name for param in frame.function.params}
+    loop.body = statement.body or (ir.Jump(0, "pass"),)
 
 
 def _loop(
@@ -120,6 +122,9 @@ def _loop(
         inner.met = {}  # what a test gave before the loop, it need not give in the next round
         for name in loop.bound:
             value = inner.env.get(name)
+            if value is not None and name in loop.anew and not value.objs:
+                del inner.env[name]  # (a container that is let go of has to be seen to go)
+                continue
             if value is not None and value.objs:
                 _mark_members(inner, value, ("prev", loop.id, name))
             if value is not None and not value.is_only(MODULE | OPTIMIZER | LOADER | CALLABLE | CONTAINER | NONE):

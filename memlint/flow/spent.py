@@ -27,10 +27,12 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether the graph of a run is used up: here, or in every caller that gets it returned."""
     if run.origin is not None or frame.function.node is None or frame.hook is not None:
         return False
-    if not run.resolved and run.method != "forward" and not _records_inside(analyser, run.method, frame.function):
+    trains = trains_otherwise(frame, run)
+    known = run.resolved or run.method == "forward" or trains
+    if not known and not _records_inside(analyser, run.method, frame.function):
         return False
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
-    if not marks or (frame.backwards and not _trains_otherwise(frame, run)):
+    if not marks or (frame.backwards and not trains):
         return False
     return used_up(analyser, frame, marks)
 
@@ -43,7 +45,7 @@ def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
     )
 
 
-def _trains_otherwise(frame: Frame, run: ModelRun) -> bool:
+def trains_otherwise(frame: Frame, run: ModelRun) -> bool:
     """Whether another call of the same module reaches the backward: then this one is not what it trains by."""
     return any(
         other.text == run.text and other.node != run.node and {other.node, *other.value.src} & reached
@@ -172,4 +174,4 @@ def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
     return any(isinstance(item, ir.Name) and item.id in names for item in found)
 
 
-__all__ = ["is_spent", "is_test", "is_trial"]
+__all__ = ["is_spent", "is_test", "is_trial", "trains_otherwise"]
