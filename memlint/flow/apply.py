@@ -66,7 +66,9 @@ class Application(Translation):
                 site, tests = self.frame.site(self.at), tuple(self.frame.tests)
                 self.frame.backwards.append(Backward(reached, self.frame.loop_ids, site, tests))
             elif any(isinstance(item, Path) for item in reached):
-                self.frame.notes.blind_backward = True
+                if self.callee.function.enclosing is not None:  # it reads what it likes of the caller's
+                    self.frame.notes.blind_backward = True
+                self.frame.notes.blind_calls.add(self.at)
                 self.frame.notes.blind_at.add(self.at)
         for item in self.callee.escaped:
             if isinstance(item, Path):

@@ -132,7 +132,7 @@ def _unpack(
             obj = state.heap.get(key)
             if obj is None:
                 continue
-            if str(position) in obj.fields and len(obj.fields) == count:
+            if str(position) in obj.fields and sum(name.isdigit() for name in obj.fields) == count:
                 found = join(found, obj.fields[str(position)])
                 rest = rest.but(objs=rest.objs - {key})
             elif obj.kind == "tuple" and obj.fields and not obj.elem.kinds and not starred:

@@ -90,7 +90,9 @@ def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -
 def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
     function = analyser.function_at(callee)
     summary = analyser.summary(function) if function is not None else None
-    return summary is not None and (bool(summary.backwards) or summary.notes.blind_backward)
+    return summary is not None and (
+        bool(summary.backwards) or summary.notes.blind_backward or bool(summary.notes.blind_calls)
+    )
 
 
 def compared_with(analyser: Analyser, frame: Frame, store: Store) -> bool:

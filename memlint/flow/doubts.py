@@ -14,7 +14,7 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function
-from memlint.flow.spent import is_trial
+from memlint.flow.spent import blindly_reached, is_trial
 from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
@@ -38,7 +38,7 @@ def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Co
         return "low" if frame.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
     if any(loops for _, loops, *_ in frame.backwards):
         return "high"
-    if frame.notes.blind_backward:
+    if blindly_reached(frame, marks_of(frame, store) | (store.incoming or store.value).src):
         return "low"  # it may be this graph that it wants
     if unguarded_module(analyser, frame) and ambient_only(frame, (store.incoming or store.value).src):
         return "low"

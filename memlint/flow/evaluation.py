@@ -110,10 +110,10 @@ def model_calls(
                 owner=owner,
             )
             continue
-        if verdict.evaluation == "cut":
-            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
-        elif _is_evaluation(analyser, frame, verdict, kept):
+        if _is_evaluation(analyser, frame, verdict, kept):
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
+        elif verdict.evaluation == "cut":
+            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
     for name, group in groups.items():
         if _guarded_with(name, group[0].run, groups):
             continue
@@ -142,7 +142,7 @@ def model_calls(
 
 def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
     """Whether a recorded run is one of an evaluation, be it for this alone that its graph is kept for no backward."""
-    if verdict.evaluation:
+    if verdict.evaluation not in ("", "cut"):
         return not verdict.wanted
     run = verdict.run
     keeper = kept.get(run.node)

@@ -237,6 +237,8 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
         for name, default in cls.attributes.items():
             if name not in fields:
                 fields[name] = frame.analyser.evaluate_constant(cls.module, default)
+        if not cls.is_dataclass:
+            fields.update({str(i): fields[name] for i, name in enumerate(names) if name in fields})
         obj = state.heap[key]
         state.heap[key] = Obj("instance", NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
     return value

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.described import of_evaluation
 from memlint.flow.frame import Frame, Store
+from memlint.flow.spent import blindly_reached
 from memlint.flow.values import Path, Source, ordered
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
             if obj is not None:
                 for value in (*obj.fields.values(), obj.elem):
                     sources |= value.src
-        if caller.notes.blind_backward or sources & (caller.escaped | caller.left | caller.notes.returned):
+        if blindly_reached(caller, sources) or sources & (caller.escaped | caller.left | caller.notes.returned):
             return False
         if any(sources & reached for reached, *_ in caller.backwards):
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from memlint.flow import records
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, elements_of, make, tuple_of
 from memlint.flow.modes import freeze, frozen_of, mode_of
@@ -175,6 +176,8 @@ def standard(
     frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """The standard library's containers, iterators and wrappers; None for other names."""
+    if last in ("namedtuple", "NamedTuple"):
+        return records.factory(name, expr)
     if name == "collections.deque":
         maxlen = words.get("maxlen") or (args[1] if len(args) > 1 else None)
         bounded = maxlen is not None and not maxlen.is_only(NONE)

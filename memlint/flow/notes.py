@@ -25,6 +25,8 @@ class Notes:
     def __init__(self) -> None:
         #: a backward ran on something whose sources are not known
         self.blind_backward = False
+        #: calls of functions that run one on what they got, or on what an object that they got holds
+        self.blind_calls: set[int] = set()
         #: where it did
         self.blind_at: set[int] = set()
         #: autograd.grad, or another call that differentiates

@@ -30,7 +30,13 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
     for none. In one of those rounds the model has to be put into eval mode, or the name has to say so."""
     marks = {run.node, *run.value.src}
     backwards = [one for one in frame.backwards if marks & one.reached]
-    if not backwards or run.origin is not None or frame.notes.blind_backward or frame.notes.gradients:
+    if (
+        not backwards
+        or run.origin is not None
+        or frame.notes.blind_backward
+        or frame.notes.blind_calls
+        or frame.notes.gradients
+    ):
         return None
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if not isinstance(statement, ir.For) or ("loop", statement.at) not in run.loops:

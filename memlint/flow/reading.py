@@ -50,7 +50,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
     analyser = frame.analyser
     for key in ordered(base.objs) if base.objs else ():
         obj = state.heap.get(key)
-        if obj is None or obj.kind != "instance":
+        if obj is None or (obj.kind != "instance" and not (obj.kind == "tuple" and name in obj.fields)):
             continue
         if name in obj.fields:
             found = join(found, obj.fields[name])

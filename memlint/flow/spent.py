@@ -6,6 +6,7 @@ the function is called: that nobody can want the gradients is seen, not guessed.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
@@ -60,7 +61,7 @@ def used_up(
     """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them.
 
     ``of_gradients``: what else is differentiated says nothing of them, which are graphs of gradients themselves."""
-    if frame.cut_short or frame.exit is None or frame.notes.blind_backward:
+    if frame.cut_short or frame.exit is None or blindly_reached(frame, marks):
         return False
     if frame.notes.gradients and not of_gradients:
         return False
@@ -73,6 +74,23 @@ def used_up(
     if marks & frame.notes.returned:
         return _used_up_by_callers(analyser, frame, depth, of_gradients)
     return bool(marks & frame.graphs.closure(frame.used))
+
+
+def blindly_reached(frame: Frame, marks: AbstractSet[Source]) -> bool:
+    """Whether a backward whose sources are not known may reach these graphs: one that runs here, or one that a callee
+    runs, which gets them, or an object that may hold them."""
+    if frame.notes.blind_backward or not frame.notes.blind_calls:
+        return frame.notes.blind_backward
+    if frame.exit is None or marks & (frame.left | frame.escaped):
+        return True
+    given = [
+        value
+        for record in frame.calls.values()
+        if record.at in frame.notes.blind_calls
+        for value in record.args.values()
+    ]
+    held = (deep(frame, frame.exit, value) for value in (*given, *frame.exit.sym.values()))
+    return any(marks & frame.graphs.closure(value.src) for value in held)
 
 
 def is_trial(function: Function) -> bool:
@@ -174,4 +192,4 @@ def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
     return any(isinstance(item, ir.Name) and item.id in names for item in found)
 
 
-__all__ = ["is_spent", "is_test", "is_trial", "trains_otherwise"]
+__all__ = ["blindly_reached", "is_spent", "is_test", "is_trial", "trains_otherwise"]

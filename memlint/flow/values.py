@@ -55,7 +55,8 @@ class Ref(NamedTuple):
 
     ``kind``: ext (``name`` is the qualified name outside the project), func, class, module (``key`` and ``name``
     locate it in the project), bound (``self_`` is the receiver), partial (``args`` and ``keywords`` are fixed),
-    foreign (an object that the class ``name`` made, of which nothing is known but that it is not the project's).
+    foreign (an object that the class ``name`` made, of which nothing is known but that it is not the project's),
+    record (a named tuple of the members ``args``).
     """
 
     kind: str

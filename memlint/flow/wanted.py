@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
+from memlint.flow.spent import blindly_reached
 from memlint.flow.syntax import calls_backward, dotted, expressions, walk_expression, walk_statements
 from memlint.flow.told import MAX_CALLERS_UP
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
@@ -43,7 +44,7 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
     if any(marks & reached for reached, *_ in frame.backwards):
         return "a backward() reaches it"
-    if frame.notes.blind_backward:
+    if blindly_reached(frame, marks):
         return "a backward() of unknown origin is called"
     own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
     stored = frame.exit.sym.items() if frame.exit is not None else ()
