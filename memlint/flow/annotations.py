@@ -99,6 +99,8 @@ def _named(analyser: Analyser, module: Module, expr: ir.Expr, around: Function |
     if last in ("Tensor", "FloatTensor"):
         return V(TENSOR)
     if kind == "ext":
+        if what.startswith(("typing.", "typing_extensions.")):
+            return None  # (``Any`` is no number)
         if what in ("torch.nn.Module", "torch.nn.modules.Module"):
             return V(MODULE)
         row = knowledge.function(what)

@@ -140,7 +140,7 @@ def _unpack(
         if found.kinds and not rest.objs and not found.is_only(DATA | NONE):
             # what is unpacked so is the tuple of that length, not the single tensor of another path
             found = found.but(kinds=found.kinds | rest.kinds & UNKNOWN)
-        elif rest.objs or rest.kinds & ~CONTAINER:
+        elif rest.objs or rest.syms or rest.kinds & ~CONTAINER:
             found = join(found, _part(frame, state, rest, position))
         assign(frame, state, part, found if found.kinds else UNKNOWN_VALUE, statement)
 

@@ -105,6 +105,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module")
         and args
         and not receiver.kinds & (TENSORS | MODULE)
+        and not args[0].is_only(DATA)  # (``scores.gather(1, labels)`` is a tensor's own)
     ):
         return args[0]
     found = NOTHING
