@@ -6,6 +6,7 @@ from memlint.flow import carry
 from memlint.flow.evaluate import evaluate
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
+from memlint.flow.functions import call_function
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
 from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.narrowing import tells_tensors
@@ -132,7 +133,7 @@ def _unpack(
             obj = state.heap.get(key)
             if obj is None:
                 continue
-            if str(position) in obj.fields and sum(name.isdigit() for name in obj.fields) == count:
+            if str(position) in obj.fields and len(obj.ordered) == count:
                 found = join(found, obj.fields[str(position)])
                 rest = rest.but(objs=rest.objs - {key})
             elif obj.kind == "tuple" and obj.fields and not obj.elem.kinds and not starred:
@@ -199,6 +200,8 @@ def write_item(
     frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False
 ) -> None:
     """``base[index] = value``"""
+    if _by_method(frame, state, base, index, value, target):
+        return
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     inner = deep(frame, state, value)
     all_of_them = name is None and _is_replaced(frame, target)
@@ -237,6 +240,18 @@ def write_item(
     elif not base.objs and not base.syms:
         frame.leave(frame.graphs.closure(inner.src))
     carry.written(frame, state, base, value, target)
+
+
+def _by_method(frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript) -> bool:
+    """Whether the project's own ``__setitem__`` takes it."""
+    classes = [cls for ref in ordered(base.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
+    methods = [frame.analyser.program.method(cls, "__setitem__") for cls in classes]
+    known = [method for method in methods if method is not None]
+    if not known or len(known) < len(methods):
+        return False
+    for method in known:
+        call_function(frame, state, method, [base, index, value], {}, target.at, None)
+    return True
 
 
 def _cut_member(frame: Frame, state: State, name: str, target: ir.Subscript) -> None:

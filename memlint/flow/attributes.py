@@ -151,7 +151,7 @@ class Attributes:
                 found = join(found, UNKNOWN_VALUE)
                 continue
             value = _assigned_value(statement, statement.value, name)
-            plain = isinstance(value, ir.Const | ir.Display | ir.DictDisplay | ir.Call)
+            plain = isinstance(value, ir.Const | ir.Display | ir.DictDisplay | ir.Call) or _is_container(value)
             found = join(found, self.analyser.evaluate_constant(method.module, value) if plain else UNKNOWN_VALUE)
         return found
 
@@ -321,6 +321,13 @@ def _begins(method: Function, name: str) -> bool:
         and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
         for statement in _storing(method.body).get(name, ())
     )
+
+
+def _is_container(value: ir.Expr) -> bool:
+    """``[0] * len(names)``, ``{name: 0 for name in names}``"""
+    if isinstance(value, ir.Binary) and value.op == "*":
+        return isinstance(value.left, ir.Display) or isinstance(value.right, ir.Display)
+    return isinstance(value, ir.Comprehension) and value.kind != "generator"
 
 
 def _assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: str) -> ir.Expr:

@@ -135,9 +135,9 @@ def _concatenated(frame: Frame, state: State, expr: ir.Binary, left: V, right: V
     first, second = (state.heap.get(next(iter(side.objs))) for side in (left, right))
     if first is None or second is None or first.kind not in ("tuple", "list") or not first.fields or first.elem.kinds:
         return None
-    fields = {str(at): item for at, item in enumerate(first.fields.values())}
+    fields = {str(at): item for at, item in enumerate(first.ordered)}
     if not second.elem.kinds and second.kind in ("tuple", "list"):
-        fields.update({str(len(first.fields) + at): item for at, item in enumerate(second.fields.values())})
+        fields.update({str(len(fields) + at): item for at, item in enumerate(second.ordered)})
         return make(frame, state, expr.at, first.kind, NOTHING, fields)
     return make(frame, state, expr.at, first.kind, elements_of(frame, state, right), fields)
 

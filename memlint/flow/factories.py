@@ -178,7 +178,7 @@ def _members(state: State, value: V) -> list[V]:
     for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is not None and obj.kind in ("tuple", "list") and obj.fields:
-            return list(obj.fields.values())
+            return obj.ordered
     return []
 
 

@@ -39,8 +39,8 @@ class Lifting:
         for store in list(self.callee.stores.values()):
             if not isinstance(store.place, Path) or store.lifted >= MAX_DEPTH or count >= MAX_LIFTED:
                 continue
-            if store.kind == "cat":
-                continue
+            if store.kind == "cat" or store.how == "key":
+                continue  # (each call counts its keys anew, and overwrites what the last one left there)
             if store.key not in self.call.exit.pending and store.loop is None:
                 continue
             if store.kind == "carry" and self._set_anew(store, store.place):

@@ -251,7 +251,7 @@ def _longest(frame: Frame, state: State, counted: ir.Expr) -> int | None:
         return None
     if any(obj is not None and obj.kind == "list" for obj in held) and _is_handed_on(frame, counted):
         return None  # whoever gets it may add to it
-    return max(sum(name.isdigit() for name in obj.fields) for obj in held if obj is not None)
+    return max(len(obj.ordered) for obj in held if obj is not None)
 
 
 #: calls that add nothing to a list that they are given

@@ -38,6 +38,11 @@ class Obj:
         self.cls = cls
         self.text = text
 
+    @property
+    def ordered(self) -> list[V]:
+        """The members of a tuple or list by position; those of a named tuple have names besides."""
+        return [item for name, item in self.fields.items() if name.isdigit()]
+
     def with_field(self, name: str, value: V) -> Obj:
         return Obj(self.kind, self.elem, {**self.fields, name: value}, self.loops, self.bounded, self.cls, self.text)
 
