@@ -91,7 +91,7 @@ def _by_row(
     if row.graph == "grad":
         return _autograd_grad(frame, state, inner, words, expr)
     if row.graph == "alias" and (needs := words.get("requires_grad")) is not None and needs.const is True:
-        src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True)
+        src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
         return (args[0] if args else V(TENSOR)).but(src=src, kinds=TENSOR)
     if row.graph == "alias":
         if "volatile" in words:
@@ -199,6 +199,8 @@ def _autograd_grad(frame: Frame, state: State, inner: list[V], words: dict[str, 
     keeps = (create is not None and create.const is not False) or (retain is not None and retain.const is not False)
     outputs = words.get("outputs") or (inner[0] if inner else NOTHING)
     frame.backward(state, deep(frame, state, outputs), expr.at, retain=keeps)
+    if retain is not None and retain.const is True:
+        frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
     frame.notes.gradients = True
     if create is not None and create.const is not False:
         src = frame.record(state, expr.at, expr.at, text(expr), outputs.src, definite=create.const is True)

@@ -68,10 +68,17 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
 
 def _argument(expr: ir.Call) -> ir.Expr | None:
     """The literal that keeps the graph, where the gradients themselves are not to be differentiated."""
-    if any(word.name in (None, "create_graph", "inputs") for word in expr.keywords):
+    if any(
+        word.name in (None, "inputs") or (word.name == "create_graph" and not _is_false(word.value))
+        for word in expr.keywords
+    ):
         return None
     given = next((word.value for word in expr.keywords if word.name == "retain_graph"), None)
     return given if isinstance(given, ir.Const) and given.value is True else None
+
+
+def _is_false(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Const) and expr.value is False
 
 
 def _recorded(frame: Frame, last: Backward) -> frozenset[Source]:
@@ -175,7 +182,7 @@ def _is_sure(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[
     keep a part of it; None where one does."""
     sure = True
     for item in last.reached:
-        if isinstance(item, Path) and not _has_no_graph(analyser, frame, item):
+        if isinstance(item, Path) and not _has_no_graph(analyser, frame, item) and not _is_leaf(frame, item):
             if _is_given(frame, item, last) or _is_kept(analyser, frame, item):
                 return None  # (each round, or the caller's next backward, goes through what it brings in)
             sure = False
@@ -205,6 +212,18 @@ def _handles_state(frame: Frame, model: str) -> bool:
     return any(
         isinstance(part, ir.Attr) and _STATE.search(part.name.lower()) is not None and text(part.value) == owner
         for part in parts(frame.function.body)
+    )
+
+
+def _is_leaf(frame: Frame, path: Path) -> bool:
+    """``u.requires_grad_(True)``, which raises for what was computed: no graph comes in with it."""
+    name = "".join((path.root.partition(":")[2], *path.steps))
+    return any(
+        isinstance(call.func, ir.Attr)
+        and call.func.name == "requires_grad_"
+        and text(call.func.value, 200) == name
+        and not (call.args and _is_false(call.args[0]))
+        for call in calls(frame.function.body)
     )
 
 
