@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -11,7 +12,7 @@ from memlint.flow.collected import gives_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Fact, Loop, ModelCall
 from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.owner import owner_of
+from memlint.flow.owner import gives_no_gradient, owner_of
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call
@@ -20,7 +21,7 @@ from memlint.flow.state import AMBIENT, ON
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
-from memlint.flow.wanted import ENABLED, asked_for, wanted_by
+from memlint.flow.wanted import ENABLED, REACHED, asked_for, wanted_by
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -51,7 +52,7 @@ class Verdict:
     """What a recorded model run is. ``evaluation`` and ``wanted``: see `ModelCall`."""
 
     run: ModelRun
-    evaluation: Literal["eval", "spent", "kept", "name", "cut", ""]
+    evaluation: Literal["eval", "spent", "kept", "beside", "name", "cut", ""]
     wanted: str
     phase: Phase | None = None
 
@@ -110,7 +111,9 @@ def model_calls(
                 owner=owner,
             )
             continue
-        if _is_evaluation(analyser, frame, verdict, kept):
+        if _is_beside(analyser, frame, verdict):
+            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "loss")
+        elif _is_evaluation(analyser, frame, verdict, kept):
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
         elif verdict.evaluation == "cut":
             yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
@@ -127,7 +130,8 @@ def model_calls(
         run = first.run
         loop = _loop(analyser, frame, run)
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
-        if is_trial(frame.function) and (loop is None or first.evaluation == "spent"):
+        script = frame.function.node is None and loop is not None and loop.over_data
+        if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
             certainty = "low"
         elif loop is None and run.probes:
             certainty = "low"  # it asks for the shape of what layers give
@@ -138,6 +142,29 @@ def model_calls(
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
         yield _event(frame, first, loop, certainty, _consumed(frame, run), keeper=retained, phase=first.phase)
+
+
+#: names of networks that others learn from
+_TEACHERS = re.compile(r"teacher|(^|_)(target|ema|momentum|reference|frozen|pretrained)(_|$)|(^|_)ref(_model|_net)?$")
+
+
+def _is_beside(analyser: Analyser, frame: Frame, verdict: Verdict) -> bool:
+    """Whether it is a teacher's run: in eval mode, where another model is in train mode and learns by the backward
+    that both reach. (A backbone in eval mode for its statistics alone has another name.)"""
+    run = verdict.run
+    if verdict.evaluation != "eval" or verdict.wanted != REACHED or run.origin is not None:
+        return False
+    if not _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower()) or not gives_no_gradient(analyser, frame, run):
+        return False
+    backwards = [one for one in frame.backwards if run.node in one.reached]
+    learns = any(
+        other.mode is False and {other.node, *other.value.src} & one.reached
+        for other in frame.runs.values()
+        for one in backwards
+    )
+    if learns:
+        verdict.evaluation = "beside"
+    return learns
 
 
 def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
@@ -241,7 +268,8 @@ def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers."""
     function = frame.function
     layer = function.cls is not None and analyser.program.is_module(function.cls)
-    return not layer and not is_trial(function) and _loop(analyser, frame, run) is not None
+    trial = is_trial(function) and function.node is not None
+    return not layer and not trial and _loop(analyser, frame, run) is not None
 
 
 def of_module(analyser: Analyser, function: Function) -> bool:

@@ -226,7 +226,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
 
     ``evaluation``: why this is an evaluation: "eval" (the model was put into eval mode), "spent" (every use of the
     output cuts its graph), "kept" (its graph is kept round by round, and no backward comes), "name" (only the
-    function's name says so), "cut" (it is none: in training, every use of the output cuts its graph), "" (none).
+    function's name says so); or why it needs no graph in training: "cut" (every use of the output cuts its graph),
+    "beside" (a teacher in eval mode, beside a model in train mode that learns from it); "" (none of these).
     ``wanted``: why gradients are wanted ("" if nothing says so).
     ``retained``: the place that keeps the graph beyond the iteration, which is reported ("" for none), and ``rounds``
     the loop whose rounds it does so in.
@@ -237,7 +238,7 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
 
     module: str
     loop: Loop | None
-    evaluation: Literal["eval", "spent", "kept", "name", "cut", ""]
+    evaluation: Literal["eval", "spent", "kept", "beside", "name", "cut", ""]
     wanted: str
     retained: str
     owner: Fact

@@ -129,7 +129,11 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
         if any(at < call.site.at for at in inert):
             yield msgspec.structs.replace(call, guard="a guard that has no effect")
             continue
-        early = _ended_before(frame, blocks, call.site.at) if blocks and call.evaluation not in ("", "cut") else None
+        early = (
+            _ended_before(frame, blocks, call.site.at)
+            if blocks and call.evaluation not in ("", "cut", "beside")
+            else None
+        )
         if early is None:
             yield call
             continue

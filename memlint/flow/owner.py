@@ -7,6 +7,7 @@ resolved, the module was made in sight and given to nothing that could own it, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
+#: names of what batches are drawn from
+_DATA = re.compile(r"loader|dataset|iter")
 #: calls that give data, so that what they return has no graph
 _DATA_CALLS = (
     "sample",
@@ -119,7 +122,7 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
         return "unknown"  # one may hold the other
     if _owned_elsewhere(analyser, run.module) or _frozen_anywhere(analyser, frame, home, run, mine):
         return "unknown"
-    return "no" if _needs_no_input_gradient(analyser, frame, run) else "unknown"
+    return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
 
 
 def _in_training(frame: Frame, run: ModelRun) -> bool:
@@ -206,7 +209,7 @@ def _frozen_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRu
     return False
 
 
-def _needs_no_input_gradient(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def gives_no_gradient(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether nothing that the module was given carries a graph."""
     node = frame.graphs.nodes.get(run.node)
     if node is None:
@@ -228,6 +231,8 @@ def _needs_no_input_gradient(analyser: Analyser, frame: Frame, run: ModelRun) ->
 
 def _made_by_model(path: Path) -> bool:
     """An attribute may hold an output (``self.fake``): only what is passed in counts as data."""
+    if path.root == "p:self" and path.steps and _DATA.search(path.steps[0].lower()):
+        return False
     return not path.root.startswith("p:") or path.root == "p:self"
 
 

@@ -26,8 +26,10 @@ MAX_CALLERS_UP = 2
 
 def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether the graph of a run is used up: here, or in every caller that gets it returned."""
-    if run.origin is not None or frame.function.node is None or frame.hook is not None:
+    if run.origin is not None or frame.hook is not None:
         return False
+    if frame.function.node is None and (run.loop is None or not run.loop.loop.over_data):
+        return False  # (a single forward at a file's end may be what others import)
     trains = trains_otherwise(frame, run)
     known = run.resolved or run.method == "forward" or trains
     if not known and not _records_inside(analyser, run.method, frame.function):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 #: the gradients are wanted while the model runs; whether the graph is, afterwards, is another question
 ENABLED = "grad mode is switched on"
 REQUIRES = "an input requires grad"
+REACHED = "a backward() reaches it"
 
 
 def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
@@ -43,7 +44,7 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
 def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
     """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
     if any(marks & reached for reached, *_ in frame.backwards):
-        return "a backward() reaches it"
+        return REACHED
     if blindly_reached(frame, marks):
         return "a backward() of unknown origin is called"
     own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""

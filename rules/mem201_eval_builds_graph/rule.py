@@ -29,7 +29,7 @@ META = Meta(
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(ModelCall):
-        if event.evaluation in ("", "cut") or event.wanted or event.guard:
+        if event.evaluation in ("", "cut", "beside") or event.wanted or event.guard:
             continue
         if event.owner == "no":  # a network that no optimizer owns: MEM202 knows more about it
             continue

@@ -10,15 +10,14 @@ META = Meta(
     code="MEM202",
     name="frozen-builds-graph",
     summary="A network that no optimizer trains is run with grad mode on, though its output needs no gradient.",
-    severity="error",
-    preview=True,
+    severity="warning",
     fix_rank=0,  # under a guard there are no graphs for other rules to find
 )
 
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(ModelCall):
-        if (event.owner != "no" and event.evaluation != "cut") or event.wanted or event.guard:
+        if (event.owner != "no" and event.evaluation not in ("cut", "beside")) or event.wanted or event.guard:
             continue
         if event.consumed == "escapes" and not event.retained:
             continue
@@ -38,24 +37,28 @@ def check(facts: Facts) -> Iterator[Report]:
 def _why(event: ModelCall) -> str:
     if event.owner == "no":
         return f"no optimizer owns the parameters of `{event.module}` and its input needs no gradient"
+    if event.evaluation == "beside":
+        return f"`{event.module}` is in eval mode, beside a model that is in train mode and learns from it"
     return f"every use of what `{event.module}` gives cuts its graph"
 
 
 def _advice(event: ModelCall) -> str:
-    if event.owner == "no":
+    if event.owner == "no" or event.evaluation == "beside":
         return f"call it under `with torch.no_grad():`, or freeze it once with `{event.module}.requires_grad_(False)`"
     return "call it under `with torch.no_grad():`"
 
 
 def _severity(event: ModelCall) -> Severity:
     if event.retained:
-        return "error"
-    return "warning" if event.consumed == "loss" else "note"
+        return "warning"
+    return "warning" if event.consumed == "loss" and event.owner == "no" else "note"
 
 
 def _cost(event: ModelCall) -> str:
     if event.retained:
         return "device memory grows by its graph in every iteration, because a later line keeps it"
+    if event.evaluation == "beside":
+        return "they stay alive until the loss is done"
     if event.consumed == "loss":
         return "they stay alive until the loss is done, and backward() fills gradients that no step uses"
     return "they raise the peak until the output is detached or dropped"

@@ -86,7 +86,7 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
     for event in events:
         place = None
         if isinstance(event, ModelCall):
-            trains = event.wanted or event.phase or event.evaluation == "cut"
+            trains = event.wanted or event.phase or event.evaluation in ("cut", "beside")
             if not event.guard and not trains and event.certainty != "low":
                 place = guard_of(analyser, frame, event)
         elif event.kind != "early":
