@@ -68,10 +68,14 @@ def arguments(frame: Frame, state: State, expr: ir.Call) -> tuple[Args, Words]:
     for arg in expr.args:
         value = evaluating.evaluate(frame, state, arg)
         args.append(value)
-    words = {
-        word.name or f"**{number}": evaluating.evaluate(frame, state, word.value)
-        for number, word in enumerate(expr.keywords)
-    }
+    words: Words = {}
+    for number, word in enumerate(expr.keywords):
+        value = evaluating.evaluate(frame, state, word.value)
+        held = [state.heap.get(key) for key in value.objs] if word.name is None else []
+        if len(held) == 1 and held[0] is not None and held[0].kind == "dict" and not held[0].elem.kinds:
+            words.update(held[0].fields)  # ``**options``, of which all keys are known
+        else:
+            words[word.name or f"**{number}"] = value
     return args, words
 
 

@@ -9,6 +9,7 @@ from memlint.flow import call as calls
 from memlint.flow import tables
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.functions import call_function
 from memlint.flow.heap import element, elements_of, make, read_item
 from memlint.flow.narrowing import asked_member, narrow, no_tensor
 from memlint.flow.ops import tensor_op
@@ -21,6 +22,7 @@ from memlint.flow.values import (
     CONTAINER,
     DATA,
     DATA_VALUE,
+    MODULE,
     NONE,
     NONE_VALUE,
     NOTHING,
@@ -77,8 +79,19 @@ def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
         found = tables.entries(frame, expr.value)
         if found.kinds:
             return found
-    found = read_item(frame, state, base, index, expr)
+    found = _by_method(frame, state, base, index, expr) or read_item(frame, state, base, index, expr)
     return no_tensor(found) if frame.no_tensors and text(expr, 200) in frame.no_tensors else found
+
+
+def _by_method(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
+    """What the project's own ``__getitem__`` gives, where it is no data set's; None where there is none."""
+    if not base.refs or base.kinds & (TENSORS | CONTAINER | MODULE) or not base.objs:
+        return None
+    classes = [cls for ref in ordered(base.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
+    methods = [frame.analyser.program.method(cls, "__getitem__") for cls in classes]
+    if len(methods) != 1 or methods[0] is None:
+        return None
+    return call_function(frame, state, methods[0], [base, index], {}, expr.at, None)
 
 
 def _slice(frame: Frame, state: State, expr: ir.Slice) -> V:
@@ -130,7 +143,9 @@ def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:
 
 def _concatenated(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
     """``[loss] + states``: the members of the left one keep their positions; None where they have none."""
-    if not left.is_only(CONTAINER) or not right.is_only(CONTAINER) or len(left.objs) != 1 or len(right.objs) != 1:
+    if not left.is_only(CONTAINER | DATA) or not right.is_only(CONTAINER | DATA):
+        return None
+    if len(left.objs) != 1 or len(right.objs) != 1:
         return None
     first, second = (state.heap.get(next(iter(side.objs))) for side in (left, right))
     if first is None or second is None or first.kind not in ("tuple", "list") or not first.fields or first.elem.kinds:

@@ -23,6 +23,7 @@ from memlint.flow.values import (
     NONE_VALUE,
     NOTHING,
     OF_MODULES,
+    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Ref,
@@ -86,6 +87,10 @@ _CONVERT = frozenset(
 )
 
 
+#: what stands for any class of a library's module
+_ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models": "resnet18"}
+
+
 def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     if name in _CONVERT:
         for value in args:
@@ -129,6 +134,10 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
     if name == "getattr" and len(args) >= 2 and isinstance(args[1].const, str):
         found = read_attribute(frame, state, args[0], args[1].const, None)
         return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
+    if name == "getattr" and len(args) == 2 and any(ref.kind == "ext" for ref in args[0].refs):
+        # ``getattr(nn.functional, name)``: one of those, whichever it is
+        some = frozenset(Ref("ext", "", f"{ref.name}.{_ANY_OF.get(ref.name, 'any')}") for ref in args[0].refs)
+        return V(CALLABLE, refs=some)
     if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
         from memlint.flow.assignment import write_attribute
 
@@ -214,6 +223,14 @@ def standard(
     ):
         bounded = bool(args or "maxsize" in words)
         return make(frame, state, expr.at, "queue", NOTHING, bounded=bounded)
+    if name in ("torch.utils.checkpoint.checkpoint", "torch.func.functional_call") and args:
+        from memlint.flow.call import call_value
+
+        given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
+        return call_value(frame, state, args[0], given, {}, ir.Call(expr.at, expr.args[0], (), ()))
+    if name.startswith("torch.distributions.") and last[:1].isupper():
+        given = [deep(frame, state, value) for value in (*args, *words.values())]
+        return tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)
     if name == "functools.partial" and args:
         return V(CALLABLE, refs=frozenset((Ref("partial", "", "", args[0], tuple(args[1:]), tuple(words.items())),)))
     if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):

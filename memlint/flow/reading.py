@@ -38,6 +38,10 @@ from memlint.ir import nodes as ir
 _PACKS = re.compile(r"\b(pack_padded_sequence|pack_sequence)\(")
 
 
+#: what a dict has whatever its keys are
+_OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy", "clear", "setdefault", "popitem"})
+
+
 def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
     """``base.name`` as a value; a method gives a bound reference."""
     found = NOTHING
@@ -50,7 +54,9 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
     analyser = frame.analyser
     for key in ordered(base.objs) if base.objs else ():
         obj = state.heap.get(key)
-        if obj is None or (obj.kind != "instance" and not (obj.kind == "tuple" and name in obj.fields)):
+        if obj is None or (obj.kind != "instance" and name not in obj.fields):
+            continue  # (a named tuple, a namespace)
+        if obj.kind == "dict" and name in _OF_DICTS:
             continue
         if name in obj.fields:
             found = join(found, obj.fields[name])
@@ -79,6 +85,8 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         return found
     if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _tells_where(frame, base):
         return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
+    if name == "module" and base.kinds & MODULE and not found.kinds and not base.resolved():
+        return base  # what DataParallel wraps
     for path in ordered(base.syms) if base.syms else ():
         inner = path.then("." + name)
         if len(path.steps) >= MAX_CHAIN:
@@ -168,10 +176,14 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
             if frame.applying >= MAX_PROPERTIES:
                 return NOTHING
             return call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
-        bound = receiver if receiver is not None else None
+        bound = receiver
+        if "classmethod" in method.decorator_names:
+            bound = V(CALLABLE, refs=frozenset((Ref("class", cls.module.key, cls.qual),)))
         return V(CALLABLE, refs=frozenset((Ref("func", method.module.key, method.qual, bound),)))
     if receiver is None:
-        order, _ = analyser.program.ancestors(cls)
+        order, outside = analyser.program.ancestors(cls)
+        if name == "apply" and any(base.startswith("torch.autograd.") for base in outside):
+            return V(CALLABLE, refs=frozenset((Ref("ext", "", "torch.autograd.Function.apply"),)))
         for item in order:
             if name in item.inner:
                 inner = item.inner[name]

@@ -72,7 +72,7 @@ def global_variable(frame: Frame, state: State, name: str) -> V:
     if kind == "none":
         if name in _BUILTINS:
             return V(CALLABLE, refs=frozenset((Ref("ext", "", f"builtins.{name}"),)))
-        return UNKNOWN_VALUE
+        return state.sym.get(Path(f"g:{frame.module.key}:{name}"), UNKNOWN_VALUE)
     if kind != "value":
         found: V = frame.analyser.global_value(kind, what, frame=frame)
         return found

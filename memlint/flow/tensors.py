@@ -93,6 +93,8 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name in table.op:
         certain = receiver.may_be(TENSORS)
         return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
+    if receiver.kinds & TREE and name in ("log_prob", "cdf", "icdf"):
+        return tensor_op(frame, state, expr.at, inputs, text(expr))  # of a distribution
     if receiver.kinds & TREE and name == "sample":
         frame.used |= receiver.src
         return cut(receiver)  # of a distribution: what is drawn has no graph (what rsample() gives has)
@@ -221,7 +223,8 @@ def values_and_indices(frame: Frame, state: State, expr: ir.Call, values: V) -> 
     """The pair that max(dim), topk and sort return: the values have the graph, the indices have none."""
     frame.used |= values.src
     indices = V(TENSOR, size=SAMPLE, device=values.device)
-    return make(frame, state, (expr.at, "pair"), "tuple", NOTHING, {"0": values, "1": indices})
+    members = {"0": values, "1": indices, "values": values, "indices": indices}
+    return make(frame, state, (expr.at, "pair"), "tuple", NOTHING, members)
 
 
 def _reduce(
