@@ -15,7 +15,7 @@ from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
 from memlint.flow.state import State, reachable
 from memlint.flow.stores import forget, kind_of, note_store, own_sources
-from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import mentions, names_bound_by, text, walk_expression, walk_statements
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -326,10 +326,29 @@ def _within(item: Source, mark: Source) -> bool:
 
 
 def grows(frame: Frame, index: ir.Expr) -> bool:
-    """Whether a new key comes with each iteration: the index is a loop's own counter. Other keys may come again."""
+    """Whether a new key comes with each iteration: the index is a loop's own counter, a text with one in it, or a
+    number that the loop counts up. Other keys may come again."""
+    if isinstance(index, ir.FormattedString):
+        return any(grows(frame, part) for part in index.parts)
     if not isinstance(index, ir.Name):
         return False
-    return any(index.id in loop.counters for loop in frame.loops if loop.counts)
+    return any(index.id in loop.counters or _counts_up(loop.body, index.id) for loop in frame.loops if loop.counts)
+
+
+def _counts_up(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """``step += 1``, in every round, and nothing else that sets it."""
+    counted = [
+        statement
+        for statement in body
+        if isinstance(statement, ir.AugAssign)
+        and statement.op == "+"
+        and isinstance(statement.target, ir.Name)
+        and statement.target.id == name
+        and isinstance(statement.value, ir.Const)
+    ]
+    return bool(counted) and not any(
+        name in names_bound_by(statement) for statement in walk_statements(body) if statement not in counted
+    )
 
 
 def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:

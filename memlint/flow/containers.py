@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, elements_of, make, read_item, tuple_of
-from memlint.flow.state import State
+from memlint.flow.state import Obj, State
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text
 from memlint.flow.values import CONTAINER, DATA_VALUE, NONE_VALUE, NOTHING, TENSORS, UNKNOWN_VALUE, V, join, ordered
@@ -82,6 +82,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             for key in ordered(receiver.objs):
                 if key in state.heap:
                     state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, args[1]))
+                    _lives_as_long(state, args[1], state.heap[key])
             for path in ordered(receiver.syms):
                 place_path = path.then("[]")
                 state.sym[place_path] = join(state.sym.get(place_path, NOTHING), args[1])
@@ -103,3 +104,11 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name in ("join", "format", "split"):
         return DATA_VALUE
     return NOTHING if not receiver.is_only(CONTAINER) else UNKNOWN_VALUE
+
+
+def _lives_as_long(state: State, made: V, holder: Obj) -> None:
+    """What ``setdefault`` puts into a container stays there: it is no longer the round's own."""
+    for key in ordered(made.objs):
+        obj = state.heap.get(key)
+        if obj is not None and len(holder.loops) < len(obj.loops):
+            state.heap[key] = Obj(obj.kind, obj.elem, obj.fields, holder.loops, obj.bounded, obj.cls, obj.text)

@@ -116,6 +116,10 @@ def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V)
     frame.operands[expr.at] = (left, right)
     if expr.op == "+":
         left, right = _text_added(state, expr.left, left, right), _text_added(state, expr.right, right, left)
+    if expr.op == "*" and (isinstance(expr.left, ir.Display) or isinstance(expr.right, ir.Display)):
+        many = left if left.may_be(CONTAINER) else right
+        if many.is_only(CONTAINER | DATA) and many.objs:  # ``[0] * len(names)``
+            return make(frame, state, expr.at, "list", elements_of(frame, state, many))
     if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (
         right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
     ):

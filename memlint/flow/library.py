@@ -199,7 +199,7 @@ def standard(
             bounded=bounded,
         ).but(refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY)
     if name in ("collections.defaultdict", "collections.OrderedDict"):
-        result = make(frame, state, expr.at, "dict", NOTHING)
+        result = make(frame, state, (expr.at, "dict"), "dict", NOTHING)
         if last == "defaultdict" and args:
             from memlint.flow.call import call_value
 

@@ -76,6 +76,8 @@ class Lifting:
         )
         if not incoming.kinds:
             return
+        if incoming.objs and not incoming.src:
+            incoming = deep(self.frame, self.state, incoming)  # (a dict of tensors, as it is given)
         trace = (
             Step(
                 store.site,

@@ -54,7 +54,7 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
         value = element(frame, inner, source, statement.at)
         assign(frame, inner, statement.target, value, None)
         for name in loop.targets:
-            loop.items |= inner.env[name].syms if name in inner.env else frozenset()
+            loop.items |= inner.env[name].syms | inner.env[name].objs if name in inner.env else frozenset()
         return inner
 
     # a loop over batches or a range runs: what it binds is bound anew in each round of the loops around it
@@ -182,11 +182,16 @@ def mark_previous(state: State, loop: Source) -> None:
         if obj.elem.kinds & (TENSORS | UNKNOWN) and obj.elem.src and ("prev", loop, (key, "")) not in obj.elem.src:
             obj = obj.with_elem(obj.elem.marked(("prev", loop, (key, ""))))
             state.heap[key] = obj
-        if obj.kind in ("instance", "dict") and obj.fields:
+        elif obj.kind == "list" and obj.elem.is_only(DATA) and obj.elem.kinds:
+            obj = obj.with_elem(obj.elem.marked(("prev", loop, (key, ""))))  # ``sums = [0] * n``
+            state.heap[key] = obj
+        if obj.kind in ("instance", "dict", "list") and obj.fields:
+            one = obj.kind == "list"  # which member it is, an index seldom tells
             marked = {
-                name: value.marked(("prev", loop, (key, name)))
+                name: value.marked(mark)
                 for name, value in obj.fields.items()
-                if value.kinds & (TENSORS | UNKNOWN | DATA) and ("prev", loop, (key, name)) not in value.src
+                if value.kinds & (TENSORS | UNKNOWN | DATA)
+                and (mark := ("prev", loop, (key, "" if one else name))) not in value.src
             }
             if marked:
                 fields = {**obj.fields, **marked}

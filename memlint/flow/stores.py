@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.flow.events import Fact, PlaceKind, Step
 from memlint.flow.flags import of_eval_mode
 from memlint.flow.frame import Frame, LoopFrame, Store
-from memlint.flow.heap import deep
+from memlint.flow.heap import deep, members
 from memlint.flow.ops import names_text
 from memlint.flow.periods import FEW, first_rounds, is_flag, resets_soon, switched
 from memlint.flow.state import State, reachable
@@ -166,8 +166,10 @@ def carried_by(frame: Frame, place: Source, reached: frozenset[Source], index: s
 
     ``index``: the name that picks the member; a loop that binds it visits another member in each round.
     """
-    name = mark_name(place)
+    name, owner = mark_name(place), _object_of(place)
     for loop in reversed(frame.loops):
+        if owner in loop.items and not isinstance(place, Path):
+            continue  # the next round is given another one
         if ("prev", loop.id, name) in reached and loop.counts and index not in loop.targets:
             return loop
     return None
@@ -356,7 +358,8 @@ def _still_there(frame: Frame, state: State, place: Source) -> bool:
         obj = None if key == "var" else state.heap.get(key)
         value = state.env.get(step) if key == "var" else None
         if obj is not None:
-            value = obj.fields.get(step.lstrip(".").strip("[]"), obj.elem)
+            name = step.lstrip(".").strip("[]")
+            value = obj.fields.get(name, obj.elem) if name else members(obj)
     if value is None:
         return True
     return any(item in frame.graphs.nodes or isinstance(item, Path) for item in deep(frame, state, value).src)

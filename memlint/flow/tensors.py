@@ -309,6 +309,9 @@ def _overwrite(
     if isinstance(base, ir.Name) and base.id in state.env:
         old = state.env[base.id]
         state.env[base.id] = result
+        loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
+        if loop is not None and base.id not in loop.bound:
+            old = old.marked(("prev", loop.id, base.id))  # (nothing binds the name anew: it is the last round's)
         if not copied:
             note_carry(
                 frame,
