@@ -43,6 +43,7 @@ class Attributes:
         self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
         self._trained: dict[tuple[str, str], frozenset[str]] = {}
+        self._made_and_frozen: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
         self._begun: dict[str, bool] = {}
         self._called: dict[str, bool] = {}
         self._stored: dict[str, list[tuple[str, int]]] = {}
@@ -179,11 +180,23 @@ class Attributes:
             frozen: set[str] = set()
             order, _ = self.analyser.program.ancestors(cls)
             for item in order:
-                for method in item.methods.values():
-                    for statement in walk_statements(method.body):
-                        _learn_parameters(statement, made, frozen)
+                own = self._own_parameters(item)
+                made |= own[0]
+                frozen |= own[1]
             self._trained[cls.key] = frozenset(made - frozen)
         return self._trained[cls.key]
+
+    def _own_parameters(self, cls: Class) -> tuple[set[str], set[str]]:
+        """The attributes that the methods of a class make parameters of, and those that they freeze: by itself, since a
+        base has thousands of subclasses that ask."""
+        if cls.key not in self._made_and_frozen:
+            made: set[str] = set()
+            frozen: set[str] = set()
+            for method in cls.methods.values():
+                for statement in walk_statements(method.body):
+                    _learn_parameters(statement, made, frozen)
+            self._made_and_frozen[cls.key] = made, frozen
+        return self._made_and_frozen[cls.key]
 
     def is_reset(self, function: Function, name: str) -> bool:
         """Whether other code sets this attribute anew: another module, or a method of the class that is called."""
