@@ -69,8 +69,10 @@ class Attributes:
         found, unfinished = NOTHING, self._unfinished
         for item in order:
             found = join(found, self._assigned(item, name))
-        used = any(f"self.{name}" in self._used_as_modules(item) for item in order)
-        if used and (found.may_be_module() or not found.kinds & ~NONE):
+        place = f"self.{name}"
+        if (found.may_be_module() or not found.kinds & ~NONE) and any(
+            place in self._used_as_modules(item) for item in order
+        ):
             found = V(MODULE, refs=found.refs)
         if self._unfinished == unfinished:
             self._values[key] = found
@@ -82,12 +84,15 @@ class Attributes:
         from memlint.flow.analyser import outside
 
         found = NOTHING
+        methods = self._assignments(cls).get(name, ())
+        if not methods and name not in cls.attributes and name not in cls.annotations:
+            return found
         if name in cls.attributes:
             found = join(found, self.analyser.evaluate_constant(cls.module, cls.attributes[name]))
         if name in cls.annotations:
             known = self.analyser.annotated(cls.module, cls.annotations[name])
             found = join(found, known) if known is not None else found
-        for method in self._assignments(cls).get(name, ()):
+        for method in methods:
             value = None
             if method.name in (
                 "__init__",
