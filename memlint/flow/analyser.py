@@ -16,6 +16,7 @@ from memlint.flow.instances import names_class
 from memlint.flow.interpret import run
 from memlint.flow.ops import batch_tree
 from memlint.flow.program import Class, Function, Module, Program, in_tests
+from memlint.flow.sharing import Shared
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.summaries import Summaries
 from memlint.flow.uses import uses_of
@@ -57,6 +58,8 @@ class Analyser:
         self.mentions: dict[str, tuple[Mention, ...] | None] = {}
         #: what compiles code of torch somewhere in the project, "" for nothing; None: nobody has asked
         self.compiles: str | None = None
+        #: the sets and values of finished summaries, each once
+        self.shared = Shared()
         self.facts = Facts(self)
         self.summaries = Summaries(self._interpret, self._answer)
         self._flags: dict[tuple[str, str], frozenset[str]] = {}
@@ -355,6 +358,7 @@ class Analyser:
         """Take what the call sites say, for the last time: from here on summaries are read."""
         self.facts.learn()
         self.summaries.settle()
+        self.shared = Shared()
 
     def frames(self) -> Iterator[Frame]:
         """All summaries that were made."""

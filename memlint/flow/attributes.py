@@ -43,6 +43,7 @@ class Attributes:
         self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
         self._trained: dict[tuple[str, str], frozenset[str]] = {}
+        self._made_and_frozen: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
         self._begun: dict[str, bool] = {}
         self._called: dict[str, bool] = {}
         self._stored: dict[str, list[tuple[str, int]]] = {}
@@ -68,8 +69,10 @@ class Attributes:
         found, unfinished = NOTHING, self._unfinished
         for item in order:
             found = join(found, self._assigned(item, name))
-        used = any(f"self.{name}" in self._used_as_modules(item) for item in order)
-        if used and (found.may_be_module() or not found.kinds & ~NONE):
+        place = f"self.{name}"
+        if (found.may_be_module() or not found.kinds & ~NONE) and any(
+            place in self._used_as_modules(item) for item in order
+        ):
             found = V(MODULE, refs=found.refs)
         if self._unfinished == unfinished:
             self._values[key] = found
@@ -81,12 +84,15 @@ class Attributes:
         from memlint.flow.analyser import outside
 
         found = NOTHING
+        methods = self._assignments(cls).get(name, ())
+        if not methods and name not in cls.attributes and name not in cls.annotations:
+            return found
         if name in cls.attributes:
             found = join(found, self.analyser.evaluate_constant(cls.module, cls.attributes[name]))
         if name in cls.annotations:
             known = self.analyser.annotated(cls.module, cls.annotations[name])
             found = join(found, known) if known is not None else found
-        for method in self._assignments(cls).get(name, ()):
+        for method in methods:
             value = None
             if method.name in (
                 "__init__",
@@ -179,11 +185,23 @@ class Attributes:
             frozen: set[str] = set()
             order, _ = self.analyser.program.ancestors(cls)
             for item in order:
-                for method in item.methods.values():
-                    for statement in walk_statements(method.body):
-                        _learn_parameters(statement, made, frozen)
+                own = self._own_parameters(item)
+                made |= own[0]
+                frozen |= own[1]
             self._trained[cls.key] = frozenset(made - frozen)
         return self._trained[cls.key]
+
+    def _own_parameters(self, cls: Class) -> tuple[set[str], set[str]]:
+        """The attributes that the methods of a class make parameters of, and those that they freeze: by itself, since a
+        base has thousands of subclasses that ask."""
+        if cls.key not in self._made_and_frozen:
+            made: set[str] = set()
+            frozen: set[str] = set()
+            for method in cls.methods.values():
+                for statement in walk_statements(method.body):
+                    _learn_parameters(statement, made, frozen)
+            self._made_and_frozen[cls.key] = made, frozen
+        return self._made_and_frozen[cls.key]
 
     def is_reset(self, function: Function, name: str) -> bool:
         """Whether other code sets this attribute anew: another module, or a method of the class that is called."""

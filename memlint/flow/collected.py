@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.frame import Frame, ModelRun, Store
+from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import calls, calls_backward, dotted, mentions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import Sources
@@ -59,12 +61,22 @@ def _returned_to(analyser: Analyser, held: _Held) -> Iterator[_Held]:
     ):
         return
     for caller, record in analyser.facts.calls_of(held.frame.function):
-        for statement in walk_statements(caller.function.body, into_definitions=False):
-            if isinstance(statement, ir.Assign) and any(
-                part.at == record.at for part in walk_expression(statement.value)
-            ):
-                names = {name for target in statement.targets for name in _bound(target)}
-                yield _Held(caller, _made_from(caller, names), statement.at)
+        assigns = _assigns(caller.function.body)
+        last = bisect.bisect_right(assigns, record.at, key=_at)  # what is in a statement is numbered after it
+        statement = assigns[last - 1] if last else None
+        if statement is not None and any(part.at == record.at for part in walk_expression(statement.value)):
+            names = {name for target in statement.targets for name in _bound(target)}
+            yield _Held(caller, _made_from(caller, names), statement.at)
+
+
+@kept
+def _assigns(body: tuple[ir.Stmt, ...]) -> tuple[ir.Assign, ...]:
+    """The assignments of a body, in source order."""
+    return tuple([one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.Assign)])
+
+
+def _at(statement: ir.Stmt) -> int:
+    return statement.at
 
 
 def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -> bool:

@@ -11,7 +11,7 @@ from memlint.flow.syntax import assigned_names, dotted, walk_statements
 from memlint.frontend.index import ModuleIndex, read
 from memlint.frontend.lower import lower
 from memlint.frontend.problem import SyntaxProblem
-from memlint.frontend.units import UnitText
+from memlint.frontend.units import UnitText, split
 from memlint.ir import nodes as ir
 
 
@@ -127,10 +127,11 @@ class Module:
             if bodies is not None and wanted(index):
                 for number, body in enumerate(bodies):
                     self._lower(number, body)
+                self._read = index, None  # their texts are as long as the file's
         return self._read[0]
 
     @functools.cached_property
-    def _read(self) -> tuple[ModuleIndex, tuple[UnitText, ...]]:
+    def _read(self) -> tuple[ModuleIndex, tuple[UnitText, ...] | None]:
         return read(self.text)[:2]
 
     @property
@@ -144,7 +145,11 @@ class Module:
 
     @property
     def units(self) -> tuple[UnitText, ...]:
-        return self._read[1]
+        index, units = self._read
+        if units is None:
+            units = split(self.text)
+            self._read = index, units
+        return units
 
     def lowered(self, number: int) -> ir.Unit:
         """The IR of one unit; an empty one where it does not parse (`problem` tells)."""
@@ -163,7 +168,7 @@ class Module:
     def numbers(self) -> dict[str, list[int]]:
         """Unit numbers of each top-level definition's name."""
         found: dict[str, list[int]] = {}
-        for number, unit in enumerate(self.units):
+        for number, unit in enumerate(self.index.units):
             if unit.name:
                 found.setdefault(unit.name, []).append(number)
         return found
@@ -171,12 +176,12 @@ class Module:
     @functools.cached_property
     def statements(self) -> tuple[ir.Stmt, ...]:
         """The module's own statements."""
-        return self.lowered(0).body if self.units else ()
+        return self.lowered(0).body if self.index.units else ()
 
     @property
     def bodies(self) -> Iterator[tuple[ir.Stmt, ...]]:
         """The module's own statements, and then those of each of its definitions."""
-        return (self.lowered(number).body for number in range(len(self.units)))
+        return (self.lowered(number).body for number in range(len(self.index.units)))
 
     def build(self, number: int) -> None:
         """Register the functions and classes of a unit."""
@@ -244,7 +249,7 @@ class Module:
     def _build_named(self, name: str) -> None:
         for number in self.numbers.get(name, ()):
             self.build(number)
-        if name not in self.numbers and self.units:
+        if name not in self.numbers and self.index.units:
             self.build(0)
         self._complete.add(name)
 
@@ -303,6 +308,6 @@ def _names(target: ir.Expr) -> Iterator[str]:
 
 def functions_of(module: Module) -> list[Function]:
     """All functions of a module, and its own statements."""
-    for number in range(len(module.units)):
+    for number in range(len(module.index.units)):
         module.build(number)
     return [module.main, *module.functions.values()]

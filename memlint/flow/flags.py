@@ -14,7 +14,15 @@ from memlint.flow.definitions import Function
 from memlint.flow.kept import kept, kept_for
 from memlint.flow.modes import mode_of
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, bodies, dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    assigned_names,
+    bodies,
+    dotted,
+    expressions,
+    last_name,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import DATA, MODULE, NONE, V
 from memlint.ir import nodes as ir
 
@@ -166,7 +174,7 @@ def _names(*exprs: ir.Expr) -> set[str]:
 
 def _handed_on(call: ir.Call) -> Iterator[str]:
     """Flags that a call takes as they are: of torch's own switches, and of functions with a flag of that name."""
-    if dotted(call.func).rsplit(".", 1)[-1] in _SWITCHES:
+    if last_name(call.func) in _SWITCHES and dotted(call.func):
         for arg in call.args:
             yield from _tested(arg)
     for word in call.keywords:

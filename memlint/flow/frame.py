@@ -15,6 +15,7 @@ import msgspec
 from memlint.flow.events import Fact, Loop, PlaceKind, Site, Step
 from memlint.flow.flags import Flags
 from memlint.flow.graphs import Graphs, Node
+from memlint.flow.lean import Lean
 from memlint.flow.notes import Notes
 from memlint.flow.program import Function
 from memlint.flow.sharing import share
@@ -174,7 +175,7 @@ def _negated(a: ir.Expr, b: ir.Expr) -> bool:
     return isinstance(a, ir.Unary) and a.op == "not" and a.at == b.at and a.operand is b
 
 
-class Frame:
+class Frame(Lean):
     """See the module's docstring. ``BUDGET`` bounds the work, in expressions evaluated and what takes as long; past it,
     expressions are unknown and loops run once."""
 
@@ -332,18 +333,25 @@ class Frame:
         self.given_up.clear()
         self.operands.clear()
         self.graphs.forget()
-        share(self)
+        share(self, self.analyser.shared)
         stored = (*(store.loop for store in self.stores.values()), *(run.loop for run in self.runs.values()))
         for loop in (*stored, *self.notes.rounds.values()):
             if loop is not None:
                 loop.breaks.clear()
                 loop.continues.clear()
+        self.slim()
+
+    def slim(self) -> None:
+        """See `Lean`."""
+        self.notes.slim()
+        super().slim()
 
     def retire(self) -> None:
         """Let go of all but the calls, which the facts still tell of: another summary of the function is in place."""
         self.graphs, self.notes, self.exit, self.result = Graphs(), Notes(), None, None
         for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
             held.clear()
+        self.slim()
 
     @property
     def is_full(self) -> bool:

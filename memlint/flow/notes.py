@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.events import GuardKind
+from memlint.flow.lean import Lean
 from memlint.flow.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from memlint.flow.practices.outside import MetricUse, OutsideCall
 
 
-class Notes:
+class Notes(Lean):
     """The notes of one function. Positions (``int``) are those of the statement or call in its file."""
 
     def __init__(self) -> None:

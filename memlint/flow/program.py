@@ -20,6 +20,10 @@ def in_tests(key: str) -> bool:
     return any(folder in ("test", "tests") for folder in key.split("/")[:-1])
 
 
+#: imports of imports that a name is followed through
+MAX_IMPORTS = 12
+
+
 class Program:
     """All modules of a project, resolved by name."""
 
@@ -27,9 +31,13 @@ class Program:
         self.project = project
         self._modules: dict[str, Module] = {}
         self.words = Words(self)
-        self._found: dict[tuple[str, str], tuple[str, Any]] = {}
+        #: what names are, and through how many imports they were followed
+        self._found: dict[tuple[str, str], tuple[tuple[str, Any], int]] = {}
+        #: the most imports that were followed so far, in the search at hand
+        self._deepest = 0
         self._modules_known: dict[tuple[str, str], bool] = {}
         self._subclasses: dict[tuple[str, str], list[Class]] = {}
+        self._overrides: dict[tuple[tuple[str, str], str], list[Function]] = {}
         self._methods: dict[tuple[Class, str], Function | None] = {}
         self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
 
@@ -53,14 +61,22 @@ class Program:
         class / function: the definition; module: a key; ext: a qualified name; value: (module, name) of a
         variable; none: unknown.
         """
-        if depth > 12:
+        if depth > MAX_IMPORTS:
+            self._deepest = depth
             return "none", None
         known = self._found.get((module.key, name))
-        if known is None:
-            known = self._find(module, name, depth)
-            if depth == 0:
-                self._found[module.key, name] = known
-        return known
+        if known is not None and (depth == 0 or depth + known[1] <= MAX_IMPORTS):
+            self._deepest = max(self._deepest, depth + known[1])
+            return known[0]
+        before, self._deepest = self._deepest, depth
+        found = self._find(module, name, depth)
+        deepest = self._deepest
+        # where star imports lead through hundreds of modules, each is asked for the name once; what was cut short by
+        # the limit is another matter at another depth
+        if depth == 0 or (deepest <= MAX_IMPORTS and (module.stars or found[0] != "none")):
+            self._found[module.key, name] = found, deepest - depth
+        self._deepest = max(before, deepest)
+        return found
 
     def _find(self, module: Module, name: str, depth: int) -> tuple[str, Any]:
         if name in module.numbers:
@@ -249,7 +265,10 @@ class Program:
 
     def overrides(self, cls: Class, name: str, limit: int = 4) -> list[Function]:
         """What project subclasses have in place of a method, where they are few."""
-        found = [inner.methods[name] for inner in self.subclasses(cls) if name in inner.methods]
+        found = self._overrides.get((cls.key, name))
+        if found is None:
+            found = [inner.methods[name] for inner in self.subclasses(cls) if name in inner.methods]
+            self._overrides[cls.key, name] = found
         return found if len(found) <= limit else []
 
     def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:

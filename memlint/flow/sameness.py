@@ -11,6 +11,7 @@ import functools
 from typing import Any
 
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.lean import emptied
 from memlint.flow.notes import Notes
 from memlint.flow.state import Obj, State
 from memlint.flow.values import V
@@ -54,9 +55,11 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _same_fields(a: dict[str, Any], b: dict[str, Any], left_out: frozenset[str] = frozenset()) -> bool:
-    if a.keys() - left_out != b.keys() - left_out:
-        return False
-    return all(_same(value, b[name]) for name, value in a.items() if name not in left_out)
+    return all(
+        _same(a[name], b[name]) if name in a and name in b else emptied(a[name] if name in a else b[name])
+        for name in a.keys() | b.keys()
+        if name not in left_out
+    )
 
 
 @functools.cache

@@ -139,6 +139,9 @@ class Summaries:
         self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
         if not self._asked:
             self._questions = {}
+        for frame in self._known.values():
+            if frame is not None:
+                frame.slim()
 
     def frames(self) -> Iterator[Frame]:
         """All summaries that were made for any argument."""

@@ -70,7 +70,7 @@ def assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset
         if type(statement) is ir.Scope:
             foreign.update(statement.names)
             continue
-        names |= names_bound_by(statement)
+        _bind(statement, names)
         for block in () if type(statement) in _DEFINITIONS else bodies(statement):
             # what is in a block is asked for by itself as well, where it is a loop's
             inner, declared = assigned_names(block) if block else _NO_NAMES
@@ -90,23 +90,25 @@ def binds(statement: ir.Stmt, name: str) -> bool:
     )
 
 
-@kept
 def names_bound_by(statement: ir.Stmt) -> frozenset[str]:
     """The names that a statement itself binds, without what its blocks do."""
     names: set[str] = set()
-    bind = _BOUND_BY.get(type(statement))
-    if bind is not None:
-        bind(statement, names)
-    for expr in expressions(statement):
-        # (most are names, attributes of names and calls of them: the stack is left alone for those)
-        if type(expr) not in _LEAVES:
-            for part in walk_expression(expr):
-                if type(part) is ir.Walrus:
-                    _target(part.target, names)
+    _bind(statement, names)
     return frozenset(names)
 
 
-_LEAVES = frozenset((ir.Name, ir.Const))
+def _bind(statement: ir.Stmt, names: set[str]) -> None:
+    bind = _BOUND_BY.get(type(statement))
+    if bind is not None:
+        bind(statement, names)
+    todo = [*expressions(statement)]
+    while todo:
+        part = todo.pop()
+        parts = _PARTS.get(type(part))
+        if parts is not None:
+            if type(part) is ir.Walrus:
+                _target(part.target, names)
+            todo.extend(parts(part))
 
 
 def _target(target: ir.Expr, names: set[str]) -> None:

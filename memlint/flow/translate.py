@@ -76,7 +76,7 @@ class Translation:
     def _resolve(self, path: Path) -> V:
         if not path.steps:
             return self._root(path.root)
-        value = self.resolve(Path(path.root, path.steps[:-1]))
+        value = self.resolve(path.around)
         if not value.kinds:
             return UNKNOWN_VALUE
         step = path.steps[-1]
@@ -133,6 +133,10 @@ class Translation:
 
     def value(self, value: V, depth: int = 4) -> V:
         """A callee's value, here."""
+        if not (value.syms or value.src or value.objs or value.store) and (
+            value.device == ANYWHERE and not value.kinds & TENSORS
+        ):
+            return value.but() if value.kinds else NOTHING  # (a copy: what is the same object was not set anew)
         result = NOTHING
         for path in ordered(value.syms) if value.syms else ():
             result = join(result, self.resolve(path))

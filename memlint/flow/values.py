@@ -45,6 +45,11 @@ class Path(NamedTuple):
         return _tuple(Path, (self.root, (*self.steps, step)))
 
     @property
+    def around(self) -> Path:
+        """What the last step is taken from."""
+        return _tuple(Path, (self.root, self.steps[:-1]))
+
+    @property
     def text(self) -> str:
         name = self.root.rsplit(":", 1)[1]
         return name + "".join("[…]" if step == "[]" else step for step in self.steps)
@@ -155,7 +160,7 @@ class V:
 
     def resolved(self) -> bool:
         """Whether something in sight is known to be what the value refers to."""
-        return any(ref.kind != "foreign" for ref in self.refs)
+        return bool(self.refs) and any(ref.kind != "foreign" for ref in self.refs)
 
     def is_only(self, kinds: int) -> bool:
         return bool(self.kinds) and not self.kinds & ~kinds
@@ -268,7 +273,9 @@ def _rank(item: Source) -> str:
 
 def join_all(values: Iterable[V]) -> V:
     """The join of many values, whatever their order."""
-    parts = [value for value in {id(value): value for value in values}.values() if value.kinds]
+    parts = [value for value in values if value.kinds]
+    if len(parts) > 2:
+        parts = [*{id(value): value for value in parts}.values()]
     if len(parts) < 3:
         return NOTHING if not parts else parts[0] if len(parts) == 1 else join(*parts)
     first = parts[0]

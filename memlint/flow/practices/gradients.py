@@ -31,6 +31,8 @@ _FIXED = re.compile(
     r"CUDAGraph|cuda\.graph\(|make_graphed_callables|capture_begin|register_post_accumulate|flat_grad|grad\.data_ptr"
 )
 _LISTS = frozenset({"parameters", "named_parameters"})
+#: attributes without which a function lets go of no gradients
+_LET_GO = frozenset({"zero_grad", "grad"})
 
 
 class _Zeroing(NamedTuple):
@@ -44,8 +46,11 @@ class _Zeroing(NamedTuple):
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[ZeroedGradients]:
     """The gradients that one function fills with zeros before a forward."""
+    names = frame.function.names
+    if "backward" not in names or names.isdisjoint(_LET_GO):
+        return
     attributes = identifiers(frame.function.body)[1]
-    if not attributes & {"zero_grad", "grad"} or not calls_backward(frame.function.body):
+    if not attributes & _LET_GO or not calls_backward(frame.function.body):
         return
     if _FIXED.search(frame.module.text):
         return

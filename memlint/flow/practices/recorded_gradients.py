@@ -63,7 +63,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
             flag=flag,
             kept=kept is not None and not (isinstance(kept, ir.Const) and kept.kind == "None"),
         )
-    yield from _of_parameters(analyser, frame)
+    if "backward" in frame.function.names:
+        yield from _of_parameters(analyser, frame)
 
 
 def _is_handed_on(analyser: Analyser, function: Function) -> bool:
