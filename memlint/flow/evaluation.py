@@ -130,7 +130,7 @@ def model_calls(
         run = first.run
         loop = _loop(analyser, frame, run)
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
-        script = frame.function.node is None and loop is not None and loop.over_data
+        script = _is_script(analyser, frame, loop)
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
             certainty = "low"
         elif loop is None and run.probes:
@@ -314,6 +314,15 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
     told = analyser.summary(frame.function) if frame.flags else frame
     verdicts = [judge_run(analyser, told, one) for one in told.runs.values()] if told is not None else []
     return any(item is not None and item.evaluation == "eval" and not item.wanted for item in verdicts)
+
+
+def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None) -> bool:
+    """Whether a module's own body goes through data, and is no demonstration of the models that the file defines."""
+    if frame.function.node is not None or loop is None or not loop.over_data:
+        return False
+    module = frame.module
+    classes = (module.cls(unit.name) for unit in module.index.units)
+    return not any(cls is not None and analyser.program.is_module(cls) for cls in classes)
 
 
 def _made_here(run: ModelRun) -> bool:
