@@ -11,7 +11,7 @@ from memlint.flow.evaluation import is_evaluation_name, unguarded_module
 from memlint.flow.events import Loop, Value
 from memlint.flow.feeding import cuts_rows, names_source
 from memlint.flow.frame import Frame, Store
-from memlint.flow.later import marks_of
+from memlint.flow.later import dropped_by_callers, marks_of
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function
 from memlint.flow.spent import blindly_reached, is_trial
@@ -44,8 +44,10 @@ def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Co
         return "low"
     if is_evaluation_name(frame.function):
         return "medium"
-    leaves = frame.escaped | frame.notes.returned
-    # what never leaves a function without a backward, nobody can want
+    leaves = frame.escaped
+    if store.local and marks_of(frame, store) & frame.notes.returned and not dropped_by_callers(analyser, frame):
+        leaves = leaves | frame.notes.returned
+    # what never leaves a function without a backward, or leaves to who takes numbers of it, nobody can want
     sure = (
         store.local
         and store.loop is not None

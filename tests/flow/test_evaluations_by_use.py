@@ -1,0 +1,175 @@
+"""Evaluations that only the use of the output tells: whose graphs are kept for no backward, whose model is trained by
+another run, which a script's own body makes; and those where a backward may come after all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+HEAD = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from data import build, make, test_set
+"""
+
+
+def codes(folder: Path, text: str) -> set[str]:
+    (folder / "main.py").write_text(HEAD + text, encoding="utf-8")
+    result = memlint.lint([folder], isolated=True)
+    assert not result.failures
+    return {one.code for one in result.findings}
+
+
+KEPT = """
+def run(model, loader):
+    total = 0.0
+    for x, y in loader:
+        out = model(x)
+        total += {added}
+    return total / len(loader)
+
+
+if __name__ == "__main__":
+    print(run(nn.Linear(3, 4).cuda(), DataLoader(test_set)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("added", "found"),
+    [
+        pytest.param("nn.functional.cross_entropy(out, y)", {"MEM101", "MEM201"}, id="kept"),
+        pytest.param("out.argmax(1).eq(y).sum()", {"MEM201"}, id="spent"),
+    ],
+)
+def test_what_keeps_graphs_for_no_backward_lacks_a_guard(tmp_path: Path, added: str, found: set[str]) -> None:
+    assert codes(tmp_path, KEPT.format(added=added)) == found
+
+
+TRAINED = """
+def train(net, train_loader, valid_loader, optimizer, kind, criterion, epochs):
+    net.train()
+    for epoch in range(epochs):
+        for x, y in train_loader:
+            pred = net(x)
+            if kind == "a":
+                loss = criterion(pred, y)
+            if kind == "b":
+                loss = criterion(pred[0], y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        for x, y in valid_loader:
+            pred = net(x)
+            if kind == "a":
+                loss = criterion(pred, y)
+            if {second}:
+                loss = criterion(pred[0], y)
+            {used}
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "used", "found"),
+    [
+        # in each round of either loop the loss is a new one: the last validation's never comes to the backward
+        pytest.param('kind == "b"', "print(loss.item())", {"MEM201"}, id="validates"),
+        pytest.param('kind == "b"', "loss.backward()", set(), id="trains"),
+    ],
+)
+def test_a_validation_beside_its_training(tmp_path: Path, second: str, used: str, found: set[str]) -> None:
+    assert codes(tmp_path, TRAINED.format(second=second, used=used)) == found
+
+
+FIRST_ONLY = """
+def train(net, loader, valid_loader, optimizer, criterion, epochs):
+    net.train()
+    for epoch in range(epochs):
+        for i, (x, y) in enumerate(loader):
+            if epoch == 0:
+                loss = criterion(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        for x, y in valid_loader:
+            loss = criterion(net(x), y)
+"""
+
+
+def test_a_value_of_an_earlier_loop_comes_where_a_test_tells_rounds_apart(tmp_path: Path) -> None:
+    assert codes(tmp_path, FIRST_ONLY) == set()
+
+
+SCRIPT = """
+{net}
+net.load_state_dict(torch.load("net.pt", map_location="cpu"))
+correct = 0
+for x, y in DataLoader(test_set):
+    correct += (net(x.cuda()).argmax(1) == y).sum().item()
+print(correct)
+"""
+OWN = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.body(x)
+
+
+net = Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("net", "found"),
+    [
+        pytest.param("net = nn.Linear(3, 3)", {"MEM201"}, id="a script"),
+        pytest.param(OWN, set(), id="a demonstration of the model that the file defines"),
+    ],
+)
+def test_the_body_of_a_script(tmp_path: Path, net: str, found: set[str]) -> None:
+    assert codes(tmp_path, SCRIPT.format(net=net)) == found
+
+
+ESTIMATOR = """
+class Estimator:
+    def __init__(self, model: nn.Module, criterion, optimizer):
+        self.model, self.criterion, self.optimizer = model, criterion, optimizer
+
+    def fit(self, x, y):
+        self.optimizer.zero_grad()
+        loss = self.criterion(self.model(x), y)
+        loss.backward()
+        self.optimizer.step()
+
+    def scores(self, loader: DataLoader):
+        self.model.eval()
+        return torch.cat([self.one(x) for x in loader])
+
+    def one(self, x):
+        out = self.model(x.cuda()).softmax(1)
+        {kept}
+        return out
+
+
+def test_scores(loader, criterion, optimizer):
+    estimator = Estimator(nn.Linear(3, 3), criterion, optimizer)
+    estimator.fit(*next(iter(loader)))
+    print(estimator.scores(loader).argmax(1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "found"),
+    [
+        pytest.param("", True, id="never handed over"),
+        pytest.param("self.criterion.last = out", False, id="left where the backward may find it"),
+    ],
+)
+def test_a_backward_of_unknown_origin_reaches_what_it_is_given(tmp_path: Path, kept: str, found: bool) -> None:
+    assert ("MEM201" in codes(tmp_path, ESTIMATOR.format(kept=kept))) == found
