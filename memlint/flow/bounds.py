@@ -246,8 +246,8 @@ def _spends(body: tuple[ir.Stmt, ...], name: str) -> bool:
 
 
 def once_in_a_loop(store: Store) -> bool:
-    """Whether a test lets the store run in one round alone: ``if i == 1:``."""
-    counters = store.loop.counters if store.loop is not None else frozenset()
+    """Whether a test lets the store run in one round alone: ``if i == 1:``; ``if step == 0:`` where callers count."""
+    counters = store.loop.counters if store.loop is not None else frozenset(_counted(store.tests))
     return any(
         isinstance(test, ir.Compare)
         and test.ops == ("==",)
@@ -256,6 +256,15 @@ def once_in_a_loop(store: Store) -> bool:
         and isinstance(test.rights[0], ir.Const)
         for test in store.tests
     )
+
+
+#: names of what counts rounds (not of what counts epochs, which have many)
+_COUNTS = re.compile(r"(^|_)(n_?)?(iter|iters|iteration|iter_num|step|batch|batch_idx|idx)(_(num|idx|i|id|count))?$")
+
+
+def _counted(tests: tuple[ir.Expr, ...]) -> list[str]:
+    names = [test.left.id for test in tests if isinstance(test, ir.Compare) and isinstance(test.left, ir.Name)]
+    return [name for name in names if _COUNTS.search(name.lower())]
 
 
 def _is_first(test: ir.Expr, counters: set[str]) -> bool:

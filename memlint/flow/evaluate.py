@@ -120,6 +120,8 @@ def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V)
         many = left if left.may_be(CONTAINER) else right
         if many.is_only(CONTAINER | DATA) and many.objs:  # ``[0] * len(names)``
             return make(frame, state, expr.at, "list", elements_of(frame, state, many))
+    if expr.op == "+" and left.is_only(CONTAINER | DATA) and left.objs and right.kinds & TENSORS:
+        return make(frame, state, expr.at, "list", join(elements_of(frame, state, left), right))  # a model's output
     if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (
         right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
     ):

@@ -140,8 +140,14 @@ def guard_value(frame: Frame, state: State, grad: int) -> V:
     return V(CALLABLE, refs=frozenset((Ref("guard", "", str(grad)),)))
 
 
-def entered_by_hand(frame: Frame, state: State, receiver: V, name: str) -> bool:
-    """``guard.__enter__()`` lasts beyond the statement, until ``guard.__exit__(…)``; whether it is a guard."""
+def entered_by_hand(frame: Frame, state: State, receiver: V, name: str, args: list[V]) -> bool:
+    """``guard.__enter__()`` lasts beyond the statement, until ``guard.__exit__(…)``, and ``stack.enter_context(guard)``
+    until the block of the stack ends; whether it is a guard."""
+    if name == "enter_context" and len(args) == 1:
+        entered = _stored_guard(frame, args[0])
+        if entered is not None:
+            state.grad = entered
+        return entered is not None
     grad = _stored_guard(frame, receiver) if name in ("__enter__", "__exit__") else None
     if grad is not None:
         state.grad = grad if name == "__enter__" else frame.entry

@@ -51,7 +51,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     """``receiver.name(…)``"""
     if name in hook_calls.ADDING:
         hook_calls.noted(frame, name, expr, args, words)
-    if entered_by_hand(frame, state, receiver, name):
+    if entered_by_hand(frame, state, receiver, name, args):
         return NONE_VALUE
     if (
         name in ("parameters", "named_parameters")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, walk_statements
-from memlint.flow.values import MODULE, UNKNOWN, Path, Source, V, ordered
+from memlint.flow.values import DATA, MODULE, UNKNOWN, Path, Source, V, ordered
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -112,10 +112,17 @@ def frozen_class(analyser: Analyser, cls: Class) -> bool:
     init = analyser.program.method(cls, "__init__")
     if init is None or not any(isinstance(item, ir.For | ir.ExprStmt) for item in init.body):
         return False
-    summary = analyser.summary(init)
-    if summary is None or summary.exit is None or not init.params:
+    if not init.params:
         return False
-    return summary.exit.modes.get(("frozen", Path(f"p:{init.params[0].name}"))) is True
+    own: Source = ("frozen", Path(f"p:{init.params[0].name}"))
+    flags = {
+        param.name: V(DATA, const=flag)
+        for param in init.params
+        if (flag := analyser.usual(init, param.name)) is not None
+    }
+    # (as it is made in general, and as every call that is seen makes it)
+    summaries = [analyser.summary(init), analyser.summary(init, flags)] if flags else [analyser.summary(init)]
+    return any(one is not None and one.exit is not None and one.exit.modes.get(own) is True for one in summaries)
 
 
 def outward(key: Source) -> list[Source]:
@@ -194,6 +201,8 @@ def _freezes(frame: Frame, state: State, statement: ir.Stmt) -> str:
     if flag is None:
         return "no"
     const = evaluate(frame, state, flag).const
+    if const is None and isinstance(flag, ir.Name):
+        const = frame.analyser.usual(frame.function, flag.id)  # ``requires_grad=False``, which no call overrides
     return "yes" if const is False else "on" if const is True else "some"
 
 

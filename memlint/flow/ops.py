@@ -8,6 +8,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.state import OFF, State
 from memlint.flow.values import (
     ACCELERATOR,
+    ACTIVATION,
     ANYWHERE,
     BATCH,
     CPU,
@@ -106,7 +107,7 @@ def moved(value: V, device: int) -> V:
 
 def reduced(size: int) -> int:
     """The size after a reduction over some dimension: the rank of a batch is not known."""
-    return SAMPLE if size in (BATCH, OUTPUT, SOME_SIZE) else size
+    return SAMPLE if size in (BATCH, OUTPUT, SOME_SIZE) else BATCH if size == ACTIVATION else size
 
 
 def on_accelerator(device: int) -> bool:

@@ -1,4 +1,4 @@
-"""Loops over named phases: ``for phase in ("train", "val")``, one body for training and evaluation."""
+"""One body for training and evaluation: loops over named phases (``for phase in ("train", "val")``), and parameters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from memlint.flow.flags import decided
 from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.roles import role_of
 from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
@@ -51,7 +52,10 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
         quiet = [phase for phase in phases if phase not in trained]
         if quiet and trained and all(_evaluates(statement, name.id, phase) for phase in quiet):
             return Phase(f"{name.id} == {text(quiet[0])}", f"{name.id} == {text(trained[0])}")
-    return None
+    if marks & frame.left:
+        return None
+    role = role_of(frame, backwards, run.tests)
+    return Phase(role.quiet, role.training) if role is not None else None
 
 
 def _phases(loop: ir.For) -> tuple[ir.Name, tuple[ir.Const, ...]] | None:

@@ -234,9 +234,11 @@ def note_carry(
 
 def _is_item(place: Path, loop: LoopFrame) -> bool:
     return any(
-        isinstance(item, Path) and item.root == place.root and item.steps == place.steps[: len(item.steps)]
+        isinstance(item, Path)
+        and item.steps
+        and item.root == place.root
+        and item.steps == place.steps[: len(item.steps)]
         for item in loop.items
-        if item.steps
     )
 
 

@@ -53,14 +53,16 @@ def collect(model: str = "Net", name: str = "features", kept: str = "", size: st
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(collect(), {("MEM104", "error")}, id="a layer's output"),
+        pytest.param(collect(), {("MEM104", "warning")}, id="a layer's output"),
         pytest.param(collect(name="logits"), {("MEM104", "warning")}, id="a few numbers a sample"),
         pytest.param(collect(kept="labels_batch"), set(), id="one number a sample"),
         pytest.param(collect(size=""), {("MEM104", "note")}, id="batches of one sample"),
         pytest.param(collect(size=", 1"), {("MEM104", "note")}, id="batches of one sample, said"),
-        pytest.param(collect(size=", batch_size=options.size"), {("MEM104", "error")}, id="batches of some size"),
-        pytest.param(collect(size=", batch_sampler=options.sampler"), {("MEM104", "error")}, id="a sampler's batches"),
-        pytest.param(collect(size=", **options"), {("MEM104", "error")}, id="batches of a size that is not told"),
+        pytest.param(collect(size=", batch_size=options.size"), {("MEM104", "warning")}, id="batches of some size"),
+        pytest.param(
+            collect(size=", batch_sampler=options.sampler"), {("MEM104", "warning")}, id="a sampler's batches"
+        ),
+        pytest.param(collect(size=", **options"), {("MEM104", "warning")}, id="batches of a size that is not told"),
     ],
 )
 def test_what_is_known_of_the_size(tmp_path: Path, text: str, expected: set[tuple[str, str]]) -> None:

@@ -173,3 +173,141 @@ def test_scores(loader, criterion, optimizer):
 )
 def test_a_backward_of_unknown_origin_reaches_what_it_is_given(tmp_path: Path, kept: str, found: bool) -> None:
     assert ("MEM201" in codes(tmp_path, ESTIMATOR.format(kept=kept))) == found
+
+
+ROLES = """
+def run_epoch(model, loader, criterion, {flag}):
+    {named}
+    if {test}:
+        model.train()
+    else:
+        model.eval()
+    total = 0.0
+    for x, y in loader:
+        {guard}
+            loss = criterion(model(x), y)
+        if {test}:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        total += loss.item()
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "named", "test"),
+    [
+        ("optimizer=None", "", "optimizer is not None"),
+        ("optimizer=None", "training = optimizer is not None", "training"),
+        ("optimizer=None", "training = True if optimizer else False", "training"),
+        ("optimizer, training", "", "training"),
+        ("optimizer, mode", "", "mode == 'train'"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("guard", "found"), [("if True:", {"MEM201"}), ("with torch.set_grad_enabled({test}):", set())]
+)
+def test_a_parameter_that_tells_evaluation_from_training(
+    tmp_path: Path, flag: str, named: str, test: str, guard: str, found: set[str]
+) -> None:
+    text = ROLES.format(flag=flag, named=named or "pass", test=test, guard=guard.format(test=test))
+    assert codes(tmp_path, text) == found
+
+
+def test_a_caller_that_guards_the_evaluation(tmp_path: Path) -> None:
+    text = ROLES.format(flag="optimizer=None", named="pass", test="optimizer is not None", guard="if True:")
+    text += """
+
+def main(train_loader, valid_loader, optimizer):
+    model = nn.Linear(3, 3).cuda()
+    run_epoch(model, train_loader, nn.MSELoss(), optimizer)
+    with torch.no_grad():
+        run_epoch(model, valid_loader, nn.MSELoss())
+"""
+    assert codes(tmp_path, text) == set()
+
+
+STACK = """
+import contextlib
+
+
+def validate(model, loader):
+    model.eval()
+    correct = 0
+    with contextlib.ExitStack() as stack:
+        stack.enter_context({entered})
+        for x, y in loader:
+            correct += (model(x).argmax(1) == y).sum().item()
+    return correct
+"""
+
+
+@pytest.mark.parametrize(("entered", "found"), [("torch.no_grad()", set()), ("torch.autocast('cuda')", {"MEM201"})])
+def test_a_guard_that_a_stack_enters(tmp_path: Path, entered: str, found: set[str]) -> None:
+    assert codes(tmp_path, STACK.format(entered=entered)) == found
+
+
+FROZEN = """
+class Inception(nn.Module):
+    def __init__(self, blocks, requires_grad={default}):
+        super().__init__()
+        self.body = nn.Linear(3, 3)
+        {freezes}
+
+    def forward(self, x):
+        return self.body(x)
+
+
+def activations(loader):
+    model = Inception([3]).cuda()
+    model.eval()
+    kept = []
+    for x in loader:
+        kept.append(model(x.cuda()).cpu().data.numpy())
+    return kept
+"""
+EACH = """for parameter in self.parameters():
+            parameter.requires_grad = requires_grad"""
+TESTED = """if not requires_grad:
+            for parameter in self.parameters():
+                parameter.requires_grad = False"""
+
+
+@pytest.mark.parametrize("freezes", [EACH, TESTED], ids=["as the flag says", "where the flag says so"])
+@pytest.mark.parametrize(("default", "found"), [("False", set()), ("True", {"MEM201"})])
+def test_a_network_that_freezes_itself_by_a_flag(tmp_path: Path, freezes: str, default: str, found: set[str]) -> None:
+    assert codes(tmp_path, FROZEN.format(freezes=freezes, default=default)) == found
+
+
+TAGGER = """
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.body(x)
+
+
+class Tagger(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder
+        self.starts = Head()
+        self.ends = Head()
+
+    def forward(self, ids, labels=None):
+        outputs = self.encoder(ids)
+        starts = self.starts(outputs[0])
+        guess = starts.argmax(-1, keepdim=True).float()
+        ends = self.ends(outputs[0] + guess)
+        outputs = (starts, ends) + outputs[2:]
+        if labels is not None:
+            outputs = (nn.functional.cross_entropy(ends, labels),) + outputs
+        return outputs
+"""
+
+
+def test_what_a_tuple_of_outputs_holds_is_returned(tmp_path: Path) -> None:
+    assert codes(tmp_path, TAGGER) == set()

@@ -101,7 +101,7 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM103", carry("average", loop=CALLS, freed="yes"), ("note", "host", "per-iteration")),
         ("MEM103", carry("average", freed="yes"), ("note", "host", "per-iteration")),
         ("MEM103", carry("add", size="batch"), ("note", "device-graph", "per-iteration")),
-        ("MEM104", retain(attached="no", size="batch"), ("error", "device-tensor", "per-iteration")),
+        ("MEM104", retain(attached="no", size="batch"), ("warning", "device-tensor", "per-iteration")),
         ("MEM104", retain(attached="no", size="batch", reset="x"), ("warning", "device-tensor", "per-iteration")),
         ("MEM104", retain(attached="no", size="batch", usual_size=True), ("warning", "device-tensor", "per-iteration")),
         ("MEM104", retain(attached="no", size="batch", loop=SINGLE), ("note", "device-tensor", "per-iteration")),

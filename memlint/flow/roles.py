@@ -1,0 +1,151 @@
+"""One body for training and evaluation, told apart by a parameter: ``if optimizer is not None:``, ``if mode == "a":``,
+as it is or under a local name (``training = optimizer is not None``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memlint.flow.flags import decided
+from memlint.flow.frame import Backward, Frame
+from memlint.flow.kept import kept
+from memlint.flow.syntax import names_bound_by, text, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+#: what a flag may be: any object (an optimizer), or a literal
+_GIVEN = object()
+_Value = object
+
+
+class Role(NamedTuple):
+    """``quiet``: a test that holds where no backward runs, as source; ``training``: one where it does."""
+
+    quiet: str
+    training: str
+
+
+def role_of(frame: Frame, backwards: list[Backward], tests: tuple[ir.Expr, ...]) -> Role | None:
+    """How a parameter tells evaluation from training: where it is off, no backward runs, and the model is put into eval
+    mode; None where nothing does. ``tests``: those around the model's run, which has to come in both."""
+    params = {param.name for param in frame.function.params if param.kind not in ("star", "double-star")}
+    body = frame.function.body
+    aliases = _aliases(body)
+    for test in backwards[0].tests:
+        for name in sorted(params & set(_asked(test, aliases))):
+            for off, on in _values(test, name, aliases):
+                if any(_holds(one, name, on, aliases) is False for one in (*tests, *backwards[0].tests)):
+                    continue
+                if any(_holds(one, name, off, aliases) is False for one in tests):
+                    continue
+                silent = all(any(_holds(one, name, off, aliases) is False for one in each.tests) for each in backwards)
+                if silent and _evaluates(body, name, off, aliases) and not _leaves_early(body, name, aliases):
+                    shown = text(test)
+                    return Role(f"not {shown}" if isinstance(test, ir.Name) else f"not ({shown})", shown)
+    return None
+
+
+@kept
+def _aliases(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Expr]:
+    """What tests are known by a name, which nothing else binds: ``training = optimizer is not None``."""
+    bound: dict[str, int] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        for name in names_bound_by(statement):
+            bound[name] = bound.get(name, 0) + 1
+    found: dict[str, ir.Expr] = {}
+    for statement in body:
+        if (
+            isinstance(statement, ir.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ir.Name)
+        ):
+            name, value = statement.targets[0].id, statement.value
+            if isinstance(value, ir.IfExp) and _is(value.body, True) and _is(value.orelse, False):
+                value = value.test  # ``True if optimizer else False``
+            if bound[name] == 1 and isinstance(value, ir.Compare | ir.Unary | ir.BoolOp | ir.Name):
+                found[name] = value
+    return found
+
+
+def _is(expr: ir.Expr, literal: bool) -> bool:
+    return isinstance(expr, ir.Const) and expr.value is literal
+
+
+def _asked(test: ir.Expr, aliases: dict[str, ir.Expr]) -> Iterator[str]:
+    """The names that a test asks for."""
+    for part in walk_expression(test):
+        if isinstance(part, ir.Name):
+            yield part.id
+            if part.id in aliases:
+                yield from (inner.id for inner in walk_expression(aliases[part.id]) if isinstance(inner, ir.Name))
+
+
+def _values(test: ir.Expr, name: str, aliases: dict[str, ir.Expr]) -> Iterator[tuple[_Value, _Value]]:
+    """Pairs of what a parameter may be: where it is off, where it is on."""
+    yield None, _GIVEN
+    yield False, True
+    whole = [
+        test,
+        *(aliases[part.id] for part in walk_expression(test) if isinstance(part, ir.Name) and part.id in aliases),
+    ]
+    for expr in whole:
+        for part in walk_expression(expr):
+            if isinstance(part, ir.Compare) and isinstance(part.left, ir.Name) and part.left.id == name:
+                for right in part.rights:
+                    if isinstance(right, ir.Const) and isinstance(right.value, str):
+                        yield _GIVEN, right.value
+                        yield right.value, _GIVEN
+
+
+def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr]) -> bool | None:
+    """Whether a test holds where a parameter is ``value``; None where it asks for something else."""
+
+    def asks(part: ir.Expr) -> bool | None:
+        match part:
+            case ir.Name(id=asked) if asked == name:
+                return bool(value)
+            case ir.Name(id=asked) if asked in aliases:
+                return decided(aliases[asked], asks)
+            case ir.Compare(
+                left=ir.Name(id=asked), ops=("is" | "is not" | "==" | "!=" as op,), rights=(ir.Const() as right,)
+            ):
+                same = value is None if right.kind == "None" else right.value == value
+                return same == (op in ("is", "==")) if asked == name else None
+            case _:
+                return None
+
+    return decided(test, asks)
+
+
+def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
+    """Whether a model is put into eval mode where the parameter is off, and not where it is on."""
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.If):
+            holds = _holds(statement.test, name, off, aliases)
+            side = () if holds is None else statement.body if holds else statement.orelse
+            if any(_calls(inner, "eval") for inner in side):
+                return True
+        call = _calls(statement, "train")
+        if call is not None and len(call.args) == 1 and _holds(call.args[0], name, off, aliases) is False:
+            return True
+    return False
+
+
+def _calls(statement: ir.Stmt, method: str) -> ir.Call | None:
+    """``model.eval()``"""
+    call = statement.value if isinstance(statement, ir.ExprStmt) else None
+    named = isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and call.func.name == method
+    return call if named and isinstance(call, ir.Call) else None
+
+
+def _leaves_early(body: tuple[ir.Stmt, ...], name: str, aliases: dict[str, ir.Expr]) -> bool:
+    """Whether some value of the parameter leaves a round, or the function, before its end: which statements run for
+    which, the tests around them do not tell then."""
+    return any(
+        isinstance(one, ir.Jump | ir.Return)
+        for statement in walk_statements(body, into_definitions=False)
+        if isinstance(statement, ir.If) and name in _asked(statement.test, aliases)
+        for one in walk_statements((*statement.body, *statement.orelse), into_definitions=False)
+    )
+
+
+__all__ = ["Role", "role_of"]
