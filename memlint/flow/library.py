@@ -6,7 +6,7 @@ import msgspec
 
 from memlint.flow import records
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, element, elements_of, make, tuple_of
+from memlint.flow.heap import deep, element, elements_of, make, members, tuple_of
 from memlint.flow.modes import freeze, frozen_of, mode_of
 from memlint.flow.ops import device_named, tensor_op
 from memlint.flow.reading import read_attribute
@@ -27,6 +27,7 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Ref,
+    Source,
     V,
     join,
     join_all,
@@ -103,12 +104,7 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
             return args[0]
         return make(frame, state, expr.at, "list" if name != "set" else "set", element(frame, state, args[0], expr.at))
     if name == "dict":
-        fields = {word: value for word, value in words.items() if not word.startswith("**")}
-        for value in args:
-            for key in ordered(value.objs):
-                if key in state.heap:
-                    fields.update(state.heap[key].fields)
-        return make(frame, state, expr.at, "dict", NOTHING, fields)
+        return _dict_of(frame, state, expr.at, args, words)
     if name == "next" and args:
         draws(frame, args[0])
         return element(frame, state, args[0], expr.at)
@@ -160,6 +156,23 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
     return DATA_VALUE if name[:1].isupper() else UNKNOWN_VALUE
 
 
+def _dict_of(frame: Frame, state: State, at: Source, args: list[V], words: dict[str, V]) -> V:
+    """``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)``"""
+    fields = {word: value for word, value in words.items() if not word.startswith("**")}
+    rest = NOTHING
+    for value in args:
+        for key in ordered(value.objs):
+            obj = state.heap.get(key)
+            if obj is not None and obj.kind == "dict":
+                fields.update(obj.fields)
+                rest = join(rest, obj.elem)
+            elif obj is not None:
+                pair = members(obj)
+                held = (state.heap.get(inner) for inner in ordered(pair.objs))
+                rest = join_all((rest, *(one.fields["1"] for one in held if one is not None and "1" in one.fields)))
+    return make(frame, state, at, "dict", rest, fields)
+
+
 def draws(frame: Frame, source: V) -> None:
     """The loop around takes a batch from ``source``: where that is a loader, the loop runs over batches."""
     frame.notes.drawn.update(source.syms)
@@ -199,7 +212,8 @@ def standard(
             bounded=bounded,
         ).but(refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY)
     if name in ("collections.defaultdict", "collections.OrderedDict"):
-        result = make(frame, state, (expr.at, "dict"), "dict", NOTHING)
+        given = args[1:] if last == "defaultdict" else args
+        result = _dict_of(frame, state, (expr.at, "dict"), given, words)
         if last == "defaultdict" and args:
             from memlint.flow.call import call_value
 

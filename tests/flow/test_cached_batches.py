@@ -287,6 +287,8 @@ def test_names_of_loaders(tmp_path: Path, name: str, count: int) -> None:
         (["if settings.check:", "    consume(next(batches), next(batches))"], 0),
         (["consume([next(batches) for _ in data])"], 1),
         (["for _ in data:", "    consume(next(batches))"], 1),
+        (["for _ in range(10):", "    consume(next(batches))"], 0),
+        (["for _ in range(100):", "    consume(next(batches))"], 1),
         (["first = next(batches)", "consume(batches)"], 1),
         (["consume(lambda: 1)"], 1),
     ],

@@ -205,7 +205,7 @@ def _takes_few(frame: Frame, expr: ir.Call) -> bool:
 
 
 def _drawn_once(frame: Frame, expr: ir.Call) -> bool:
-    """Whether all that becomes of an iterator is a ``next`` of it, in no loop."""
+    """Whether all that becomes of an iterator is a ``next`` of it, once or a literal handful of times."""
     body = frame.function.body
     made = statement_at(body, expr.at)
     target = made.targets[0] if isinstance(made, ir.Assign) else None
@@ -224,10 +224,11 @@ def _drawn_once(frame: Frame, expr: ir.Call) -> bool:
 
 
 def _outside_loops(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
-    """The statements of a body that run once."""
+    """The statements of a body that run once, or a literal handful of times."""
     for statement in body:
         yield statement
-        if not isinstance(statement, ir.For | ir.While | ir.FunctionDef | ir.ClassDef):
+        few = isinstance(statement, ir.For) and isinstance(statement.iter, ir.Call) and _is_short(statement.iter, "zip")
+        if few or not isinstance(statement, ir.For | ir.While | ir.FunctionDef | ir.ClassDef):
             for block in bodies(statement):
                 yield from _outside_loops(block)
 
