@@ -97,7 +97,7 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     if not frame.loops and isinstance(target, ir.Name) and target.id in frame.function.locals:
         return  # nothing is carried from one round to the next
     shown = text(target, 200)
-    direct = mentions(statement.value, shown)
+    direct = mentions(statement.value, shown) or _gets(statement.value, target)
     found = place_of(frame, state, target)
     if found is None:
         return
@@ -115,6 +115,20 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
         return
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
     _note(frame, state, found, how, value, rest, statement.at, text(target), text(statement.value), _index(target))
+
+
+def _gets(expr: ir.Expr, target: ir.Expr) -> bool:
+    """``sums[name] = sums.get(name, 0.0) + value``: the same member, by its key."""
+    if not isinstance(target, ir.Subscript):
+        return False
+    shown = text(target, 200)
+    return any(_is_get(part, shown) for part in walk_expression(expr))
+
+
+def _is_get(expr: ir.Expr, shown: str) -> bool:
+    if not isinstance(expr, ir.Call) or not isinstance(expr.func, ir.Attr) or expr.func.name != "get" or not expr.args:
+        return False
+    return f"{text(expr.func.value, 200)}[{text(expr.args[0], 200)}]" == shown
 
 
 def _rebuilt(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Name, value: V) -> bool:
@@ -190,7 +204,9 @@ def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) ->
         inner = inner.func.value
     if isinstance(inner, ir.Binary) and inner.op in ("+", "-"):
         for position, side in enumerate((inner.left, inner.right)):
-            if isinstance(side, ir.Name | ir.Attr | ir.Subscript) and text(side, 200) == shown:
+            if (isinstance(side, ir.Name | ir.Attr | ir.Subscript) and text(side, 200) == shown) or _is_get(
+                side, shown
+            ):
                 pair = frame.operands.get(inner.at)
                 return "add", value if pair is None else pair[1 - position]
         if any(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from memlint.flow.state import State, join_states
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text, walk_expression
 from memlint.flow.values import (
+    ANYWHERE,
     CONTAINER,
     DATA,
     DATA_VALUE,
@@ -114,6 +116,8 @@ def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
 
 def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
     frame.operands[expr.at] = (left, right)
+    if expr.op == "%" and isinstance(left.const, str):
+        return DATA_VALUE  # a text
     if expr.op == "+":
         left, right = _text_added(state, expr.left, left, right), _text_added(state, expr.right, right, left)
     if expr.op == "*" and (isinstance(expr.left, ir.Display) or isinstance(expr.right, ir.Display)):
@@ -191,6 +195,10 @@ def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
     return DATA_VALUE
 
 
+#: tests that ask what the machine has, or what it may be used for
+_AVAILABLE = re.compile(r"cuda|gpu|device|accelerat|mps|xpu|is_available")
+
+
 def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
     evaluate(frame, state, expr.test)
     known = truth(frame, state, expr.test)
@@ -213,6 +221,9 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
         **merged.env,
         **{name: value for name, value in env.items() if name in merged.env and not isinstance(expr.body, ir.Walrus)},
     }
+    if left.device & right.device == 0 and not _AVAILABLE.search(text(expr.test, 200).lower()):
+        # a choice of where to keep something; one by what the machine has is meant for the accelerator
+        return join(left, right).but(device=ANYWHERE)
     if not_a_tensor(expr):
         right = V(right.kinds & ~TENSORS or DATA, size=SCALAR)
     return join(left, right)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -12,12 +11,13 @@ from memlint.flow.collected import gives_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Fact, Loop, ModelCall
 from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.owner import gives_no_gradient, owner_of
+from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call
 from memlint.flow.spent import is_spent, is_trial, trains_otherwise
 from memlint.flow.state import AMBIENT, ON
+from memlint.flow.teachers import teaches
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
@@ -111,7 +111,8 @@ def model_calls(
                 owner=owner,
             )
             continue
-        if _is_beside(analyser, frame, verdict):
+        if verdict.evaluation == "eval" and verdict.wanted == REACHED and teaches(analyser, frame, run):
+            verdict.evaluation = "beside"
             yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "loss")
         elif _is_evaluation(analyser, frame, verdict, kept):
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
@@ -142,29 +143,6 @@ def model_calls(
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
         yield _event(frame, first, loop, certainty, _consumed(frame, run), keeper=retained, phase=first.phase)
-
-
-#: names of networks that others learn from
-_TEACHERS = re.compile(r"teacher|(^|_)(target|ema|momentum|reference|frozen|pretrained)(_|$)|(^|_)ref(_model|_net)?$")
-
-
-def _is_beside(analyser: Analyser, frame: Frame, verdict: Verdict) -> bool:
-    """Whether it is a teacher's run: in eval mode, where another model is in train mode and learns by the backward
-    that both reach. (A backbone in eval mode for its statistics alone has another name.)"""
-    run = verdict.run
-    if verdict.evaluation != "eval" or verdict.wanted != REACHED or run.origin is not None:
-        return False
-    if not _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower()) or not gives_no_gradient(analyser, frame, run):
-        return False
-    backwards = [one for one in frame.backwards if run.node in one.reached]
-    learns = any(
-        other.mode is False and {other.node, *other.value.src} & one.reached
-        for other in frame.runs.values()
-        for one in backwards
-    )
-    if learns:
-        verdict.evaluation = "beside"
-    return learns
 
 
 def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:

@@ -82,15 +82,17 @@ def _asks_for(body: tuple[ir.Stmt, ...], flag: str) -> bool:
         for statement in walk_statements(body)
         for test in (
             *((statement.test,) if isinstance(statement, ir.If) else ()),
-            *(
-                part.test
-                for expr in expressions(statement)
-                for part in walk_expression(expr)
-                if isinstance(part, ir.IfExp)
-            ),
+            *(test for expr in expressions(statement) for part in walk_expression(expr) for test in _deciding(part)),
         )
     )
     return any(isinstance(part, ir.Attr) and dotted(part) == flag for test in tests for part in walk_expression(test))
+
+
+def _deciding(part: ir.Expr) -> tuple[ir.Expr, ...]:
+    """The test of ``a if test else b``, and what switches of torch are given: ``set_grad_enabled(self.training)``."""
+    if isinstance(part, ir.IfExp):
+        return (part.test,)
+    return part.args if isinstance(part, ir.Call) and last_name(part.func) in _SWITCHES - {"train"} else ()
 
 
 def of_eval_mode(function: Function, tests: tuple[ir.Expr, ...]) -> bool:
@@ -148,6 +150,10 @@ def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
     for statement in walk_statements(body):
         if isinstance(statement, ir.If) and (_matter(statement.body) or _matter(statement.orelse)):
             yield from _tested(statement.test)
+        if isinstance(statement, ir.Assign) and any(
+            isinstance(target, ir.Attr) and target.name == "requires_grad" for target in statement.targets
+        ):
+            yield from _tested(statement.value)
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 if isinstance(part, ir.IfExp) and _names(part.body, part.orelse) & _MATTERS:

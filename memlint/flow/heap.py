@@ -214,8 +214,11 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         obj = state.heap.get(key)
         if obj is None:
             continue
-        if name is not None and name in obj.fields:
-            found = join(found, _marked(obj.fields[name], key))
+        at = name
+        if isinstance(index.const, int) and index.const < 0 and not obj.elem.kinds and obj.kind in ("tuple", "list"):
+            at = str(len(obj.ordered) + index.const)
+        if at is not None and at in obj.fields:
+            found = join(found, _marked(obj.fields[at], key))
         elif obj.kind == "instance":
             found = join(found, UNKNOWN_VALUE)
         elif isinstance(expr.index, ir.Slice):

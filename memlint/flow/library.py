@@ -8,7 +8,7 @@ from memlint.flow import records
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, elements_of, make, members, tuple_of
 from memlint.flow.modes import freeze, frozen_of, mode_of
-from memlint.flow.ops import device_named, tensor_op
+from memlint.flow.ops import cut, device_named, tensor_op
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import State
 from memlint.flow.syntax import text
@@ -88,6 +88,8 @@ _CONVERT = frozenset(
 )
 
 
+#: methods that are called by the name of their class, or as functions
+_UNBOUND = frozenset({"torch.detach", "torch.Tensor.detach", "torch.Tensor.item", "torch.Tensor.tolist"})
 #: what stands for any class of a library's module
 _ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models": "resnet18"}
 
@@ -242,6 +244,16 @@ def standard(
 
         given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
         return call_value(frame, state, args[0], given, {}, ir.Call(expr.at, expr.args[0], (), ()))
+    if name in _UNBOUND and args:
+        frame.used |= deep(frame, state, args[0]).src
+        return cut(args[0]) if last == "detach" else DATA_VALUE
+    if last in ("tree_map", "tree_map_only") and name.startswith("torch.utils."):
+        from memlint.flow.call import call_value
+
+        at = 1 if last == "tree_map_only" else 0
+        leaf = deep(frame, state, args[at + 1]) if len(args) > at + 1 else NOTHING
+        of_leaf = ir.Call(expr.at, expr.args[at] if len(expr.args) > at else expr.func, (), ())
+        return make(frame, state, (expr.at, "tree"), "list", call_value(frame, state, args[at], [leaf], {}, of_leaf))
     if name.startswith("torch.distributions.") and last[:1].isupper():
         given = [deep(frame, state, value) for value in (*args, *words.values())]
         return tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)

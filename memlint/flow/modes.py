@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.state import State
-from memlint.flow.syntax import dotted, walk_statements
+from memlint.flow.syntax import dotted, text, walk_statements
 from memlint.flow.values import DATA, MODULE, UNKNOWN, Path, Source, V, ordered
 from memlint.ir import nodes as ir
 
@@ -164,6 +164,8 @@ def freezing_loop(frame: Frame, state: State, statement: ir.For) -> None:
     from memlint.flow.evaluate import evaluate
 
     iterable = statement.iter
+    while isinstance(iterable, ir.Call) and dotted(iterable.func) in ("enumerate", "list", "tuple") and iterable.args:
+        iterable = iterable.args[0]
     if (
         not isinstance(iterable, ir.Call)
         or not isinstance(iterable.func, ir.Attr)
@@ -175,7 +177,10 @@ def freezing_loop(frame: Frame, state: State, statement: ir.For) -> None:
         if frozen == "no":
             continue
         module = evaluate(frame, state, iterable.func.value)
-        always = inner in statement.body
+        always = inner in statement.body or any(
+            isinstance(around, ir.If) and inner in around.body and text(around.test).endswith(".requires_grad")
+            for around in statement.body
+        )
         freeze(state, module, iterable.func.value, frozen == "yes" if always and frozen != "some" else None)
 
 

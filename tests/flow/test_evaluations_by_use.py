@@ -311,3 +311,73 @@ class Tagger(nn.Module):
 
 def test_what_a_tuple_of_outputs_holds_is_returned(tmp_path: Path) -> None:
     assert codes(tmp_path, TAGGER) == set()
+
+
+SWITCHED = """
+def toggle(net, on):
+    for parameter in net.parameters():
+        parameter.requires_grad = on
+
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 3)
+
+    def forward(self, x):
+        with torch.set_grad_enabled(self.training):
+            return self.body(x)
+
+
+def evaluate(model: {model}, loader):
+    model.eval()
+    {before}
+    total = 0.0
+    for x, y in loader:
+        total += nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+    return total.item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "before", "found"),
+    [
+        ("nn.Linear", "toggle(model, False)", set()),
+        ("nn.Linear", "toggle(model, True)", {"MEM101", "MEM201"}),
+        ("nn.Linear", "for i, (n, p) in enumerate(model.named_parameters()): p.requires_grad = False", set()),
+        ("Own", "pass", set()),
+    ],
+)
+def test_a_model_that_records_nothing(tmp_path: Path, model: str, before: str, found: set[str]) -> None:
+    assert codes(tmp_path, SWITCHED.format(model=model, before=before)) == found
+
+
+TAUGHT = """
+import itertools
+
+
+def train(student, teacher, loader):
+    optimizer = torch.optim.Adam({owned})
+    teacher.eval()
+    student.train()
+    {before}
+    for x, y in loader:
+        x, y = x.cuda(), y.cuda()
+        soft = teacher(x)
+        loss = nn.functional.mse_loss(student(x), soft) + nn.functional.cross_entropy(soft, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("owned", "before", "found"),
+    [
+        ("student.parameters()", "pass", {"MEM202"}),
+        ("itertools.chain(student.parameters(), teacher.parameters())", "pass", set()),
+        ("student.parameters()", "make.freeze(teacher)", set()),
+    ],
+)
+def test_a_teacher_that_learns_or_is_frozen(tmp_path: Path, owned: str, before: str, found: set[str]) -> None:
+    assert codes(tmp_path, TAUGHT.format(owned=owned, before=before)) == found

@@ -1,0 +1,57 @@
+"""Networks that others learn from, and that learn nothing themselves: teachers in eval mode, beside what trains."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.owner import gives_no_gradient
+from memlint.flow.syntax import last_name, parts, walk_expression
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+_TEACHERS = re.compile(r"teacher|(^|_)(target|ema|momentum|reference|frozen|pretrained)(_|$)|(^|_)ref(_model|_net)?$")
+#: methods and functions by which parameters learn, or stop to
+_OF_PARAMETERS = re.compile(r"param|apply|children|modules|requires_grad|freez|optim|adam|sgd|clip|grad")
+
+
+def teaches(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether a run of a model in eval mode is that of a teacher: another model is in train mode and learns by the
+    backward that both reach. (A backbone in eval mode for its statistics alone has another name.)"""
+    if run.origin is not None or not _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower()):
+        return False
+    if not gives_no_gradient(analyser, frame, run) or _is_trained_or_frozen(frame, run.text):
+        return False
+    backwards = [one for one in frame.backwards if run.node in one.reached]
+    return any(
+        other.mode is False and {other.node, *other.value.src} & one.reached
+        for other in frame.runs.values()
+        for one in backwards
+    )
+
+
+def _is_trained_or_frozen(frame: Frame, model: str) -> bool:
+    """Whether the file hands a model, or its parameters, to what trains or freezes them: an optimizer, a list for one,
+    a helper by its name. (A teacher's that follows are gone through beside its student's, by zip.)"""
+    name = model.rsplit(".", 1)[-1]
+    for body in frame.module.bodies:
+        made = [part for part in parts(body, into_definitions=True) if isinstance(part, ir.Call)]
+        zipped = {id(inner) for call in made if last_name(call.func) == "zip" for inner in walk_expression(call)}
+        for call in made:
+            if not _OF_PARAMETERS.search(last_name(call.func).lower()) or id(call) in zipped:
+                continue
+            owner = call.func.value if isinstance(call.func, ir.Attr) else call.func
+            given = (*call.args, *(word.value for word in call.keywords))
+            if last_name(owner) == name or any(_names(arg, name) for arg in given):
+                return True
+    return False
+
+
+def _names(expr: ir.Expr, name: str) -> bool:
+    return any(isinstance(part, ir.Name | ir.Attr) and last_name(part) == name for part in walk_expression(expr))
+
+
+__all__ = ["teaches"]
