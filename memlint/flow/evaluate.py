@@ -20,8 +20,10 @@ from memlint.flow.state import State, join_states
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text, walk_expression
 from memlint.flow.values import (
+    ACCELERATOR,
     ANYWHERE,
     CONTAINER,
+    CPU,
     DATA,
     DATA_VALUE,
     MODULE,
@@ -221,7 +223,8 @@ def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
         **merged.env,
         **{name: value for name, value in env.items() if name in merged.env and not isinstance(expr.body, ir.Walrus)},
     }
-    if left.device & right.device == 0 and not _AVAILABLE.search(text(expr.test, 200).lower()):
+    devices = left.is_only(DATA) and right.is_only(DATA) and {left.device, right.device} == {CPU, ACCELERATOR}
+    if devices and not _AVAILABLE.search(text(expr.test, 200).lower()):
         # a choice of where to keep something; one by what the machine has is meant for the accelerator
         return join(left, right).but(device=ANYWHERE)
     if not_a_tensor(expr):

@@ -104,7 +104,8 @@ def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr])
             case ir.Name(id=asked) if asked == name:
                 return bool(value)
             case ir.Name(id=asked) if asked in aliases:
-                return decided(aliases[asked], asks)
+                rest = {other: expr for other, expr in aliases.items() if other != asked}
+                return _holds(aliases[asked], name, value, rest)
             case ir.Compare(
                 left=ir.Name(id=asked), ops=("is" | "is not" | "==" | "!=" as op,), rights=(ir.Const() as right,)
             ):

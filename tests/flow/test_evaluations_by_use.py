@@ -381,3 +381,21 @@ def train(student, teacher, loader):
 )
 def test_a_teacher_that_learns_or_is_frozen(tmp_path: Path, owned: str, before: str, found: set[str]) -> None:
     assert codes(tmp_path, TAUGHT.format(owned=owned, before=before)) == found
+
+
+SELF = """
+def search(model, loader, criterion, optimizer, random):
+    random = random or not random
+    if random:
+        model.train()
+    else:
+        model.eval()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        if random:
+            loss.backward()
+"""
+
+
+def test_a_name_for_a_test_of_itself(tmp_path: Path) -> None:
+    assert "MEM101" not in codes(tmp_path, SELF)
