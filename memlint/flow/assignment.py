@@ -243,7 +243,9 @@ def write_item(
 
 
 def _by_method(frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript) -> bool:
-    """Whether the project's own ``__setitem__`` takes it."""
+    """Whether the project's own ``__setitem__`` takes it, that of no dict or list."""
+    if base.kinds & ~INSTANCE:
+        return False
     classes = [cls for ref in ordered(base.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
     methods = [frame.analyser.program.method(cls, "__setitem__") for cls in classes]
     known = [method for method in methods if method is not None]
@@ -329,7 +331,10 @@ def grows(frame: Frame, index: ir.Expr) -> bool:
     """Whether a new key comes with each iteration: the index is a loop's own counter, a text with one in it, or a
     number that the loop counts up. Other keys may come again."""
     if isinstance(index, ir.FormattedString):
-        return any(grows(frame, part) for part in index.parts)
+        # (``f"loss_{i}"`` of a few parts comes again with the next batch)
+        through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
+        names = {part.id for part in index.parts if isinstance(part, ir.Name)}
+        return any(names & loop.counters for loop in through_data)
     if not isinstance(index, ir.Name):
         return False
     return any(index.id in loop.counters or _counts_up(loop.body, index.id) for loop in frame.loops if loop.counts)

@@ -72,7 +72,8 @@ def arguments(frame: Frame, state: State, expr: ir.Call) -> tuple[Args, Words]:
     for number, word in enumerate(expr.keywords):
         value = evaluating.evaluate(frame, state, word.value)
         held = [state.heap.get(key) for key in value.objs] if word.name is None else []
-        if len(held) == 1 and held[0] is not None and held[0].kind == "dict" and not held[0].elem.kinds:
+        known = value.is_only(CONTAINER) and not value.syms
+        if known and len(held) == 1 and held[0] is not None and held[0].kind == "dict" and not held[0].elem.kinds:
             words.update(held[0].fields)  # ``**options``, of which all keys are known
         else:
             words[word.name or f"**{number}"] = value

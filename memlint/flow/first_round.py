@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from memlint.flow.frame import Frame, Store
 from memlint.flow.kept import kept_for
-from memlint.flow.syntax import assigned_names, binds, bodies, dotted, names_bound_by, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    assigned_names,
+    binds,
+    bodies,
+    dotted,
+    expressions,
+    names_bound_by,
+    walk_expression,
+    walk_statements,
+)
 from memlint.ir import nodes as ir
 
 #: calls whose answer is the same in every round, where that of their arguments is
@@ -62,15 +71,46 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
         if isinstance(target, ir.Attr)
     }
     before = _bound_before(function, loop)
-    found = set()
-    for name in assigned_names(loop.body)[0] - names_bound_by(loop) - before:
-        ways = list(_binders(loop.body, name, (), None, sums=False))
-        plain = [tests for tests in ways if None not in tests]
-        if plain and not any(
-            test is not None and _tells_rounds_apart(test, bound, written) for tests in ways for test in tests
-        ):
-            found.add(name)
-    return frozenset(found)
+    ways: dict[str, list[_Tests]] = {}
+    first: dict[str, int] = {}
+    early: set[str] = set()
+    told: dict[int, bool] = {}
+
+    def tells(test: ir.Expr) -> bool:
+        if id(test) not in told:
+            told[id(test)] = _tells_rounds_apart(test, bound, written)
+        return told[id(test)]
+
+    for statement, tests in _under_tests(loop.body, ()):
+        if not isinstance(statement, ir.AugAssign):  # (which needs a value that is there already)
+            for name in names_bound_by(statement):
+                ways.setdefault(name, []).append(tests)
+                first.setdefault(name, statement.at)
+        apart = any(test is not None and tells(test) for test in tests)
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Name) and (apart or part.at < first.get(part.id, part.at + 1)):
+                    early.add(part.id)  # read in some rounds alone, or before it is given a value
+                elif isinstance(part, ir.IfExp) and tells(part.test):
+                    early |= {inner.id for inner in walk_expression(part) if isinstance(inner, ir.Name)}
+    return frozenset(
+        name
+        for name, tests_of in ways.items()
+        if name not in before | early | names_bound_by(loop)
+        and any(None not in tests for tests in tests_of)
+        and not any(test is not None and tells(test) for tests in tests_of for test in tests)
+    )
+
+
+def _under_tests(body: tuple[ir.Stmt, ...], tests: _Tests) -> Iterator[tuple[ir.Stmt, _Tests]]:
+    """The statements of a body in order, each with the tests around it; None stands for what may or may not run."""
+    for statement in body:
+        inside = tests if isinstance(statement, ir.With) else (*tests, None)
+        yield statement, (*tests, None) if isinstance(statement, ir.For) else tests
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            continue
+        for block in bodies(statement):
+            yield from _under_tests(block, (*tests, statement.test) if isinstance(statement, ir.If) else inside)
 
 
 def _loops_to(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> list[ir.For | ir.While]:
@@ -111,23 +151,18 @@ def _bound_before(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> set[str]:
 _Tests = tuple[ir.Expr | None, ...]
 
 
-def _binders(
-    body: tuple[ir.Stmt, ...], name: str, tests: _Tests, left_out: ir.Stmt | None, *, sums: bool = True
-) -> Iterator[_Tests]:
-    """The tests around each statement that binds the name; None stands for what may or may not run. ``sums``: with
-    ``name += …``, which needs a value that is there already."""
+def _binders(body: tuple[ir.Stmt, ...], name: str, tests: _Tests, left_out: ir.Stmt | None) -> Iterator[_Tests]:
+    """The tests around each statement that binds the name; None stands for what may or may not run."""
     for statement in body:
         if statement is left_out or isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
-        if not sums and isinstance(statement, ir.AugAssign):
-            continue
         if isinstance(statement, ir.If):
             for block in bodies(statement):
-                yield from _binders(block, name, (*tests, statement.test), left_out, sums=sums)
+                yield from _binders(block, name, (*tests, statement.test), left_out)
         elif blocks := bodies(statement):
             inside = tests if isinstance(statement, ir.With) else (*tests, None)
             for block in blocks:
-                yield from _binders(block, name, inside, left_out, sums=sums)
+                yield from _binders(block, name, inside, left_out)
             if name in names_bound_by(statement):
                 yield (*tests, None)
         elif binds(statement, name):

@@ -28,7 +28,7 @@ from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
 from memlint.flow.stores import end_iteration, store_value
-from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, last_name, text, walk_expression, walk_statements
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -314,7 +314,9 @@ def _leaves_numbers(frame: Frame, state: State, statement: ir.If) -> bool:
 
 def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
     before = state.grad
-    changed = False
+    # (what a stack has entered ends with its block)
+    entered = (item.context for item in statement.items)
+    changed = any(isinstance(one, ir.Call) and last_name(one.func) == "ExitStack" for one in entered)
     flag: ir.Expr | None = None
     for item in statement.items:
         grad, value = entered_grad(frame, state, item.context)

@@ -88,6 +88,8 @@ _CONVERT = frozenset(
 )
 
 
+#: what checkpoint itself is told
+_OF_CHECKPOINT = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
 #: methods that are called by the name of their class, or as functions
 _UNBOUND = frozenset({"torch.detach", "torch.Tensor.detach", "torch.Tensor.item", "torch.Tensor.tolist"})
 #: what stands for any class of a library's module
@@ -243,11 +245,17 @@ def standard(
         from memlint.flow.call import call_value
 
         given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
-        return call_value(frame, state, args[0], given, {}, ir.Call(expr.at, expr.args[0], (), ()))
+        own = {word: value for word, value in words.items() if word not in _OF_CHECKPOINT}
+        shown = expr.args[0] if expr.args else expr.func
+        return call_value(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
     if name in _UNBOUND and args:
         frame.used |= deep(frame, state, args[0]).src
         return cut(args[0]) if last == "detach" else DATA_VALUE
-    if last in ("tree_map", "tree_map_only") and name.startswith("torch.utils."):
+    if (
+        last in ("tree_map", "tree_map_only")
+        and name.startswith("torch.utils.")
+        and len(args) > (last == "tree_map_only") + 1
+    ):
         from memlint.flow.call import call_value
 
         at = 1 if last == "tree_map_only" else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.state import State
-from memlint.flow.syntax import dotted, text, walk_statements
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import DATA, MODULE, UNKNOWN, Path, Source, V, ordered
 from memlint.ir import nodes as ir
 
@@ -178,7 +178,10 @@ def freezing_loop(frame: Frame, state: State, statement: ir.For) -> None:
             continue
         module = evaluate(frame, state, iterable.func.value)
         always = inner in statement.body or any(
-            isinstance(around, ir.If) and inner in around.body and text(around.test).endswith(".requires_grad")
+            isinstance(around, ir.If)
+            and inner in around.body
+            and isinstance(around.test, ir.Attr)
+            and around.test.name == "requires_grad"
             for around in statement.body
         )
         freeze(state, module, iterable.func.value, frozen == "yes" if always and frozen != "some" else None)

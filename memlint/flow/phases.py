@@ -52,8 +52,8 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
         quiet = [phase for phase in phases if phase not in trained]
         if quiet and trained and all(_evaluates(statement, name.id, phase) for phase in quiet):
             return Phase(f"{name.id} == {text(quiet[0])}", f"{name.id} == {text(trained[0])}")
-    if marks & frame.left:
-        return None
+    if marks & (frame.left | frame.notes.returned):
+        return None  # (its caller may run the backward)
     role = role_of(frame, backwards, run.tests)
     return Phase(role.quiet, role.training) if role is not None else None
 

@@ -399,3 +399,72 @@ def search(model, loader, criterion, optimizer, random):
 
 def test_a_name_for_a_test_of_itself(tmp_path: Path) -> None:
     assert "MEM101" not in codes(tmp_path, SELF)
+
+
+READ = """
+def train(net, loader, optimizer):
+    for i, x in enumerate(loader):
+        out = net(x.cuda())
+        loss = out.mean()
+        if i > 0:
+            loss = loss + (out - last).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+        last = out
+"""
+
+
+def test_what_later_rounds_alone_read_of_the_last_one(tmp_path: Path) -> None:
+    assert "MEM112" not in codes(tmp_path, READ)
+
+
+RETURNED = """
+def grads(model, loader, criterion, optimizer=None):
+    if optimizer is None:
+        model.eval()
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        if optimizer is not None:
+            loss.backward()
+            optimizer.step()
+        total = total + loss
+    return total
+
+
+def main(model, loader):
+    grads(model, loader, nn.MSELoss(), None).backward()
+"""
+
+
+def test_a_caller_that_runs_the_backward(tmp_path: Path) -> None:
+    assert "MEM201" not in codes(tmp_path, RETURNED)
+
+
+def test_a_stack_lets_go_of_its_guard(tmp_path: Path) -> None:
+    text = STACK.format(entered="torch.no_grad()").replace("    return correct\n", "")
+    text += """    for x, y in loader:
+        correct += (model(x).argmax(1) == y).sum().item()
+    return correct
+"""
+    assert codes(tmp_path, text) == {"MEM201"}
+
+
+CALLS = """
+import functools
+from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import checkpoint
+
+
+def run(f, x, tree):
+    functools.partial(checkpoint, f, x)()
+    list(map(checkpoint, [f]))
+    pytree.tree_map(func=f, tree=x)
+    pytree.tree_map_only(torch.Tensor, fn=f, tree=tree)
+    return checkpoint(f, x, m=x, use_reentrant=False)
+"""
+
+
+def test_calls_without_arguments_of_their_own(tmp_path: Path) -> None:
+    assert codes(tmp_path, CALLS) == set()
