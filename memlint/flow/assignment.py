@@ -6,7 +6,7 @@ from memlint.flow import carry
 from memlint.flow.evaluate import evaluate
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
-from memlint.flow.functions import call_function
+from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
 from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.narrowing import tells_tensors
@@ -246,8 +246,7 @@ def _by_method(frame: Frame, state: State, base: V, index: V, value: V, target: 
     """Whether the project's own ``__setitem__`` takes it, that of no dict or list."""
     if base.kinds & ~INSTANCE:
         return False
-    classes = [cls for ref in ordered(base.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
-    methods = [frame.analyser.program.method(cls, "__setitem__") for cls in classes]
+    methods = methods_of(frame, base, "__setitem__")
     known = [method for method in methods if method is not None]
     if not known or len(known) < len(methods):
         return False

@@ -10,7 +10,7 @@ from memlint.flow import call as calls
 from memlint.flow import tables
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame, LoopFrame
-from memlint.flow.functions import call_function
+from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import element, elements_of, make, read_item
 from memlint.flow.narrowing import asked_member, narrow, no_tensor
 from memlint.flow.ops import tensor_op
@@ -91,8 +91,7 @@ def _by_method(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript
     """What the project's own ``__getitem__`` gives, where it is no data set's; None where there is none."""
     if not base.refs or base.kinds & (TENSORS | CONTAINER | MODULE) or not base.objs:
         return None
-    classes = [cls for ref in ordered(base.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
-    methods = [frame.analyser.program.method(cls, "__getitem__") for cls in classes]
+    methods = methods_of(frame, base, "__getitem__")
     if len(methods) != 1 or methods[0] is None:
         return None
     return call_function(frame, state, methods[0], [base, index], {}, expr.at, None)
@@ -132,9 +131,9 @@ def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V)
         right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
     ):
         if expr.op == "+":
-            ordered = _concatenated(frame, state, expr, left, right)
-            if ordered is not None:
-                return ordered
+            joined = _concatenated(frame, state, expr, left, right)
+            if joined is not None:
+                return joined
             return make(
                 frame, state, expr.at, "list", join(elements_of(frame, state, left), elements_of(frame, state, right))
             )

@@ -40,13 +40,7 @@ def begun_each_round(frame: Frame, store: Store) -> bool:
     )
     if loop is None or any(True for _ in _binders(frame.function.body, name, (), loop)):
         return False
-    bound = names_bound_by(loop).union(*(assigned_names(block)[0] for block in bodies(loop)))
-    written = {
-        dotted(target)
-        for statement in walk_statements(loop.body)
-        for target in _targets(statement)
-        if isinstance(target, ir.Attr)
-    }
+    bound, written = _changed_by(loop)
     return not any(
         test is None or _tells_rounds_apart(test, bound, written)
         for tests in _binders(loop.body, name, (), None)
@@ -62,14 +56,7 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
     around = _loops_to(function, loop)
     if not around:
         return frozenset()
-    outermost = around[0]
-    bound = names_bound_by(outermost).union(*(assigned_names(block)[0] for block in bodies(outermost)))
-    written = {
-        dotted(target)
-        for statement in walk_statements(outermost.body)
-        for target in _targets(statement)
-        if isinstance(target, ir.Attr)
-    }
+    bound, written = _changed_by(around[0])
     before = _bound_before(function, loop)
     ways: dict[str, list[_Tests]] = {}
     first: dict[str, int] = {}
@@ -167,6 +154,18 @@ def _binders(body: tuple[ir.Stmt, ...], name: str, tests: _Tests, left_out: ir.S
                 yield (*tests, None)
         elif binds(statement, name):
             yield tests
+
+
+def _changed_by(loop: ir.For | ir.While) -> tuple[frozenset[str], set[str]]:
+    """The names that a loop and its body bind, and the attributes (dotted) that the body writes."""
+    bound = names_bound_by(loop).union(*(assigned_names(block)[0] for block in bodies(loop)))
+    written = {
+        dotted(target)
+        for statement in walk_statements(loop.body)
+        for target in _targets(statement)
+        if isinstance(target, ir.Attr)
+    }
+    return frozenset(bound), written
 
 
 def _targets(statement: ir.Stmt) -> tuple[ir.Expr, ...]:

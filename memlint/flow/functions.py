@@ -28,8 +28,16 @@ from memlint.flow.values import (
     Words,
     join,
     join_all,
+    ordered,
 )
 from memlint.ir import nodes as ir
+
+
+def methods_of(frame: Frame, value: V, name: str) -> list[Function | None]:
+    """The method of that name of each class of the project that a value may be an instance of; None for a class that
+    has none."""
+    classes = [cls for ref in ordered(value.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
+    return [frame.analyser.program.method(cls, name) for cls in classes]
 
 
 def call_function(

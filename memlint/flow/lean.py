@@ -16,10 +16,10 @@ class Lean:
         """Let go of all that is empty."""
         made, kept = _MADE.setdefault(type(self), {}), {}
         for name, value in vars(self).items():
-            if value or type(value) not in _CONTAINERS:
-                kept[name] = value
-            else:
+            if emptied(value):
                 made[name] = type(value)
+            else:
+                kept[name] = value
         self.__dict__ = kept
 
     if not TYPE_CHECKING:  # (else every name would be an attribute)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from memlint.flow import call as calls
 from memlint.flow import records
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, elements_of, make, members, tuple_of
@@ -124,13 +125,11 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
     if name in ("abs", "pow"):
         return tensor_op(frame, state, expr.at, args, text(expr))
     if name in ("map", "filter") and len(args) >= 2:
-        from memlint.flow.call import call_value
-
         items = [element(frame, state, value, expr.at) for value in args[1:]]
         if name == "filter":
             return make(frame, state, expr.at, "list", items[0])
         inner = ir.Call(expr.at, expr.args[0] if expr.args else expr.func, (), ())
-        return make(frame, state, (expr.at, "map"), "list", call_value(frame, state, args[0], items, {}, inner))
+        return make(frame, state, (expr.at, "map"), "list", calls.call_value(frame, state, args[0], items, {}, inner))
     if name == "getattr" and len(args) >= 2 and isinstance(args[1].const, str):
         found = read_attribute(frame, state, args[0], args[1].const, None)
         return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
@@ -219,10 +218,8 @@ def standard(
         given = args[1:] if last == "defaultdict" else args
         result = _dict_of(frame, state, (expr.at, "dict"), given, words)
         if last == "defaultdict" and args:
-            from memlint.flow.call import call_value
-
             inner = (
-                call_value(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
+                calls.call_value(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
                 if args[0].kinds & CALLABLE
                 else NOTHING
             )
@@ -242,12 +239,10 @@ def standard(
         bounded = bool(args or "maxsize" in words)
         return make(frame, state, expr.at, "queue", NOTHING, bounded=bounded)
     if name in ("torch.utils.checkpoint.checkpoint", "torch.func.functional_call") and args:
-        from memlint.flow.call import call_value
-
         given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
         own = {word: value for word, value in words.items() if word not in _OF_CHECKPOINT}
         shown = expr.args[0] if expr.args else expr.func
-        return call_value(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
+        return calls.call_value(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
     if name in _UNBOUND and args:
         frame.used |= deep(frame, state, args[0]).src
         return cut(args[0]) if last == "detach" else DATA_VALUE
@@ -256,12 +251,11 @@ def standard(
         and name.startswith("torch.utils.")
         and len(args) > (last == "tree_map_only") + 1
     ):
-        from memlint.flow.call import call_value
-
         at = 1 if last == "tree_map_only" else 0
-        leaf = deep(frame, state, args[at + 1]) if len(args) > at + 1 else NOTHING
+        leaf = deep(frame, state, args[at + 1])
         of_leaf = ir.Call(expr.at, expr.args[at] if len(expr.args) > at else expr.func, (), ())
-        return make(frame, state, (expr.at, "tree"), "list", call_value(frame, state, args[at], [leaf], {}, of_leaf))
+        made = calls.call_value(frame, state, args[at], [leaf], {}, of_leaf)
+        return make(frame, state, (expr.at, "tree"), "list", made)
     if name.startswith("torch.distributions.") and last[:1].isupper():
         given = [deep(frame, state, value) for value in (*args, *words.values())]
         return tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)
