@@ -13,6 +13,7 @@ import msgspec
 from memlint.finding import Span
 from memlint.flow.analyser import Analyser
 from memlint.flow.broken import broken_import
+from memlint.flow.context import callers_of
 from memlint.flow.definitions import functions_of
 from memlint.flow.events import Event, Site
 from memlint.flow.kept import forget
@@ -164,8 +165,10 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
             functions += functions_of(module)
         elif not module.index.complete:
             functions_of(module)
-    context = analyser.facts.callers_of(functions, linted)
-    for function in (*functions, *context):
+    for function in functions:
+        analyser.summary(function)
+    context = callers_of(analyser, functions, linted)
+    for function in context:
         analyser.summary(function)
     analyser.renew()
     for function in (*functions, *context):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.heap import as_held
 from memlint.flow.program import Class, Function
-from memlint.flow.screen import relevant_modules
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import walk_statements
 from memlint.flow.uses import uses_of
@@ -37,8 +35,6 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-#: units of other files that are read to learn how a function is called
-MAX_CALLERS = 12
 #: methods of a name that a call on an unknown receiver may mean
 MAX_METHODS = 8
 _PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
@@ -364,34 +360,3 @@ class Facts:
             )
             self._places[name] = list(itertools.islice(places, MAX_METHODS + 1))
         return self._places[name]
-
-    def callers_of(self, functions: Sequence[Function], linted: list[str]) -> list[Function]:
-        """Functions of other files that call one of these by name, so that their grad mode and arguments are known."""
-        inside = set(linted)
-        names = {
-            function.name
-            for function in functions
-            if function.node is not None and not function.name.startswith("__") and function.name != "forward"
-        }
-        classes = {function.cls.node.name for function in functions if function.cls is not None}
-        wanted = names | classes
-        if not wanted:
-            return []
-        found: dict[str, list[tuple[str, int]]] = {}
-        others = [key for key in self.analyser.program.project.sources if key not in inside]
-        if others:
-            naming = {key for name in wanted for key in self.analyser.program.words.files(name)}
-            others = [key for key in others if key in naming]
-        for key in sorted(relevant_modules(self.analyser.program, others)):
-            for number, unit in enumerate(self.analyser.program.module(key).index.units):
-                for name in unit.calls & wanted:
-                    found.setdefault(name, []).append((key, number))
-        units = {place for places in found.values() if len(places) <= MAX_CALLERS for place in places}
-        callers: list[Function] = []
-        for key, number in sorted(units):
-            module = self.analyser.program.module(key)
-            module.build(number)
-            if number == 0:
-                callers.append(module.main)
-            callers += [function for function in list(module.functions.values()) if function.unit == number]
-        return callers
