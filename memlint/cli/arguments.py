@@ -159,6 +159,9 @@ def _run_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "-j", "--jobs", type=_count, default=0, metavar="N", help="worker processes (default: one a core)"
     )
+    group.add_argument(
+        "--executor", metavar="ADDRESS", help="lint large projects by the workers of a Dask cluster: dask://HOST:PORT"
+    )
     group.add_argument("--no-cache", action="store_true", help="analyse anew, and keep nothing for later runs")
     group.add_argument(
         "--no-screen", action="store_true", help="analyse every definition, also where nothing can be found"

@@ -6,6 +6,7 @@ import argparse
 import errno
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -79,6 +80,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         extend_exclude=patterns(cwd, parsed.extend_exclude or (), "--extend-exclude"),
         force_exclude=parsed.force_exclude,
         jobs=parsed.jobs,
+        executor=_executor(parsed.executor),
         screen=not parsed.no_screen,
         stdin=_stdin() if STDIN in parsed.paths else None,
         stdin_filename=parsed.stdin_filename,
@@ -86,6 +88,13 @@ def _options(parsed: argparse.Namespace) -> Options:
         evidence=None if parsed.evidence is None else tuple(cwd / name for name in parsed.evidence),
         cache=not parsed.no_cache,
     )
+
+
+def _executor(address: str | None) -> str | None:
+    """The scheduler of ``dask://HOST:PORT``. Raises ConfigError for another address."""
+    if address is not None and not re.fullmatch(r"dask://(\[[0-9a-fA-F:.]+\]|[^\s/:@]+):[0-9]{1,5}", address):
+        raise ConfigError(f"--executor: `{address}` is no address of a scheduler; expected dask://HOST:PORT")
+    return address
 
 
 def _stdin() -> bytes:

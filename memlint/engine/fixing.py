@@ -8,10 +8,12 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from memlint.engine.analysis import Analyse, analyse_with_flow
+from memlint.engine.collection import no_collection
+from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.passes import CONSEQUENCES, Lint, Mended, mend
 from memlint.engine.proof import without_silence
-from memlint.engine.run import Linted, Outcome, Prepared, lint, no_collection, outcome, prepare, takes_unsafe
+from memlint.engine.run import Outcome, Prepared, lint, outcome, prepare, takes_unsafe
 from memlint.finding import Failure, Finding, Refusal
 from memlint.fix.files import Change, WriteError, encode, is_written, obstacle, write
 from memlint.fix.spans import EditError

@@ -21,13 +21,14 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """``cwd``: what paths are relative to. ``config``: a file that is used in place of the closest one.
-    ``unsafe_fixes``: whether these are among the fixes that can be made, where it is not the configuration that says
-    so. ``exclude`` replaces what the configuration excludes, ``extend_exclude`` adds to it. ``jobs``: worker processes,
-    0 for one a core. ``stdin``: what ``-`` means, ``stdin_filename`` the path that it stands for. ``parsed``: the
-    caller knows that the linted files parse, so that they are read no further where nothing imports torch. ``each``:
-    the paths are files, and each gets what it would get alone, also where others in the run are gitignored.
-    ``evidence``: files of evidence in place of the configured ones. ``cache``: whether what earlier runs found in the
-    same contents is taken, and what this one finds is kept."""
+    ``unsafe_fixes``: whether these are among the fixes that can be made, where it is not the configuration that
+    says so. ``exclude`` replaces what the configuration excludes, ``extend_exclude`` adds to it. ``jobs``: worker
+    processes, 0 for one a core; ``executor``: other machines in their place (``dask://HOST:PORT``). ``stdin``: what
+    ``-`` means, ``stdin_filename`` the path that it stands for. ``parsed``: the caller knows that the linted files
+    parse, so that they are read no further where nothing imports torch. ``each``: the paths are files, and each
+    gets what it would get alone, also where others in the run are gitignored. ``evidence``: files of evidence in
+    place of the configured ones. ``cache``: whether what earlier runs found in the same contents is taken, and what
+    this one finds is kept."""
 
     cwd: Path
     overrides: Overrides = Overrides()
@@ -37,6 +38,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     extend_exclude: Patterns | None = None
     force_exclude: bool = False
     jobs: int = 0
+    executor: str | None = None
     screen: bool = True
     unsafe_fixes: bool | None = None
     stdin: bytes | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from memlint.engine.run import Linted
+from memlint.engine.judging import Linted
 from memlint.engine.silence import UNUSED
 from memlint.finding import Edit, Finding, Refusal
 from memlint.fix.choice import Rank, apart, first, fixable, merged

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os.path
 import sys
 import time
@@ -14,16 +12,16 @@ import msgspec
 
 from memlint import config as configuration
 from memlint.config import Config, ConfigError
-from memlint.engine.analysis import Analyse, Problem, analyse_with_flow
-from memlint.engine.findings import CONFIDENCE, FAILS, Raw, ask_rules, fingerprinted, internal_error, meta_finding
+from memlint.engine.analysis import Analyse, analyse_with_flow
+from memlint.engine.collection import no_collection
+from memlint.engine.findings import FAILS
+from memlint.engine.judging import Linted, Ruling, judge, says_nothing
 from memlint.engine.options import Options, Progress, no_progress
-from memlint.engine.prefilter import nothing_to_say
+from memlint.engine.parts import parts_of
 from memlint.engine.proof import BY, Proof, read_proof
 from memlint.engine.rooms import Room, load_rooms, own_rooms
-from memlint.engine.selection import ALWAYS, Selection, choose
-from memlint.engine.silence import silence
-from memlint.engine.suppressions import may_suppress
-from memlint.finding import Failure, Finding, Result, Skipped, Summary
+from memlint.engine.selection import Selection, choose
+from memlint.finding import Finding, Result, Skipped, Summary
 from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
 from memlint.project.presence import is_dir
 
@@ -48,14 +46,6 @@ class Prepared(msgspec.Struct, frozen=True):
     proof: Proof
 
 
-class Linted(msgspec.Struct, frozen=True):
-    """What one project's linted files say."""
-
-    findings: tuple[Finding, ...]
-    failures: tuple[Failure, ...]
-    remarks: tuple[str, ...]
-
-
 def run(
     paths: Sequence[str],
     options: Options,
@@ -75,18 +65,6 @@ def run(
             for prepared in prepare(paths, options, progress)
         ]
     return outcome(parts, options, started)
-
-
-@contextlib.contextmanager
-def no_collection() -> Iterator[None]:
-    """Trees and summaries live as long as the run: looking for cycles in them finds nothing, a quarter of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def prepare(paths: Sequence[str], options: Options, progress: Progress) -> Iterator[Prepared]:
@@ -204,12 +182,23 @@ def lint(prepared: Prepared, project: Project, options: Options, *, progress: Pr
     return msgspec.structs.replace(judged, findings=tuple(findings), remarks=(*judged.remarks, *stale))
 
 
+def _judge(prepared: Prepared, project: Project, options: Options, progress: Progress, analyse: Analyse) -> Linted:
+    ruling = Ruling(prepared.config, prepared.rooms, prepared.selection)
+    if analyse is analyse_with_flow and not says_nothing(project, options):
+        parts = parts_of(project)
+        if len(parts) > 1:
+            from memlint.engine.pool import judge_parts
+
+            return judge_parts(ruling, project, parts, options, progress)
+    return judge(ruling, project, options, progress, analyse)
+
+
 def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Linted:
     """What an earlier run found in the same contents, or else this one."""
     from memlint.engine.cache import Cache
 
     project = prepared.found.project
-    if _says_nothing(project, options):
+    if says_nothing(project, options):
         return _judge(prepared, project, options, progress, analyse_with_flow)
     cache, key = Cache(project.root, Linted), _key(prepared, options)
     judged = cache.get(key)
@@ -242,83 +231,6 @@ def _key(prepared: Prepared, options: Options) -> bytes:
             content = None
         key.add_content(display, content)
     return key.digest()
-
-
-def _says_nothing(project: Project, options: Options) -> bool:
-    return options.parsed and options.screen and nothing_to_say(project)
-
-
-def _judge(prepared: Prepared, project: Project, options: Options, progress: Progress, analyse: Analyse) -> Linted:
-    """As `lint`, without what measurements say."""
-    config, rooms, selection = prepared.config, prepared.rooms, prepared.selection
-    failures = [
-        Failure(display, source.unreadable)
-        for display in project.linted
-        if (source := project.sources[display]).unreadable is not None
-    ]
-    if len(failures) == len(project.linted) or _says_nothing(project, options):
-        return Linted((), tuple(failures), ())
-    progress("analysing", 0, 0)
-    try:
-        analysis = analyse(project, enabled=selection.enabled, jobs=options.jobs, screen=options.screen)
-    except ConfigError:
-        raise
-    except Exception as error:  # the last line of defence: the other projects of the run go on
-        failures.append(Failure(str(project.root), internal_error("the analysis", error)))
-        return Linted((), tuple(failures), ())
-    for (display, qualified), mistake in analysis.errors.items():
-        failures.append(Failure(display, internal_error(f"the analysis of {qualified}", mistake)))
-    findings: list[Finding] = []
-    broken: dict[str, list[Raw]] = {}
-    for display, problem in analysis.failures:
-        broken.setdefault(display, []).append(_unparsed(display, problem))
-    unreadable = {display for display in project.linted if project.sources[display].unreadable is not None}
-    for done, display in enumerate(project.linted):
-        progress("asking the rules", done, len(project.linted))
-        if display in unreadable:
-            continue
-        raws, problems = ask_rules(
-            display,
-            analysis.events.get(display, ()),
-            rooms,
-            selection.enabled,
-            analysis,
-            project.sources,
-            config,
-            # a comment may suppress what is not shown, and is then not unused
-            "low" if may_suppress(project.sources[display].text) else selection.min_confidence,
-        )
-        failures += problems
-        raws += broken.get(display, [])
-        ran = selection.enabled - selection.ignored_in(project.path(display))
-        raws = [raw for raw in raws if raw.finding.code in ran]
-        whole = display not in broken and not problems
-        raws = silence(display, project.sources[display].text, raws, rooms, ran, whole)
-        findings += _chosen(fingerprinted(raws, project.relative), selection)
-    return Linted(tuple(findings), tuple(failures), tuple(analysis.remarks))
-
-
-def _unparsed(display: str, problem: Problem) -> Raw:
-    message = f"This file does not parse: {problem.message}"
-    if problem.parses:
-        message = f"This was not checked: {problem.message}"
-    finding = meta_finding(ALWAYS, display, message, "", problem.line, problem.column, problem.column + 1)
-    return Raw(finding, "", problem.message)
-
-
-def _chosen(raws: Iterable[Raw], selection: Selection) -> list[Finding]:
-    """The findings that the user wants to see, at the severity and with the fixes that the configuration gives them."""
-    least = CONFIDENCE[selection.min_confidence]
-    return [
-        msgspec.structs.replace(
-            raw.finding,
-            severity=selection.severity.get(raw.finding.code, raw.finding.severity),
-            fix=raw.finding.fix if raw.finding.code in selection.fixable else None,
-            alternatives=raw.finding.alternatives if raw.finding.code in selection.fixable else (),
-        )
-        for raw in raws
-        if CONFIDENCE[raw.finding.confidence] >= least
-    ]
 
 
 def _place(finding: Finding) -> tuple[str, int, int, str]:

@@ -106,9 +106,12 @@ class Class:
 class Module:
     """One source file: its index at once, its units when asked for."""
 
-    def __init__(self, key: str, text: str) -> None:
+    def __init__(self, key: str, text: str, indexes: dict[str, ModuleIndex] | None = None) -> None:
+        """``indexes``: of the files that were read already, by key; this one's is there once it is read."""
         self.key = key
         self.text = text
+        self._indexes = {} if indexes is None else indexes
+        self._units: tuple[UnitText, ...] | None = None
         self._lowered: dict[int, ir.Unit] = {}
         self.problem: SyntaxProblem | None = None
         self.functions: dict[str, Function] = {}
@@ -121,35 +124,28 @@ class Module:
 
     def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
         """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
-        if not self.is_read:
-            index, units, bodies = read(self.text)
-            self._read = index, units
+        if self.key not in self._indexes:
+            index, self._units, bodies = read(self.text)
+            self._indexes[self.key] = index
             if bodies is not None and wanted(index):
                 for number, body in enumerate(bodies):
                     self._lower(number, body)
-                self._read = index, None  # their texts are as long as the file's
-        return self._read[0]
-
-    @functools.cached_property
-    def _read(self) -> tuple[ModuleIndex, tuple[UnitText, ...] | None]:
-        return read(self.text)[:2]
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the index is there."""
-        return "_read" in self.__dict__
+                self._units = None  # their texts are as long as the file's
+        return self._indexes[self.key]
 
     @property
     def index(self) -> ModuleIndex:
-        return self._read[0]
+        known = self._indexes.get(self.key)
+        if known is None:
+            known, self._units, _ = read(self.text)
+            self._indexes[self.key] = known
+        return known
 
     @property
     def units(self) -> tuple[UnitText, ...]:
-        index, units = self._read
-        if units is None:
-            units = split(self.text)
-            self._read = index, units
-        return units
+        if self._units is None:
+            self._units = split(self.text)
+        return self._units
 
     def lowered(self, number: int) -> ir.Unit:
         """The IR of one unit; an empty one where it does not parse (`problem` tells)."""

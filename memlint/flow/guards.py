@@ -123,7 +123,7 @@ def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
 
 def _overridden(frame: Frame, cls: Class, name: str) -> bool:
     """Whether a subclass gives a class attribute another value."""
-    return any(name in other.attributes for other in frame.analyser.program.subclasses(cls))
+    return any(name in other.attributes for other in frame.analyser.program.below(cls))
 
 
 def _stored_guard(frame: Frame, value: V) -> int | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.syntax import dotted, walk_statements
-from memlint.flow.words import Words
-from memlint.frontend.index import ModuleIndex
+from memlint.flow.texts import texts_of
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES
 
@@ -30,26 +31,25 @@ class Program:
     def __init__(self, project: Any) -> None:
         self.project = project
         self._modules: dict[str, Module] = {}
-        self.words = Words(self)
+        texts = texts_of(project)
+        self._indexes = texts.indexes
+        self.words = texts.words
         #: what names are, and through how many imports they were followed
         self._found: dict[tuple[str, str], tuple[tuple[str, Any], int]] = {}
         #: the most imports that were followed so far, in the search at hand
         self._deepest = 0
         self._modules_known: dict[tuple[str, str], bool] = {}
-        self._subclasses: dict[tuple[str, str], list[Class]] = {}
-        self._overrides: dict[tuple[tuple[str, str], str], list[Function]] = {}
+        self._below: dict[tuple[str, str], tuple[list[Class], Iterator[Class]]] = {}
+        #: classes whose subclasses are being looked for
+        self._looking: set[tuple[str, str]] = set()
+        self._overrides: dict[tuple[tuple[str, str], str, int], list[Function]] = {}
         self._methods: dict[tuple[Class, str], Function | None] = {}
         self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
 
     def module(self, key: str) -> Module:
         if key not in self._modules:
-            self._modules[key] = Module(key, self.project.sources[key].text)
+            self._modules[key] = Module(key, self.project.sources[key].text, self._indexes)
         return self._modules[key]
-
-    def index_of(self, key: str) -> ModuleIndex | None:
-        """The index of a file that was read already."""
-        module = self._modules.get(key)
-        return module.index if module is not None and module.is_read else None
 
     def resolve(self, name: str, importer: str, level: int) -> str | None:
         found: str | None = self.project.resolve(name, importer, level)
@@ -228,35 +228,53 @@ class Program:
         self._ancestors[cls.key] = (order, frozenset(outside))
         return self._ancestors[cls.key]
 
-    def _by_base(self, name: str) -> list[tuple[str, str]]:
+    def _by_base(self, name: str) -> Iterator[tuple[str, str]]:
         """Top-level classes of the project with a base of that name, by its last component."""
-        return [
-            (key, definition.name)
-            for key in self.words.files(name)
-            for definition in self.module(key).index.definitions
-            for base in definition.bases
-            if base.rsplit(".", 1)[-1] == name
-        ]
+        for key in self.words.files(name):
+            for definition in self.module(key).index.definitions:
+                if any(base.rsplit(".", 1)[-1] == name for base in definition.bases):
+                    yield key, definition.name
 
     def subclasses(self, cls: Class) -> list[Class]:
         """The project's classes that inherit from this one, at any distance."""
-        if cls.key not in self._subclasses:
-            self._subclasses[cls.key] = []
-            found: list[Class] = []
-            for key, name in self._by_base(cls.node.name):
-                other = self.module(key).cls(name)
-                if other is not None and other is not cls and cls in self.ancestors(other)[0]:
-                    found += [other, *self.subclasses(other)]
-            self._subclasses[cls.key] = found
-        return self._subclasses[cls.key]
+        return list(self.below(cls))
+
+    def below(self, cls: Class) -> Iterator[Class]:
+        """As `subclasses`, each looked for when it is asked for: those of a library's base are thousands."""
+        if cls.key not in self._below:
+            self._below[cls.key] = [], self._look_below(cls)
+        found, rest = self._below[cls.key]
+        at = 0
+        while True:
+            if at == len(found):
+                if cls.key in self._looking:
+                    return  # a class that is below itself, by classes of one name
+                self._looking.add(cls.key)
+                try:
+                    found.append(next(rest))
+                except StopIteration:
+                    return
+                finally:
+                    self._looking.discard(cls.key)
+            yield found[at]
+            at += 1
+
+    def _look_below(self, cls: Class) -> Iterator[Class]:
+        for key, name in self._by_base(cls.node.name):
+            other = self.module(key).cls(name)
+            if other is not None and other is not cls and cls in self.ancestors(other)[0]:
+                yield other
+                yield from self.below(other)
 
     def is_module(self, cls: Class) -> bool:
         """Whether the class is a torch module, or a mixin of modules alone."""
         if cls.key not in self._modules_known:
             self._modules_known[cls.key] = self._derives_from_module(cls)
             if not self._modules_known[cls.key] and not self.ancestors(cls)[1] - {"?.object"}:
-                users = self.subclasses(cls)
-                self._modules_known[cls.key] = bool(users) and all(map(self._derives_from_module, users))
+                users = self.below(cls)
+                self._modules_known[cls.key] = next(map(self._derives_from_module, users), False) and all(
+                    map(self._derives_from_module, users)
+                )
         return self._modules_known[cls.key]
 
     def _derives_from_module(self, cls: Class) -> bool:
@@ -265,11 +283,12 @@ class Program:
 
     def overrides(self, cls: Class, name: str, limit: int = 4) -> list[Function]:
         """What project subclasses have in place of a method, where they are few."""
-        found = self._overrides.get((cls.key, name))
-        if found is None:
-            found = [inner.methods[name] for inner in self.subclasses(cls) if name in inner.methods]
-            self._overrides[cls.key, name] = found
-        return found if len(found) <= limit else []
+        asked = (cls.key, name, limit)
+        if asked not in self._overrides:
+            methods = (inner.methods[name] for inner in self.below(cls) if name in inner.methods)
+            found = list(itertools.islice(methods, limit + 1))
+            self._overrides[asked] = found if len(found) <= limit else []
+        return self._overrides[asked]
 
     def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:
         """The method that ``instance.name`` finds; ``after``: as super() in that class would."""

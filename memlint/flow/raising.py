@@ -33,7 +33,7 @@ def why_raises(program: Program, function: Function, at: int) -> str:
     of_instance = function.takes_self and "classmethod" not in function.decorator_names
     if function.cls is not None and of_instance and function.name not in ("__init__", "__new__"):
         init = function.cls.methods.get("__init__")
-        if init is not None and not program.subclasses(function.cls):
+        if init is not None and not any(program.below(function.cls)):
             reach.append((init, _surely(init.body)))
     for around, parts in reach:
         for part in parts:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-if TYPE_CHECKING:
-    from memlint.flow.program import Program
+from memlint.frontend.index import ModuleIndex
+from memlint.project import Source
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _DEFINED = re.compile(r"\bdef[\s\\]+(\w+)")
@@ -17,8 +16,10 @@ _DEFINED = re.compile(r"\bdef[\s\\]+(\w+)")
 class Words:
     """Found in the text, which takes a tenth of the time that reading it as a program takes, where it was not read."""
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, sources: Mapping[str, Source], indexes: Mapping[str, ModuleIndex]) -> None:
+        """``indexes``: those of the files that were read as programs, by the time that somebody asks."""
+        self._sources = sources
+        self._indexes = indexes
         self._files: dict[str, list[str]] | None = None
         self._defining: dict[str, list[str]] | None = None
 
@@ -26,10 +27,10 @@ class Words:
         """The files in which the name may stand, in order."""
         if self._files is None:
             self._files = {}
-            for key in self._program.project.sources:
-                index = self._program.index_of(key)
+            for key in self._sources:
+                index = self._indexes.get(key)
                 if index is None:
-                    names: Iterable[str] = _identifiers(_WORD.findall(self._program.project.sources[key].text))
+                    names: Iterable[str] = _identifiers(_WORD.findall(self._sources[key].text))
                 else:
                     names = index.names
                 for name in names:
@@ -40,10 +41,10 @@ class Words:
         """The files that may define a function or method of that name, in order."""
         if self._defining is None:
             self._defining = {}
-            for key in self._program.project.sources:
-                index = self._program.index_of(key)
+            for key in self._sources:
+                index = self._indexes.get(key)
                 if index is None or not index.complete:
-                    names: Iterable[str] = _identifiers(_DEFINED.findall(self._program.project.sources[key].text))
+                    names: Iterable[str] = _identifiers(_DEFINED.findall(self._sources[key].text))
                 else:
                     names = {method for definition in index.definitions for method in definition.methods}
                 for name in names:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os.path
 import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from memlint.project.listing import parts
 from memlint.project.pins import newest_allowed
@@ -56,6 +58,8 @@ class Project:
         self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((root, root / "src", *extra_roots, *own)))
         self._resolved: dict[tuple[str, Path, int], str | None] = {}
         self._asked: dict[tuple[str, str, int], str | None] = {}
+        #: what others read of the files and keep for as long as the project is there, its parts included
+        self.kept: dict[str, Any] = {}
 
     @functools.cached_property
     def newest_torch(self) -> tuple[int, int] | None:
@@ -79,6 +83,25 @@ class Project:
         project = Project(*self._made_of, given)
         project.sources.keep(self.sources, frozenset(contents))
         return project
+
+    def part(self, linted: tuple[str, ...]) -> Project:
+        """The same project, of whose linted files these alone (by display path, in order) are reported on."""
+        part = copy.copy(self)
+        part.linted = linted
+        return part
+
+    def size(self, display: str) -> int:
+        """The bytes of a file, 0 where nobody can tell."""
+        if self.sources.is_given(display):
+            return len(self.sources.raw(display))
+        try:
+            return self._paths[display].stat().st_size
+        except OSError:
+            return 0
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # what was read of it stays behind
+        return Project, (*self._made_of, self._given)
 
     def path(self, display: str) -> Path:
         """The absolute path of a file."""

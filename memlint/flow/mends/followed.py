@@ -104,7 +104,7 @@ class Followed:
             method = program.method(function.cls, name)
             if method is None:
                 return self._object(function, func)
-            if any(name in cls.methods for cls in program.subclasses(function.cls)):
+            if any(name in cls.methods for cls in program.below(function.cls)):
                 return f"`{text(func, 40)}` is overridden"
             return self._function(method)
         if isinstance(func.value, ir.Const | ir.FormattedString):

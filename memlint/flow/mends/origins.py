@@ -179,7 +179,7 @@ class Origins:
             raise unknown
         try:
             if function.name == "__init__" and function.cls is not None:
-                if self.analyser.program.subclasses(function.cls):
+                if any(self.analyser.program.below(function.cls)):
                     raise unknown
                 calls = calls_of_class(self.analyser, function.cls)
             else:

@@ -1,0 +1,29 @@
+"""A large project is linted in parts, each with the whole project as context: what a part says does not depend on who
+works on it, nor on what the others say, so parts may be worked on in any order, in any process, on any machine.
+
+How a project is parted hangs on its files alone. Each part has its own summaries, which go when it is done: the memory
+that a run takes is that of one part in each process.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from memlint.project import Project
+
+#: bytes of source in a part, where a project has enough of them for some processes: the least, so that the start of a
+#: process pays, and the most, so that its summaries have room
+LEAST, MOST = 2_000_000, 6_000_000
+#: parts that a project which is neither small nor very large has
+USUAL = 8
+
+
+def parts_of(project: Project) -> list[tuple[str, ...]]:
+    """The linted files of a project in groups, in order: files of one folder are near each other, and share most of
+    what they import."""
+    sizes = {display: project.size(display) for display in project.linted}
+    each = min(max(sum(sizes.values()) / USUAL, LEAST), MOST)
+    ends = itertools.accumulate(sizes.values())
+    # a file belongs where its middle lies
+    number = {display: int((end - sizes[display] / 2) / each) for display, end in zip(sizes, ends, strict=True)}
+    return [tuple(group) for _, group in itertools.groupby(project.linted, key=number.__getitem__)]

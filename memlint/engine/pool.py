@@ -1,0 +1,174 @@
+"""Parts of a project are handed to worker processes, here or on other machines, and what they say is put together."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import gc
+import multiprocessing
+import multiprocessing.process
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+import msgspec
+
+from memlint.config import ConfigError
+from memlint.engine.analysis import analyse_with_flow
+from memlint.engine.judging import Linted, Ruling, judge
+from memlint.engine.options import Options, Progress, no_progress
+from memlint.engine.work import Task, WorkerError, tasks, work
+from memlint.finding import Failure
+from memlint.project import Project
+
+KILLED = "not checked: the process that analysed it was killed, which is what happens where memory runs out"
+_STAGE = "analysing"
+
+
+def judge_parts(
+    ruling: Ruling, project: Project, parts: Sequence[tuple[str, ...]], options: Options, progress: Progress
+) -> Linted:
+    """As `judge`, part by part: by worker processes, or on other machines where the options ask for them.
+
+    Raises ConfigError where other machines are asked for and cannot be used.
+    """
+    progress(_STAGE, 0, len(parts))
+    if options.executor is not None:
+        from memlint.engine.cluster import cluster
+
+        with cluster(options.executor) as (start, is_loss):
+            return _merged(_Crew(start, is_loss).do(tasks(ruling, project, options, parts), progress))
+    workers = min(options.jobs or _cores(), len(parts))
+    if workers > 1 and not multiprocessing.current_process().daemon:
+        crew = _Crew(lambda: _processes(workers), lambda error: isinstance(error, BrokenProcessPool))
+        try:
+            return _merged(crew.do(tasks(ruling, project, options, parts), progress))
+        except OSError as error:  # a machine that gives no further process, or no semaphore
+            done = _serial(ruling, project, options, parts, progress)
+            remark = f"one process did all of the work: others could not be started: {error}"
+            return msgspec.structs.replace(done, remarks=(*done.remarks, remark))
+    return _serial(ruling, project, options, parts, progress)
+
+
+def _serial(
+    ruling: Ruling, project: Project, options: Options, parts: Sequence[tuple[str, ...]], progress: Progress
+) -> Linted:
+    found = []
+    for number, part in enumerate(parts):
+        progress(_STAGE, number, len(parts))
+        found.append(judge(ruling, project.part(part), options, no_progress, analyse_with_flow))
+        gc.collect()  # what the part needed: the next one has as much
+    return _merged(found)
+
+
+def _merged(found: Sequence[Linted]) -> Linted:
+    return Linted(
+        tuple(finding for one in found for finding in one.findings),
+        tuple(dict.fromkeys(failure for one in found for failure in one.failures)),
+        tuple(sorted({remark for one in found for remark in one.remarks})),
+    )
+
+
+def _cores() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Crew:
+    """Workers, and others in their place where some are killed. ``start``: makes an executor; ``is_loss``: whether an
+    error says that a worker is gone, and with it what it worked on."""
+
+    def __init__(self, start: Callable[[], Executor], is_loss: Callable[[BaseException], bool]) -> None:
+        self._start = start
+        self._is_loss = is_loss
+
+    def do(self, todo: Sequence[Task], progress: Progress) -> list[Linted]:
+        """The answer to each task, in order. A task that kills its workers is cut in halves, down to the file that
+        does, which is a failure of its own."""
+        answers = self._round(todo, progress)
+        # a worker that dies may take the others' work along: each part that was lost gets a worker of its own
+        return [self._alone(task) if answer is None else answer for task, answer in zip(todo, answers, strict=True)]
+
+    def _alone(self, task: Task) -> Linted:
+        answer = self._round([task], no_progress)[0]
+        if answer is not None:
+            return answer
+        if len(task.part) == 1:
+            return Linted((), (Failure(task.part[0], KILLED),), ())
+        half = len(task.part) // 2
+        halves = (task.part[:half], task.part[half:])
+        return _merged([self._alone(msgspec.structs.replace(task, part=part)) for part in halves])
+
+    def _round(self, todo: Sequence[Task], progress: Progress) -> list[Linted | None]:
+        """The answers to some tasks; None for those that were lost."""
+        answers: list[Linted | None] = [None] * len(todo)
+        executor = self._start()
+        try:
+            with _without_main():
+                futures: dict[Future[Linted], int] = {}
+                for number, task in enumerate(todo):
+                    futures[executor.submit(work, task)] = number
+            for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
+                try:
+                    answers[futures[future]] = future.result()
+                except WorkerError as error:
+                    raise ConfigError(f"a worker cannot be used: {error}") from None
+                except Exception as error:
+                    if not self._is_loss(error):
+                        raise
+                progress(_STAGE, done, len(todo))
+        except BrokenProcessPool:  # while tasks were handed in
+            pass
+        except BaseException:
+            _stop(executor)
+            raise
+        executor.shutdown(wait=True)
+        return answers
+
+
+def _processes(workers: int) -> Executor:
+    """Processes of this machine."""
+    # a process that is forked off one with threads may hang; a fork server has none
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+
+
+def _begin() -> None:
+    """Ctrl-C is the first process's to answer; workers go when it does, however it goes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _stop(executor: Executor) -> None:
+    """Let go of the workers at once, whatever they are doing."""
+    processes = dict(getattr(executor, "_processes", None) or {})
+    executor.shutdown(wait=False, cancel_futures=True)
+    for process in processes.values():
+        process.kill()
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes that start import the program that called us, which may have no guard against that: nothing of it is
+    needed."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

@@ -1,0 +1,72 @@
+"""What a worker does: lint one part of a project. It gets and gives plain values, and may run in any process that can
+read the project's files."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from memlint import __version__
+from memlint.config import Config
+from memlint.engine.analysis import analyse_with_flow
+from memlint.engine.collection import no_collection
+from memlint.engine.judging import Linted, Ruling, judge
+from memlint.engine.options import Options, no_progress
+from memlint.engine.rooms import load_rooms
+from memlint.engine.selection import choose
+from memlint.project import Project
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A part of a project to be linted. ``project``: the pickled project, which all tasks of a run share; ``root``:
+    its folder, for messages."""
+
+    project: bytes
+    part: tuple[str, ...]
+    config: Config
+    options: Options
+    root: Path
+    version: str = __version__
+
+
+class WorkerError(Exception):
+    """The worker cannot do what it is asked for; the message says why."""
+
+
+#: the project of the last task, as it came, and as it is now, with what was read of it
+_held: tuple[bytes, Project] | None = None
+#: the analysis keeps what it works out for a run, and a process may have several threads that take tasks
+_one_at_a_time = threading.Lock()
+
+
+def tasks(ruling: Ruling, project: Project, options: Options, parts: Sequence[tuple[str, ...]]) -> list[Task]:
+    """A task for each part."""
+    pickled = pickle.dumps(project)
+    # standard input is among the contents that the project was given
+    slim = msgspec.structs.replace(options, stdin=None)
+    return [Task(pickled, part, ruling.config, slim, project.root) for part in parts]
+
+
+def work(task: Task) -> Linted:
+    """Lint a part. Raises WorkerError."""
+    if task.version != __version__:
+        raise WorkerError(f"it has memlint {__version__}, where {task.version} is asked for")
+    with _one_at_a_time, no_collection():
+        project = _project(task)
+        rooms = load_rooms(task.config.rule_paths)
+        ruling = Ruling(task.config, rooms, choose(rooms, task.config, task.options.overrides))
+        return judge(ruling, project.part(task.part), task.options, no_progress, analyse_with_flow)
+
+
+def _project(task: Task) -> Project:
+    global _held
+    if _held is None or _held[0] != task.project:
+        if not task.root.is_dir():
+            raise WorkerError(f"it has no folder {task.root}: all workers must see the project's files at one path")
+        _held = None
+        _held = task.project, pickle.loads(task.project)
+    return _held[1]
