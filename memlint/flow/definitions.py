@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -13,6 +14,9 @@ from memlint.frontend.lower import lower
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.units import UnitText, split
 from memlint.ir import nodes as ir
+
+#: what an import of everything looks like, wherever it stands
+_STAR = re.compile(r"import[\s\\(]*\*")
 
 
 @dataclass(eq=False)
@@ -263,8 +267,14 @@ class Module:
                 found.setdefault(name, []).append(statement)
         return found
 
+    def may_hold(self, name: str) -> bool:
+        """Whether a name may stand in the text, which need not be read as a program for that."""
+        return name in self.text or not self.text.isascii()  # (names are read in another normal form)
+
     @functools.cached_property
     def stars(self) -> list[ir.ImportFrom]:
+        if _STAR.search(self.text) is None:
+            return []
         return [
             statement
             for statement in walk_statements(self.statements, into_definitions=False)

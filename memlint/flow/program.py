@@ -21,6 +21,8 @@ def in_tests(key: str) -> bool:
     return any(folder in ("test", "tests") for folder in key.split("/")[:-1])
 
 
+#: classes that use a mixin, of which all must be modules for it to be one of modules
+MAX_USERS = 32
 #: imports of imports that a name is followed through
 MAX_IMPORTS = 12
 
@@ -79,13 +81,14 @@ class Program:
         return found
 
     def _find(self, module: Module, name: str, depth: int) -> tuple[str, Any]:
-        if name in module.numbers:
+        told = module.may_hold(name)  # the text tells at once what most of the modules behind star imports do not have
+        if told and name in module.numbers:
             function, cls = module.function(name), module.cls(name)
             if cls is not None:
                 return "class", cls
             if function is not None:
                 return "function", function
-        statements = module.bindings.get(name)
+        statements = module.bindings.get(name) if told else None
         if not statements:
             for star in module.stars:
                 found = self._imported(module, star, name, depth)
@@ -271,10 +274,8 @@ class Program:
         if cls.key not in self._modules_known:
             self._modules_known[cls.key] = self._derives_from_module(cls)
             if not self._modules_known[cls.key] and not self.ancestors(cls)[1] - {"?.object"}:
-                users = self.below(cls)
-                self._modules_known[cls.key] = next(map(self._derives_from_module, users), False) and all(
-                    map(self._derives_from_module, users)
-                )
+                users = list(itertools.islice(self.below(cls), MAX_USERS))
+                self._modules_known[cls.key] = bool(users) and all(map(self._derives_from_module, users))
         return self._modules_known[cls.key]
 
     def _derives_from_module(self, cls: Class) -> bool:
@@ -285,10 +286,21 @@ class Program:
         """What project subclasses have in place of a method, where they are few."""
         asked = (cls.key, name, limit)
         if asked not in self._overrides:
-            methods = (inner.methods[name] for inner in self.below(cls) if name in inner.methods)
-            found = list(itertools.islice(methods, limit + 1))
+            found = list(itertools.islice(self._overriding(cls, name), limit + 1))
             self._overrides[asked] = found if len(found) <= limit else []
         return self._overrides[asked]
+
+    def _overriding(self, cls: Class, name: str) -> Iterator[Function]:
+        # who defines the method is told sooner than who is a subclass
+        for key in self.words.defining(name):
+            for definition in self.module(key).index.definitions:
+                if name not in definition.methods or definition.kind != "class":
+                    continue
+                other = self.module(key).cls(definition.name)
+                if other is None or other is cls or cls not in self.ancestors(other)[0]:
+                    continue
+                if name in other.methods:
+                    yield other.methods[name]
 
     def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:
         """The method that ``instance.name`` finds; ``after``: as super() in that class would."""
