@@ -33,4 +33,5 @@ def cluster(address: str) -> Iterator[tuple[Callable[[], Executor], Callable[[Ba
     with client:
         if not client.scheduler_info()["workers"]:
             raise ConfigError(f"--executor {address}: the scheduler has no workers")
-        yield client.get_executor, lambda error: isinstance(error, distributed.KilledWorker)
+        # what a worker says hangs on files as well, and may be another thing the next time
+        yield lambda: client.get_executor(pure=False), lambda error: isinstance(error, distributed.KilledWorker)

@@ -156,6 +156,9 @@ def _follow(parent: multiprocessing.process.BaseProcess) -> None:
 
 def _stop(executor: Executor) -> None:
     """Let go of the workers at once, whatever they are doing."""
+    if not isinstance(executor, ProcessPoolExecutor):
+        executor.shutdown(wait=False)  # which, on a cluster, cancels what it was given
+        return
     processes = dict(getattr(executor, "_processes", None) or {})
     executor.shutdown(wait=False, cancel_futures=True)
     for process in processes.values():

@@ -4,6 +4,7 @@ read the project's files."""
 from __future__ import annotations
 
 import pickle
+import secrets
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +23,10 @@ from memlint.project import Project
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A part of a project to be linted. ``project``: the pickled project, which all tasks of a run share; ``root``:
-    its folder, for messages."""
+    """A part of a project to be linted. ``run``: what tells the tasks of one run from those of others, which may see
+    other contents; ``project``: the pickled project, which they share; ``root``: its folder, for messages."""
 
+    run: str
     project: bytes
     part: tuple[str, ...]
     config: Config
@@ -37,18 +39,18 @@ class WorkerError(Exception):
     """The worker cannot do what it is asked for; the message says why."""
 
 
-#: the project of the last task, as it came, and as it is now, with what was read of it
-_held: tuple[bytes, Project] | None = None
+#: the run and the project of the last task, with what was read of it
+_held: tuple[str, Project] | None = None
 #: the analysis keeps what it works out for a run, and a process may have several threads that take tasks
 _one_at_a_time = threading.Lock()
 
 
 def tasks(ruling: Ruling, project: Project, options: Options, parts: Sequence[tuple[str, ...]]) -> list[Task]:
     """A task for each part."""
-    pickled = pickle.dumps(project)
+    run, pickled = secrets.token_hex(8), pickle.dumps(project)
     # standard input is among the contents that the project was given
     slim = msgspec.structs.replace(options, stdin=None)
-    return [Task(pickled, part, ruling.config, slim, project.root) for part in parts]
+    return [Task(run, pickled, part, ruling.config, slim, project.root) for part in parts]
 
 
 def work(task: Task) -> Linted:
@@ -64,9 +66,9 @@ def work(task: Task) -> Linted:
 
 def _project(task: Task) -> Project:
     global _held
-    if _held is None or _held[0] != task.project:
+    if _held is None or _held[0] != task.run:
         if not task.root.is_dir():
             raise WorkerError(f"it has no folder {task.root}: all workers must see the project's files at one path")
         _held = None
-        _held = task.project, pickle.loads(task.project)
+        _held = task.run, pickle.loads(task.project)
     return _held[1]

@@ -135,6 +135,17 @@ def test_workers_find_what_one_process_finds(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_workers_have_the_configuration(project: Path) -> None:
+    table = 'exclude = ["train0.py"]\nseverity = {MEM101 = "note"}\nper-file-ignores = {"train[1]*" = ["MEM101"]}\n'
+    (project / "memlint.toml").write_text(table)
+    alone, together = lint(project), lint(project, jobs=2)
+    assert [(finding.path, finding.severity) for finding in together.findings] == [
+        ("train2.py", "note"), ("train3.py", "note")
+    ]  # fmt: skip
+    assert together.findings == alone.findings
+
+
+@pytest.mark.usefixtures("small")
 def test_standard_input_is_linted_in_parts_too(project: Path) -> None:
     changed = (project / "train1.py").read_bytes().replace(b"total += loss", b"total += loss.item()")
     options = Options(cwd=project, jobs=2, stdin=changed, stdin_filename="train1.py")
@@ -234,6 +245,16 @@ def test_a_cluster_finds_what_this_machine_finds(project: Path, scheduler: str) 
     there = lint(project, executor=scheduler)
     assert here.findings
     assert (there.findings, there.failures) == (here.findings, here.failures)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_cluster_reads_a_changed_file_anew(project: Path, scheduler: str) -> None:
+    assert len(lint(project, executor=scheduler).findings) == 4
+    changed = project / "train1.py"
+    changed.write_text(changed.read_text().replace("total += loss", "total += loss.item()"))
+    assert {finding.path for finding in lint(project, executor=scheduler).findings} == {
+        "train0.py", "train2.py", "train3.py"
+    }  # fmt: skip
 
 
 def test_a_cluster_is_named_on_the_command_line(
