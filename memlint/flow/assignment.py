@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+
 from memlint.flow import carry
 from memlint.flow.evaluate import evaluate
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
+from memlint.flow.letting_go import empty, let_go, rebind
 from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.narrowing import tells_tensors
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
-from memlint.flow.state import State, reachable
+from memlint.flow.state import State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources
 from memlint.flow.syntax import mentions, names_bound_by, text, walk_expression, walk_statements
 from memlint.flow.values import (
@@ -91,15 +94,12 @@ def _bind(frame: Frame, state: State, name: str, value: V) -> None:
         path = Path(root + name)
         if value.kinds & CONTAINER:
             forget(frame, state, frozenset((path,)))
-        state.sym[path] = value
+        rebind(frame, state, state.sym.get(path), value, lambda held: state.sym.__setitem__(path, held))
         return
-    old = state.env.get(name)
-    state.env[name] = value
+    rebind(frame, state, state.env.get(name), value, lambda held: state.env.__setitem__(name, held))
     forget_name(state, name, value)
     if frame.loops and value.is_only(DATA | NONE) and (resets_soon(frame) or _shown(frame, name)):
         forget(frame, state, frozenset((("var", name),)))  # a sum that begins anew, or is made a number, now and then
-    if old is not None and old.objs and not old.objs & value.objs:
-        _dropped(frame, state, old.objs)
 
 
 def _shown(frame: Frame, name: str) -> bool:
@@ -108,14 +108,6 @@ def _shown(frame: Frame, name: str) -> bool:
         return False
     marks = own_sources(frame, ("var", name))
     return not any(marks & one.reached for one in frame.backwards)
-
-
-def _dropped(frame: Frame, state: State, keys: frozenset[Source]) -> None:
-    """A name lets go of containers: those that no other name leads to are gone."""
-    frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
-    gone = keys - reachable(state)
-    if gone:
-        forget(frame, state, frozenset(gone))
 
 
 def _unpack(
@@ -170,24 +162,31 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
 
 def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
     """``base.name = value``"""
-    if not base.objs and not base.syms:
+    places = [path.then("." + name) for path in ordered(base.syms)]
+    if not base.objs and not places:
         frame.leave(frame.graphs.closure(deep(frame, state, value).src))
     for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
             continue
         old = obj.fields.get(name)
-        strong = len(base.objs) == 1
-        state.heap[key] = obj.with_field(name, value if strong or old is None else join(old, value))
-        if strong and old is not None and old.objs and not old.objs & value.objs:
-            _dropped(frame, state, old.objs)
-    for path in ordered(base.syms):
-        place = path.then("." + name)
+        if len(base.objs) > 1:
+            state.heap[key] = obj.with_field(name, value if old is None else join(old, value))
+            continue
+        rebind(frame, state, old, value, functools.partial(_set_field, state, key, name))
+    for place in places:
         if value.kinds & (CONTAINER | DATA | NONE) and not value.src:
             forget(frame, state, frozenset((place,)))
         if not value.src and _by_parameter(frame):
             frame.notes.reset_by_parameter.add(place)
-        state.sym[place] = value if len(base.syms) == 1 else join(state.sym.get(place) or UNKNOWN_VALUE, value)
+        if len(places) > 1:
+            state.sym[place] = join(state.sym.get(place) or UNKNOWN_VALUE, value)
+            continue
+        rebind(frame, state, state.sym.get(place), value, functools.partial(state.sym.__setitem__, place))
+
+
+def _set_field(state: State, key: Source, name: str, value: V) -> None:
+    state.heap[key] = state.heap[key].with_field(name, value)
 
 
 def _by_parameter(frame: Frame) -> bool:
@@ -379,7 +378,7 @@ def delete(frame: Frame, state: State, statement: ir.Delete) -> State:
         if isinstance(target, ir.Name):
             old = state.env.pop(target.id, None)
             if old is not None and old.objs:
-                _dropped(frame, state, old.objs)
+                let_go(frame, state, old.objs)
         elif isinstance(target, ir.Subscript):
             base = evaluate(frame, state, target.value)
             if isinstance(target.index, ir.Slice):
@@ -390,14 +389,3 @@ def delete(frame: Frame, state: State, statement: ir.Delete) -> State:
             base = evaluate(frame, state, target.value)
             write_attribute(frame, state, base, target.name, NONE_VALUE)
     return state
-
-
-def empty(frame: Frame, state: State, container: V) -> None:
-    """The container drops all that it held."""
-    for key in ordered(container.objs):
-        obj = state.heap.get(key)
-        if obj is not None and len(container.objs) == 1:
-            state.heap[key] = obj.emptied()
-    for path in ordered(container.syms):
-        state.sym[path.then("[]")] = NOTHING
-    forget(frame, state, container.objs | container.syms)

@@ -61,7 +61,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             state.heap[key] = obj
         return NONE_VALUE
     if name == "clear":
-        from memlint.flow.assignment import empty
+        from memlint.flow.letting_go import empty
 
         empty(frame, state, receiver)
         return NONE_VALUE
