@@ -238,6 +238,13 @@ class Analyser:
     def cls(self, ref: Ref) -> Class | None:
         return self.program.module(ref.key).cls(ref.name)
 
+    def owner(self, key: str, qual: str) -> V | None:
+        """The class or function of a file under which a place lives; None for a variable."""
+        module = self.program.module(key)
+        if module.cls(qual) is not None:
+            return V(CALLABLE, refs=frozenset((Ref("class", key, qual),)))
+        return V(CALLABLE, refs=frozenset((Ref("func", key, qual),))) if module.function(qual) is not None else None
+
     def local_function(self, frame: Frame, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
         """A nested function or lambda as a value."""
         unit = frame.function.unit

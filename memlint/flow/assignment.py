@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from memlint.flow import carry
+from memlint.flow.class_places import class_places
 from memlint.flow.evaluate import evaluate
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
@@ -163,6 +164,7 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
 def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
     """``base.name = value``"""
     places = [path.then("." + name) for path in ordered(base.syms)]
+    places = places or [*ordered(class_places(frame.analyser, base, name))]
     if not base.objs and not places:
         frame.leave(frame.graphs.closure(deep(frame, state, value).src))
     for key in ordered(base.objs):

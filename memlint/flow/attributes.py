@@ -286,6 +286,10 @@ class Attributes:
             )
         return self._dispatching[cls.key]
 
+    def is_assigned(self, name: str) -> bool:
+        """Whether any code of the project assigns an attribute of that name."""
+        return bool(self._assigning_units(name))
+
     def is_begun(self, name: str) -> bool:
         """Whether a method that is called, no constructor, gives an attribute of this name a value of its own."""
         if name not in self._begun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow import growing, hotloops
+from memlint.flow.class_places import class_places
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, frame_at
@@ -39,6 +40,9 @@ def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, Place
         for path in sorted(base.syms):
             inner = path.then(step)
             return inner, kind_of(inner)
+        if isinstance(target, ir.Attr):
+            for path in ordered(class_places(frame.analyser, base, target.name)):
+                return path, kind_of(path)
         for key in ordered(base.objs):
             return (key, step), "local"
     return None

@@ -6,6 +6,7 @@ import msgspec
 
 from memlint.flow import call as calls
 from memlint.flow import records
+from memlint.flow.class_places import class_of
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, elements_of, make, members, tuple_of
 from memlint.flow.modes import freeze, frozen_of, mode_of
@@ -98,6 +99,8 @@ _ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models
 
 
 def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    if name == "type" and len(args) == 1 and (cls := class_of(args[0])) is not None:
+        return cls
     if name in _CONVERT:
         for value in args:
             frame.used |= deep(frame, state, value).src

@@ -208,6 +208,8 @@ class Lifting:
             return [(place, store.place_kind, store.place_text)]
         parent = self.call.resolve(Path(place.root, place.steps[:-1]))
         step = place.steps[-1]
+        if place.root.startswith("g:") and not parent.objs and not parent.syms:
+            return [(place, store.place_kind, store.place_text)]  # of a class, which is the same everywhere
         found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
         found += [(path.then(step), kind_of(path.then(step)), path.then(step).text) for path in sorted(parent.syms)]
         return found[:4]

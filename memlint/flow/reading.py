@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from memlint.flow.class_places import class_of, class_places, shared_place
 from memlint.flow.frame import Frame
 from memlint.flow.heap import _PLAIN, MAX_CHAIN, MAX_PROPERTIES, derive, frame_at, sized
 from memlint.flow.ops import cut
 from memlint.flow.program import Class, Function
-from memlint.flow.state import State
+from memlint.flow.scope import symbolic
+from memlint.flow.state import State, untouched
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
@@ -28,9 +30,12 @@ from memlint.flow.values import (
     TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
+    Path,
     Ref,
+    Sources,
     V,
     join,
+    join_all,
     ordered,
 )
 from memlint.ir import nodes as ir
@@ -83,6 +88,11 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
                 found = join(found, _class_member(frame, state, cls, name, base))
     if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
         return found
+    if name == "__class__" and (made := class_of(base)) is not None:
+        return made
+    shared = class_places(analyser, base, name) or _shared_places(frame, base, name, found)
+    if shared:
+        return join_all(_at_place(state, found, path) for path in ordered(shared))
     if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _tells_where(frame, base):
         return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
     if name == "module" and base.kinds & MODULE and not found.kinds and not base.resolved():
@@ -123,6 +133,20 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             V(DATA, size=SCALAR) if name in ("shape", "device", "dtype", "ndim") else derive(frame, base, "." + name)
         )
     return found if found.kinds else UNKNOWN_VALUE
+
+
+def _shared_places(frame: Frame, base: V, name: str, found: V) -> Sources:
+    """The containers of classes that an instance finds under a name."""
+    if not found.is_only(CONTAINER) or found.syms or found.objs or not found.kinds:
+        return EMPTY
+    classes = [frame.analyser.cls(ref) for ref in base.refs if ref.kind == "instance"]
+    places = [shared_place(frame.analyser, cls, name) for cls in classes if cls is not None]
+    return frozenset(path for path in places if path is not None) if None not in places else EMPTY
+
+
+def _at_place(state: State, found: V, path: Path) -> V:
+    """What a place of a class holds now; ``found``: what the class's own statements say."""
+    return state.sym[path] if path in state.sym else symbolic(found, path) if found.kinds else untouched(path)
 
 
 def _tells_where(frame: Frame, base: V) -> bool:

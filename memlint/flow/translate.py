@@ -121,6 +121,9 @@ class Translation:
             return self.before.sym[path]
         if kind == "g":
             module, variable = root[2:].rsplit(":", 1)
+            owner = self.frame.analyser.owner(module, variable)
+            if owner is not None:
+                return owner
             from memlint.flow.scope import symbolic
 
             fact = self.frame.analyser.global_value(
