@@ -374,5 +374,5 @@ class Analyser:
 
 def outside(value: V, frame: Frame | None = None) -> V:
     """A value as another function sees it: without objects and graphs of its own."""
-    refs = value.refs
+    refs = frozenset(ref for ref in value.refs if ref.kind != "bound")  # whose container is the frame's own
     return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

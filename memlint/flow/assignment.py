@@ -11,7 +11,8 @@ from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
-from memlint.flow.letting_go import empty, let_go, rebind
+from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
+from memlint.flow.loops import grows
 from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.narrowing import tells_tensors
 from memlint.flow.ops import cut
@@ -19,7 +20,7 @@ from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
 from memlint.flow.state import State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources
-from memlint.flow.syntax import mentions, names_bound_by, text, walk_expression, walk_statements
+from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -177,7 +178,7 @@ def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) ->
             continue
         rebind(frame, state, old, value, functools.partial(_set_field, state, key, name))
     for place in places:
-        if value.kinds & (CONTAINER | DATA | NONE) and not value.src:
+        if value.kinds & (CONTAINER | DATA | NONE) and not value.src and not is_rebuilt(frame, state, place, value):
             forget(frame, state, frozenset((place,)))
         if not value.src and _by_parameter(frame):
             frame.notes.reset_by_parameter.add(place)
@@ -324,35 +325,6 @@ def _within(item: Source, mark: Source) -> bool:
         and isinstance(mark, Path)
         and item.root == mark.root
         and item.steps[: len(mark.steps)] == mark.steps
-    )
-
-
-def grows(frame: Frame, index: ir.Expr) -> bool:
-    """Whether a new key comes with each iteration: the index is a loop's own counter, a text with one in it, or a
-    number that the loop counts up. Other keys may come again."""
-    if isinstance(index, ir.FormattedString):
-        # (``f"loss_{i}"`` of a few parts comes again with the next batch)
-        through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
-        names = {part.id for part in index.parts if isinstance(part, ir.Name)}
-        return any(names & loop.counters for loop in through_data)
-    if not isinstance(index, ir.Name):
-        return False
-    return any(index.id in loop.counters or _counts_up(loop.body, index.id) for loop in frame.loops if loop.counts)
-
-
-def _counts_up(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    """``step += 1``, in every round, and nothing else that sets it."""
-    counted = [
-        statement
-        for statement in body
-        if isinstance(statement, ir.AugAssign)
-        and statement.op == "+"
-        and isinstance(statement.target, ir.Name)
-        and statement.target.id == name
-        and isinstance(statement.value, ir.Const)
-    ]
-    return bool(counted) and not any(
-        name in names_bound_by(statement) for statement in walk_statements(body) if statement not in counted
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from memlint import knowledge
+from memlint.flow import containers, external, hotloops, instances, records
 from memlint.flow import evaluate as evaluating
-from memlint.flow import external, hotloops, instances, records
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, construct
 from memlint.flow.heap import deep
@@ -172,6 +172,8 @@ def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words
         return instances.call_instance(frame, state, ref.name, args, words, expr, callee)
     if ref.kind == "partial":
         return call_value(frame, state, ref.self_, [*ref.args, *args], {**dict(ref.keywords), **words}, expr)
+    if ref.kind == "bound":
+        return containers.call_bound(frame, state, ref, args, words, expr)
     if ref.kind == "record":
         return records.record(frame, state, ref.args, args, words, expr)
     if ref.kind == "ext":

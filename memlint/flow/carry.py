@@ -7,6 +7,7 @@ from memlint.flow.class_places import class_places
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, frame_at
+from memlint.flow.loops import grows
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import kind_of, note_carry, note_store, own_sources
 from memlint.flow.syntax import dotted, mentions, text, walk_expression
@@ -92,16 +93,22 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     if statement.value is None or growing.noticed(frame, state, statement, target):
         return
     hotloops.rebound(frame, state, statement, target, value)
-    if value.may_be(CONTAINER) and value.objs and isinstance(target, ir.Name):
-        if _rebuilt(frame, state, statement, target, value):
+    built(frame, state, statement.at, statement.value, target, value)
+
+
+def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> None:
+    """A place gets the value of an expression, by an assignment or by a method: ``sums.update(a=sums["a"] + x)``."""
+    if value.may_be(CONTAINER) and value.objs:
+        if _is_window(expr, text(target, 200)) or _rebuilt(frame, state, at, expr, target, value):
             return
-        value = deep(frame, state, value)
+        if isinstance(target, ir.Name):
+            value = deep(frame, state, value)
     if not value.may_be(TENSORS | UNKNOWN):
         return
     if not frame.loops and isinstance(target, ir.Name) and target.id in frame.function.locals:
         return  # nothing is carried from one round to the next
     shown = text(target, 200)
-    direct = mentions(statement.value, shown) or _gets(statement.value, target)
+    direct = mentions(expr, shown) or _gets(expr, target)
     found = place_of(frame, state, target)
     if found is None:
         return
@@ -112,13 +119,13 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     reached = frame.graphs.closure(value.src)
     if not direct and not own & reached:
         return
-    how, incoming = classify(frame, state, statement.value, shown, value)
+    how, incoming = classify(frame, state, expr, shown, value)
     if how == "cat":
         return
     if not value.src or not own & reached:
         return
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
-    _note(frame, state, found, how, value, rest, statement.at, text(target), text(statement.value), _index(target))
+    _note(frame, state, found, how, value, rest, at, text(target), text(expr), _index(target))
 
 
 def _gets(expr: ir.Expr, target: ir.Expr) -> bool:
@@ -135,29 +142,56 @@ def _is_get(expr: ir.Expr, shown: str) -> bool:
     return f"{text(expr.func.value, 200)}[{text(expr.args[0], 200)}]" == shown
 
 
-def _rebuilt(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Name, value: V) -> bool:
-    """``xs = xs + [x]`` and ``xs = (*xs, x)``: a container that grows by being rebuilt."""
-    expr = statement.value
-    added: list[ir.Expr] = []
-    if isinstance(expr, ir.Binary) and expr.op == "+" and isinstance(expr.left, ir.Name) and expr.left.id == target.id:
-        added = list(expr.right.elements) if isinstance(expr.right, ir.Display) else []
-    elif isinstance(expr, ir.Display):
-        olds = [
-            item
-            for item in expr.elements
-            if isinstance(item, ir.Starred) and isinstance(item.value, ir.Name) and item.value.id == target.id
-        ]
-        added = [item for item in expr.elements if item not in olds] if olds else []
-    for item in added:
-        from memlint.flow.evaluate import evaluate
+def _is_window(expr: ir.Expr, shown: str) -> bool:
+    """``losses = losses[-99:] + [loss]``, ``losses = (losses + [loss])[-100:]``: the last ones alone."""
+    return any(
+        isinstance(part, ir.Subscript)
+        and isinstance(part.index, ir.Slice)
+        and part.index.lower is not None
+        and mentions(part.value, shown)
+        for part in walk_expression(expr)
+    )
 
+
+def _rebuilt(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> bool:
+    """``xs = xs + [x]``, ``xs = (*xs, x)``, ``sums[name] = sums.get(name, []) + [x]``: a container that grows by being
+    rebuilt."""
+    from memlint.flow.evaluate import evaluate
+
+    added = _added(frame, expr, text(target, 200))
+    found = place_of(frame, state, target) if added else None
+    if found is None:
+        return bool(added)
+    for item in added:
         inner = deep(frame, state, evaluate(frame, state, item))
-        made = note_store(
-            frame, state, "retain", "append", ("var", target.id), "local", target.id, inner, statement.at, text(item)
-        )
+        made = note_store(frame, state, "retain", "append", found[0], found[1], text(target), inner, at, text(item))
         if made is not None:
             made.objs = value.objs
     return bool(added)
+
+
+def _added(frame: Frame, expr: ir.Expr, shown: str) -> list[ir.Expr]:
+    """What an expression adds to the members of the place ``shown``."""
+
+    def is_old(part: ir.Expr | None) -> bool:
+        plain = isinstance(part, ir.Name | ir.Attr | ir.Subscript) and text(part, 200) == shown
+        return part is not None and (plain or _is_get(part, shown))
+
+    if isinstance(expr, ir.Binary) and expr.op in ("+", "|") and is_old(expr.left):
+        if isinstance(expr.right, ir.Display):
+            return list(expr.right.elements)
+        return _new_keys(frame, expr.right) if isinstance(expr.right, ir.DictDisplay) else []
+    if isinstance(expr, ir.Display) and any(isinstance(one, ir.Starred) and is_old(one.value) for one in expr.elements):
+        return [one for one in expr.elements if not (isinstance(one, ir.Starred) and is_old(one.value))]
+    spreads = isinstance(expr, ir.DictDisplay) and any(
+        key is None and is_old(one) for key, one in zip(expr.keys, expr.values, strict=True)
+    )
+    return _new_keys(frame, expr) if spreads and isinstance(expr, ir.DictDisplay) else []
+
+
+def _new_keys(frame: Frame, expr: ir.DictDisplay) -> list[ir.Expr]:
+    """The values of a display whose keys come anew with each iteration."""
+    return [one for key, one in zip(expr.keys, expr.values, strict=True) if key is not None and grows(frame, key)]
 
 
 def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
@@ -199,6 +233,9 @@ def part_written(frame: Frame, state: State, name: str, value: V, target: ir.Sub
 def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
     """How the expression rebuilds the place, and what comes in beside the old value."""
     inner = expr
+    if isinstance(inner, ir.IfExp):  # ``loss if total is None else total + loss``
+        built = [side for side in (inner.body, inner.orelse) if mentions(side, shown)]
+        inner = built[0] if len(built) == 1 else inner
     while (
         isinstance(inner, ir.Call)
         and isinstance(inner.func, ir.Attr)

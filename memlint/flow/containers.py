@@ -2,16 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, elements_of, make, read_item, tuple_of
+from memlint.flow.loops import known_members
 from memlint.flow.state import Obj, State
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text
-from memlint.flow.values import CONTAINER, DATA_VALUE, NONE_VALUE, NOTHING, TENSORS, UNKNOWN_VALUE, V, join, ordered
+from memlint.flow.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA_VALUE,
+    MODULE,
+    NONE_VALUE,
+    NOTHING,
+    OF_KEYS,
+    TENSORS,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Ref,
+    V,
+    join,
+    join_all,
+    ordered,
+)
 from memlint.ir import nodes as ir
 
 _ADDERS = {"append": 0, "appendleft": 0, "put": 0, "put_nowait": 0, "insert": 1}
 _SPREADERS = frozenset({"extend", "extendleft"})
+
+
+#: methods that store, where they are not called but kept (``record = losses.append``)
+_STORING = frozenset({*_ADDERS, *_SPREADERS, "add", "update", "setdefault"})
+
+
+def binds(base: V, name: str, found: V) -> bool:
+    """Whether ``base.name`` is a container's own method that stores; ``found``: what the project says of it."""
+    if name not in _STORING or found.resolved() or base.kinds & (TENSORS | MODULE):
+        return False
+    return bool(base.objs or base.syms) and (
+        bool(base.kinds & CONTAINER) or (base.is_only(UNKNOWN) and (name in _ADDERS or name in _SPREADERS))
+    )
+
+
+def bound(base: V, expr: ir.Attr) -> V:
+    """The method, to be called later."""
+    return V(CALLABLE, refs=frozenset((Ref("bound", text(expr.value), expr.name, base),)))
+
+
+def call_bound(frame: Frame, state: State, ref: Ref, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    """``record(loss)``, where ``record`` is ``losses.append``."""
+    func = ir.Attr(expr.at, ir.Name(expr.at, ref.key), ref.name)
+    given = expr.args if len(expr.args) == len(args) else tuple(ir.Name(expr.at, "item") for _ in args)
+    return call(frame, state, ir.Call(expr.at, func, given, expr.keywords), ref.self_, ref.name, args, words)
 
 
 def is_container_method(name: str, args: list[V]) -> bool:
@@ -46,6 +90,11 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         )
         return NONE_VALUE
     if name == "update" and (args or words):
+        items = [(ir.Const(expr.at, "str", word.name), word.value) for word in expr.keywords if word.name]
+        put_items(frame, state, expr.at, receiver, func.value, items, words)
+        if len(args) == 1 and isinstance(expr.args[0], ir.DictDisplay):
+            put_display(frame, state, expr.at, receiver, func.value, expr.args[0], args[0])
+            return NONE_VALUE
         for key in ordered(receiver.objs):
             obj = state.heap.get(key)
             if obj is None:
@@ -88,13 +137,12 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
                 state.sym[place_path] = join(state.sym.get(place_path, NOTHING), args[1])
         inside = elements_of(frame, state, receiver) if receiver.objs or receiver.syms else found
         return inside.but(syms=inside.syms | {path.then("[]") for path in receiver.syms})
-    if name == "values":
-        return make(frame, state, (expr.at, "values"), "list", elements_of(frame, state, receiver))
-    if name == "items":
-        pair = tuple_of(frame, state, expr.at, [DATA_VALUE, elements_of(frame, state, receiver)])
-        return make(frame, state, (expr.at, "items"), "list", pair)
-    if name == "keys":
-        return make(frame, state, (expr.at, "keys"), "list", DATA_VALUE)
+    if name in ("values", "items", "keys"):
+        members = elements_of(frame, state, receiver)
+        if name == "items":
+            members = tuple_of(frame, state, expr.at, [DATA_VALUE, members])
+        listed = make(frame, state, (expr.at, name), "list", DATA_VALUE if name == "keys" else members)
+        return listed.but(refs=frozenset((OF_KEYS,))) if known_members(state, receiver) else listed
     if name == "copy":
         return make(frame, state, expr.at, "list", elements_of(frame, state, receiver))
     if name in ("sort", "reverse"):
@@ -104,6 +152,60 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name in ("join", "format", "split"):
         return DATA_VALUE
     return NOTHING if not receiver.is_only(CONTAINER) else UNKNOWN_VALUE
+
+
+def heap(frame: Frame, state: State, name: str, args: list[V], expr: ir.Call) -> V:
+    """``heapq.heappush(best, (score, output))``: a list that grows; what takes one out for another keeps it small."""
+    from memlint.flow.stores import forget
+
+    if name == "heappush" and len(expr.args) == len(args) == 2:
+        place = text(expr.args[0])
+        store_value(frame, state, args[0], "append", args[1], expr.at, text(expr.args[1]), place)
+        return NONE_VALUE
+    if name in ("heappop", "heapreplace", "heappushpop"):
+        forget(frame, state, args[0].objs | args[0].syms)
+    elements = elements_of(frame, state, args[0])
+    return make(frame, state, expr.at, "list", elements) if name in ("nlargest", "nsmallest", "merge") else elements
+
+
+def put_display(
+    frame: Frame, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, given: V
+) -> None:
+    """``sums.update({"a": x, "b": y})``, ``sums |= {"a": x}``"""
+    from memlint.flow.evaluate import evaluate
+
+    held = [obj for key in ordered(given.objs) if (obj := state.heap.get(key)) is not None]
+    for key, item in zip(display.keys, display.values, strict=True):
+        if key is None:
+            spread = elements_of(frame, state, evaluate(frame, state, item))
+            for one in ordered(container.objs):
+                state.heap[one] = state.heap[one].with_elem(join(state.heap[one].elem, spread))
+            continue
+        name = str(evaluate(frame, state, key).const)
+        values = {name: join_all(obj.fields.get(name, obj.elem) for obj in held)}
+        put_items(frame, state, at, container, place, [(key, item)], values)
+
+
+def put_items(
+    frame: Frame,
+    state: State,
+    at: int,
+    container: V,
+    place: ir.Expr,
+    items: Sequence[tuple[ir.Expr, ir.Expr]],
+    values: dict[str, V],
+) -> None:
+    """Members of a dict are set, by key and expression; ``values``: what these are, by the key's constant."""
+    from memlint.flow import carry
+    from memlint.flow.assignment import write_item
+    from memlint.flow.evaluate import evaluate
+
+    for key, item in items:
+        index = evaluate(frame, state, key)
+        value = values.get(str(index.const), NOTHING)
+        target = ir.Subscript(at, place, key)
+        carry.built(frame, state, at, item, target, value)
+        write_item(frame, state, container, index, value, target)
 
 
 def _lives_as_long(state: State, made: V, holder: Obj) -> None:

@@ -129,7 +129,12 @@ def may_sum_itself(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if store.kind != "carry" or store.how != "add":
         return False
     files = {store.site.path, *(step.site.path for step in store.trace)}
-    return any(method.module.key in files for method in analyser.methods_named("__iadd__", frame.function))
+    place = store.place[0] if isinstance(store.place, tuple) and not isinstance(store.place, Path) else None
+    holder = frame.exit.heap.get(place) if frame.exit is not None else None
+    return any(
+        method.module.key in files and (holder is None or holder.cls is not method.cls)  # (its own numbers are none)
+        for method in analyser.methods_named("__iadd__", frame.function)
+    )
 
 
 def counts(store: Store) -> bool:

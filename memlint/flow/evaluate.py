@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from memlint.flow import call as calls
-from memlint.flow import tables
+from memlint.flow import containers, tables
+from memlint.flow.comprehensions import bind, comprehension
 from memlint.flow.flags import truth
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, methods_of
-from memlint.flow.heap import element, elements_of, make, read_item
+from memlint.flow.heap import elements_of, make, read_item
 from memlint.flow.narrowing import asked_member, narrow, no_tensor
 from memlint.flow.ops import tensor_op
 from memlint.flow.reading import read_attribute
 from memlint.flow.scope import lookup
 from memlint.flow.state import State, join_states
-from memlint.flow.stores import store_value
-from memlint.flow.syntax import text, walk_expression
+from memlint.flow.syntax import text
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
@@ -40,7 +40,6 @@ from memlint.flow.values import (
     constant,
     join,
     join_all,
-    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -67,7 +66,9 @@ def _const(frame: Frame, state: State, expr: ir.Const) -> V:
 
 
 def _attr(frame: Frame, state: State, expr: ir.Attr) -> V:
-    return read_attribute(frame, state, evaluate(frame, state, expr.value), expr.name, expr)
+    base = evaluate(frame, state, expr.value)
+    found = read_attribute(frame, state, base, expr.name, expr)
+    return containers.bound(base, expr) if containers.binds(base, expr.name, found) else found
 
 
 def _call(frame: Frame, state: State, expr: ir.Call) -> V:
@@ -297,68 +298,13 @@ def _dict(frame: Frame, state: State, expr: ir.DictDisplay) -> V:
     return make(frame, state, expr.at, "dict", rest, fields)
 
 
-def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
-    result = make(frame, state, expr.at, "list" if expr.kind == "generator" else expr.kind, NOTHING)
-    inner = frame.fork(state)
-    pushed = 0
-    for one in expr.fors:
-        source = evaluate(frame, inner, one.iter)
-        loop = loop_of(
-            frame, inner, expr.at, source, one.iter, one.target, f"for {text(one.target, 30)} in {text(one.iter, 40)}"
-        )
-        loop.counts = loop.counts and expr.kind != "generator" and loop.loop.over in ("loader", "range")
-        frame.loops.append(loop)
-        pushed += 1
-        bind_comprehension(frame, inner, one.target, element(frame, inner, source, expr.at))
-        for test in one.ifs:
-            evaluate(frame, inner, test)
-    if expr.key is not None:
-        evaluate(frame, inner, expr.key)
-    value = evaluate(frame, inner, expr.element)
-    if frame.loops[-pushed].counts:
-        store_value(frame, inner, result, "append", value, expr.at, text(expr.element), "a comprehension")
-    for _ in range(pushed):
-        frame.loops.pop()
-    for key in ordered(result.objs):
-        inner.heap[key] = inner.heap[key].with_elem(value)
-    names = {name for name in inner.env if name not in state.env}
-    state.heap, state.sym = inner.heap, inner.sym
-    state.freed_may, state.freed_must, state.pending, state.modes = (
-        inner.freed_may,
-        inner.freed_must,
-        inner.pending,
-        inner.modes,
-    )
-    for name, found in inner.env.items():
-        if name not in names and name in state.env:
-            state.env[name] = found if state.env[name] is found else state.env[name]
-    return result
-
-
-def bind_comprehension(frame: Frame, state: State, target: ir.Expr, value: V) -> None:
-    """Bind a comprehension's target: a name of its own, whatever the function around it binds."""
-    from memlint.flow.assignment import assign
-
-    frame.own_names |= {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
-    assign(frame, state, target, value, None)
-
-
-def loop_of(
-    frame: Frame, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, described: str
-) -> LoopFrame:
-    """The loop over ``source``."""
-    from memlint.flow.loops import describe
-
-    return describe(frame, state, at, source, iterable, target, described)
-
-
 def _lambda(frame: Frame, state: State, expr: ir.Lambda) -> V:
     return frame.analyser.local_function(frame, state, expr)
 
 
 def _walrus(frame: Frame, state: State, expr: ir.Walrus) -> V:
     value = evaluate(frame, state, expr.value)
-    bind_comprehension(frame, state, expr.target, value)
+    bind(frame, state, expr.target, value)
     return value
 
 
@@ -399,7 +345,7 @@ _DISPATCH: dict[type, Callable[[Frame, State, Any], V]] = {
     ir.IfExp: _ifexp,
     ir.Display: _display,
     ir.DictDisplay: _dict,
-    ir.Comprehension: _comprehension,
+    ir.Comprehension: comprehension,
     ir.Lambda: _lambda,
     ir.Walrus: _walrus,
     ir.Starred: _starred,

@@ -176,6 +176,8 @@ class Facts:
             return V(found.kinds, refs=found.refs)
         if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
             return None
+        if any(ref.kind == "bound" for ref in found.refs):
+            return None
         return V(found.kinds, refs=found.refs, device=found.device, size=found.size)
 
     def usual(self, function: Function, name: str) -> bool | None:

@@ -10,7 +10,7 @@ from memlint.flow.heap import make
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.program import Class, Function
 from memlint.flow.state import Obj, State
-from memlint.flow.syntax import dotted
+from memlint.flow.syntax import dotted, last_name
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -24,6 +24,7 @@ from memlint.flow.values import (
     UNKNOWN_VALUE,
     Args,
     Ref,
+    Source,
     V,
     Words,
     join,
@@ -244,9 +245,22 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
         fields.update({name: given for name, given in words.items() if name in names})
         for name, default in cls.attributes.items():
             if name not in fields:
-                fields[name] = frame.analyser.evaluate_constant(cls.module, default)
+                made = _made_by_factory(frame, state, (expr.at, name), default) if cls.is_dataclass else None
+                fields[name] = made or frame.analyser.evaluate_constant(cls.module, default)
         if not cls.is_dataclass:
             fields.update({str(i): fields[name] for i, name in enumerate(names) if name in fields})
         obj = state.heap[key]
         state.heap[key] = Obj("instance", NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
     return value
+
+
+#: what a field's ``default_factory`` makes for each object
+_FACTORIES = {"list": "list", "dict": "dict", "set": "set", "deque": "deque", "OrderedDict": "dict", "Counter": "dict"}
+
+
+def _made_by_factory(frame: Frame, state: State, key: Source, default: ir.Expr) -> V | None:
+    """``losses: list = field(default_factory=list)``"""
+    words = default.keywords if isinstance(default, ir.Call) else ()
+    made = next((word.value for word in words if word.name == "default_factory"), None)
+    kind = _FACTORIES.get(last_name(made)) if made is not None else None
+    return make(frame, state, key, kind, NOTHING) if kind is not None else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from memlint.flow import carry, inert
+from memlint.flow import inert
 from memlint.flow.assignment import assign, delete
 from memlint.flow.branches import join_branches
 from memlint.flow.evaluate import evaluate
 from memlint.flow.flags import truth, usual_side
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
-from memlint.flow.heap import deep, element, elements_of
+from memlint.flow.heap import deep, element
 from memlint.flow.modes import settle_mode
 from memlint.flow.narrowing import (
     asked_for_tensor,
@@ -23,19 +23,19 @@ from memlint.flow.narrowing import (
     narrow_to_number,
     tells_tensors,
 )
+from memlint.flow.operators import augmented
 from memlint.flow.practices.live_graphs import left_round
 from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
-from memlint.flow.stores import end_iteration, store_value
-from memlint.flow.syntax import dotted, expressions, last_name, text, walk_expression, walk_statements
+from memlint.flow.stores import end_iteration
+from memlint.flow.syntax import dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import (
     CONTAINER,
     DATA,
     EMPTY,
     NONE_VALUE,
     NOTHING,
-    TENSORS,
     UNKNOWN,
     UNKNOWN_VALUE,
     Sources,
@@ -121,31 +121,6 @@ def _annassign(frame: Frame, state: State, statement: ir.AnnAssign) -> State:
         if known is not None:
             value = value.but(kinds=value.kinds & ~UNKNOWN | known.kinds, refs=value.refs | known.refs)
     assign(frame, state, statement.target, value, statement)
-    return state
-
-
-def _augassign(frame: Frame, state: State, statement: ir.AugAssign) -> State:
-    from memlint.flow.evaluate import apply_binary
-
-    old = evaluate(frame, state, statement.target)
-    new = evaluate(frame, state, statement.value)
-    frame.notes.note_kinds(statement.value, new)
-    if old.may_be(CONTAINER) and statement.op == "+" and not old.may_be(TENSORS):
-        store_value(
-            frame,
-            state,
-            old,
-            "append",
-            elements_of(frame, state, new),
-            statement.at,
-            text(statement.value),
-            text(statement.target),
-        )
-        return state
-    fake = ir.Binary(statement.at, statement.op, statement.target, statement.value)
-    value = apply_binary(frame, state, fake, old, new)
-    carry.augmented(frame, state, statement, old, new, value)
-    assign(frame, state, statement.target, value, None)
     return state
 
 
@@ -399,7 +374,7 @@ def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:
 _DISPATCH: dict[type, Callable[[Frame, State, Any], State | None]] = {
     ir.Assign: _assign,
     ir.AnnAssign: _annassign,
-    ir.AugAssign: _augassign,
+    ir.AugAssign: augmented,
     ir.ExprStmt: _expression,
     ir.Return: _return,
     ir.Raise: _raise,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from memlint.flow.frame import Frame
 from memlint.flow.state import State, reachable
 from memlint.flow.stores import forget
-from memlint.flow.values import EMPTY, NONE_VALUE, NOTHING, Sources, V, ordered
+from memlint.flow.values import EMPTY, NONE_VALUE, NOTHING, Source, Sources, V, ordered
 from memlint.ir import nodes as ir
 
 
@@ -29,6 +29,13 @@ def rebind(frame: Frame, state: State, old: V | None, value: V, put: Callable[[V
     put(value)
     if old is not None and old.objs and not old.objs & value.objs:
         let_go(frame, state, old.objs)
+
+
+def is_rebuilt(frame: Frame, state: State, place: Source, value: V) -> bool:
+    """Whether a value is what the place held and more (``self.losses = self.losses + [loss]``)."""
+    return any(
+        frame.stores[key].place == place and not frame.stores[key].objs.isdisjoint(value.objs) for key in state.pending
+    )
 
 
 def _made_again(frame: Frame, state: State, old: V | None, value: V) -> Sources:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from memlint.flow import call as calls
-from memlint.flow import records
+from memlint.flow import containers, records
 from memlint.flow.class_places import class_of
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, elements_of, make, members, tuple_of
@@ -94,6 +94,8 @@ _CONVERT = frozenset(
 _OF_CHECKPOINT = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
 #: methods that are called by the name of their class, or as functions
 _UNBOUND = frozenset({"torch.detach", "torch.Tensor.detach", "torch.Tensor.item", "torch.Tensor.tolist"})
+#: functions that compute as the operators do
+_OPERATORS = frozenset(f"operator.{name}" for name in ("add", "sub", "mul", "truediv", "iadd", "isub", "imul"))
 #: what stands for any class of a library's module
 _ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models": "resnet18"}
 
@@ -217,9 +219,12 @@ def standard(
             element(frame, state, args[0], expr.at) if args else NOTHING,
             bounded=bounded,
         ).but(refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY)
-    if name in ("collections.defaultdict", "collections.OrderedDict"):
+    if name in ("collections.defaultdict", "collections.OrderedDict", "collections.Counter"):
         given = args[1:] if last == "defaultdict" else args
         result = _dict_of(frame, state, (expr.at, "dict"), given, words)
+        if last == "Counter":
+            for key in ordered(result.objs):
+                state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, DATA_VALUE))
         if last == "defaultdict" and args:
             inner = (
                 calls.call_value(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
@@ -293,6 +298,8 @@ def standard(
         return make(
             frame, state, expr.at, "list", join_all(element(frame, state, value, expr.at) for value in args)
         ).but(refs=_over(args))
+    if name == "itertools.accumulate" and args:
+        return make(frame, state, expr.at, "list", elements_of(frame, state, args[0]))
     if name == "itertools.count" or name.startswith("itertools."):
         return DATA_VALUE
     if name in ("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.closing"):
@@ -306,6 +313,10 @@ def standard(
             NOTHING,
             {word: value for word, value in words.items() if not word.startswith("**")},
         )
+    if name in _OPERATORS and len(args) == 2:
+        return tensor_op(frame, state, expr.at, args, text(expr))
+    if name.startswith("heapq.") and args:
+        return containers.heap(frame, state, last, args, expr)
     if name in ("functools.reduce",) and len(args) >= 2:
         return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[1]), *args[2:]], text(expr))
     return None

@@ -126,6 +126,8 @@ class Lifting:
                 )
             if made is None:
                 continue
+            if store.objs:
+                made.objs = self.call.resolve(place).objs
             made.lifted = store.lifted + 1
             made.guessed = made.guessed or store.guessed
             made.evaluates = made.evaluates or store.evaluates
@@ -182,7 +184,7 @@ class Lifting:
     def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
         """The callee's place in our terms: (identity, kind, text)."""
         found: list[tuple[Source, PlaceKind, str]] = []
-        if store.kind == "retain":
+        if store.kind == "retain" and not store.objs:
             target = self.call.resolve(place)
             found += [
                 (key, "local", self._shown(place, store))

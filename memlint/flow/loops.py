@@ -8,13 +8,23 @@ from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, bodies, calls, dotted, names_bound_by, text, walk_expression
+from memlint.flow.syntax import (
+    assigned_names,
+    bodies,
+    calls,
+    dotted,
+    names_bound_by,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
     INSTANCE,
     LOADER,
     MODULE,
+    OF_KEYS,
     OF_MODULES,
     SAMPLE,
     TENSORS,
@@ -66,7 +76,8 @@ def describe(
         not accumulates(iterable)
         and over != "modules"
         and not few(source, state, trips)
-        and not literal_display(iterable),
+        and not literal_display(iterable)
+        and not known_members(state, source),
     )
     made.over_objects = _holds_objects(state, source)
     made.counters = counters
@@ -149,6 +160,21 @@ def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
 def few(source: V, state: State, trips: int | None) -> bool:
     """A handful of rounds known from a literal is no growth."""
     return trips is not None and trips <= MAX_PERIOD
+
+
+def known_members(state: State, source: V) -> bool:
+    """A loop over a dict of a handful of keys that are all written out, or over what one lists."""
+    if OF_KEYS in source.refs:
+        return True
+    held = [state.heap.get(key) for key in source.objs]
+    return (
+        bool(held)
+        and source.is_only(CONTAINER)
+        and all(
+            obj is not None and obj.kind == "dict" and 0 < len(obj.fields) <= MAX_PERIOD and not obj.elem.kinds
+            for obj in held
+        )
+    )
 
 
 def accumulates(iterable: ir.Expr) -> bool:
@@ -274,3 +300,32 @@ def _literal(frame: Frame, state: State, arg: ir.Expr) -> int | None:
     if isinstance(arg, ir.Name) and arg.id in state.env:
         value = state.env[arg.id].const
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def grows(frame: Frame, index: ir.Expr) -> bool:
+    """Whether a new key comes with each iteration: the index is a loop's own counter, a text with one in it, or a
+    number that the loop counts up. Other keys may come again."""
+    if isinstance(index, ir.FormattedString):
+        # (``f"loss_{i}"`` of a few parts comes again with the next batch)
+        through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
+        names = {part.id for part in index.parts if isinstance(part, ir.Name)}
+        return any(names & loop.counters for loop in through_data)
+    if not isinstance(index, ir.Name):
+        return False
+    return any(index.id in loop.counters or _counts_up(loop.body, index.id) for loop in frame.loops if loop.counts)
+
+
+def _counts_up(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """``step += 1``, in every round, and nothing else that sets it."""
+    counted = [
+        statement
+        for statement in body
+        if isinstance(statement, ir.AugAssign)
+        and statement.op == "+"
+        and isinstance(statement.target, ir.Name)
+        and statement.target.id == name
+        and isinstance(statement.value, ir.Const)
+    ]
+    return bool(counted) and not any(
+        name in names_bound_by(statement) for statement in walk_statements(body) if statement not in counted
+    )

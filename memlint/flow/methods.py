@@ -46,6 +46,9 @@ _OF_TEXT = frozenset(
     {"strip", "lstrip", "rstrip", "lower", "upper", "splitlines", "startswith", "endswith", "casefold", "capitalize"}
 )
 
+#: what a value refers to that can be called
+_CALLED = frozenset({"func", "class", "ext", "partial", "instance", "extinstance", "bound"})
+
 
 def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """``receiver.name(…)``"""
@@ -153,9 +156,7 @@ def _resolved_method(
         if ref.kind == "extinstance":
             return instances.call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
     member = read_attribute(frame, state, receiver, name, func)
-    callable_refs = {
-        ref for ref in member.refs if ref.kind in ("func", "class", "ext", "partial", "instance", "extinstance")
-    }
+    callable_refs = {ref for ref in member.refs if ref.kind in _CALLED}
     if not member.kinds & MODULE and not _own_method(frame, receiver, name):
         # (a method that only classes below have: ``self._predict(batch)`` of a base class)
         frame.named.add((name, state.grad))

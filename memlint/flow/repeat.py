@@ -9,7 +9,8 @@ import msgspec
 
 from memlint.flow import interpret
 from memlint.flow.assignment import assign
-from memlint.flow.evaluate import evaluate, loop_of
+from memlint.flow.comprehensions import loop_of
+from memlint.flow.evaluate import evaluate
 from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.first_round import begun_anew
 from memlint.flow.frame import Frame, LoopFrame
@@ -159,10 +160,10 @@ def _loop(
 
 
 def _mark_members(state: State, value: V, mark: Source) -> None:
-    """Mark the members of a tuple or list that a name held when the round began (a state of several tensors)."""
+    """Mark the members of a tuple, list or dict that a name held when the round began (a state of several tensors)."""
     for key in ordered(value.objs):
         obj = state.heap.get(key)
-        if obj is None or obj.kind not in ("tuple", "list"):
+        if obj is None or obj.kind not in ("tuple", "list", "dict"):
             continue
         fields = {
             name: item.marked(mark) if item.kinds & (TENSORS | UNKNOWN | DATA) else item

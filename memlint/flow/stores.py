@@ -59,7 +59,10 @@ def kind_of(path: Path) -> PlaceKind:
 
 def outlived(frame: Frame, state: State, place: Source) -> tuple[tuple[Source, ...], bool]:
     """(loops that make the place anew, whether it survives them on some path) for the current point."""
-    obj = state.heap.get(place) if not isinstance(place, Path) else None
+    obj = None
+    if not isinstance(place, Path):
+        place = place if place in state.heap else _object_of(place)
+        obj = state.heap.get(place)
     if obj is None:
         return (), False
     if place in state.fresh:
@@ -259,10 +262,10 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
         return
     few = resets_soon(frame)
     _note_cleared(frame, state, places)
-    gone = {key for key in state.pending if _within(frame.stores[key].place, places)}
+    gone = {key for key in state.pending if _is_of(frame.stores[key], places)}
     stored = {id(frame.stores[key].loop) for key in gone}
     for store in frame.stores.values():
-        if store.loop is not None and store.loop in frame.loops and _within(store.place, places):
+        if store.loop is not None and store.loop in frame.loops and _is_of(store, places):
             earlier = id(store.loop) not in stored
             begins = earlier and _each_round(frame, store.loop.body)
             if few or begins or (frame.tests and switched(frame, state, store.loop)):
@@ -283,6 +286,11 @@ def _each_round(frame: Frame, body: tuple[ir.Stmt, ...]) -> bool:
         statement is frame.statement or (isinstance(statement, ir.With) and _each_round(frame, statement.body))
         for statement in body
     )
+
+
+def _is_of(store: Store, places: Sources) -> bool:
+    """Whether a store goes to one of the places, or rebuilds one of them."""
+    return _within(store.place, places) or not store.objs.isdisjoint(places)
 
 
 def _within(place: Source, places: Sources) -> bool:
@@ -313,7 +321,7 @@ def forget_later(frame: Frame, state: State, places: Sources, *, flagged: bool) 
     few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
     _tell(frame, places, flagged)
     for store in frame.stores.values():
-        if store.loop is not None and store.loop in frame.loops and _within(store.place, places):
+        if store.loop is not None and store.loop in frame.loops and _is_of(store, places):
             store.cleared = FEW if few else store.cleared or "cleared on some paths"
 
 

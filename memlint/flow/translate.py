@@ -13,16 +13,20 @@ from memlint.flow.syntax import text
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
+    CALLABLE,
     CONTAINER,
     CPU,
+    DATA,
     DATA_VALUE,
     EMPTY,
     MODULE,
+    NONE,
     NOTHING,
     TENSORS,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
+    Ref,
     Source,
     Sources,
     V,
@@ -136,9 +140,8 @@ class Translation:
 
     def value(self, value: V, depth: int = 4) -> V:
         """A callee's value, here."""
-        if not (value.syms or value.src or value.objs or value.store) and (
-            value.device == ANYWHERE and not value.kinds & TENSORS
-        ):
+        plain = not (value.syms or value.src or value.objs or value.store)
+        if plain and value.device == ANYWHERE and not value.kinds & TENSORS and not _is_bound(value):
             return value.but() if value.kinds else NOTHING  # (a copy: what is the same object was not set anew)
         result = NOTHING
         for path in ordered(value.syms) if value.syms else ():
@@ -159,7 +162,9 @@ class Translation:
             for item in src if value.bare else ():
                 if item in self.frame.graphs.nodes:
                     self.frame.graphs.nodes[item].partial = True
-            refs = value.refs
+            refs = frozenset(self._bound(ref) for ref in value.refs) if value.refs else EMPTY
+            if own and value.kinds & UNKNOWN and not kinds & ~(DATA | NONE):
+                kinds |= UNKNOWN  # (a number on one path, and what was computed from a symbol on another)
             rest = V(
                 kinds or (UNKNOWN if own else 0),
                 src,
@@ -173,6 +178,10 @@ class Translation:
             )
             result = join(result, rest) if rest.kinds else result
         return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
+
+    def _bound(self, ref: Ref) -> Ref:
+        """What a callable value refers to, with a container that is the callee's as it is here."""
+        return ref._replace(self_=self.value(ref.self_)) if ref.kind == "bound" else ref
 
     def _placed(self, value: V) -> int:
         """The device of a callee's value: what it computed is where its arguments are, if it says nothing else."""
@@ -368,6 +377,10 @@ class Translation:
             parents = EMPTY.union(*(lifted[other] for other in older)) - nodes
             for key in nodes if parents else ():
                 self.frame.graphs.add_parents(key, parents)
+
+
+def _is_bound(value: V) -> bool:
+    return value.kinds & CALLABLE != 0 and any(ref.kind == "bound" for ref in value.refs)
 
 
 def _names_host(choice: ir.IfExp) -> bool:

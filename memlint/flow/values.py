@@ -59,7 +59,8 @@ class Ref(NamedTuple):
     """What a callable value refers to.
 
     ``kind``: ext (``name`` is the qualified name outside the project), func, class, module (``key`` and ``name``
-    locate it in the project), bound (``self_`` is the receiver), partial (``args`` and ``keywords`` are fixed),
+    locate it in the project), bound (the method ``name`` of the container ``self_``, which is ``key`` in
+    the source), partial (``args`` and ``keywords`` are fixed),
     foreign (an object that the class ``name`` made, of which nothing is known but that it is not the project's),
     record (a named tuple of the members ``args``).
     """
@@ -74,6 +75,8 @@ class Ref(NamedTuple):
 
 #: the device of a module, wherever that is
 OWN_DEVICE = Ref("own-device", "", "")
+#: of a container: it lists what a dict has of which all keys are known
+OF_KEYS = Ref("over", "", "keys")
 #: of a container: its members are modules
 OF_MODULES = Ref("over", "", "modules")
 

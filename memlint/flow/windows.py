@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from memlint.flow.kept import kept
-from memlint.flow.syntax import text, walk_statements
+from memlint.flow.syntax import calls, last_name, text, walk_statements
 from memlint.ir import nodes as ir
 
 
 @kept
 def windows(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The places of which a body drops the oldest members, or all but some: ``kept = kept[-n:]``, ``del kept[0]``."""
+    """The places of which a body drops the oldest members, or all but some: ``kept = kept[-n:]``, ``del kept[0]``,
+    ``heappop(kept)``."""
     found: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Subscript):
@@ -23,10 +24,12 @@ def windows(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                 for target in statement.targets
                 if isinstance(target, ir.Subscript) and (_cuts(target.index) or _is_zero(target.index))
             )
-        elif isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
-            call = statement.value
-            if isinstance(call.func, ir.Attr) and call.func.name == "pop" and len(call.args) == 1:
-                found.update((text(call.func.value, 200),) if _is_zero(call.args[0]) else ())
+    for call in calls(body):
+        name = last_name(call.func)
+        if name == "pop" and isinstance(call.func, ir.Attr) and len(call.args) == 1 and _is_zero(call.args[0]):
+            found.add(text(call.func.value, 200))
+        elif name in ("heappop", "heapreplace", "heappushpop") and call.args:
+            found.add(text(call.args[0], 200))
     return frozenset(found)
 
 
