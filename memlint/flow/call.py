@@ -187,7 +187,7 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
         return DATA_VALUE
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
     alone = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
-    guess = is_loss(expr.func) and not alone
+    guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(frame, expr, args))
     logged = alone and last_name(expr.func) in _LOGS
     for value in (*args, *words.values()):
         inner = deep(frame, state, value)
@@ -227,6 +227,32 @@ _LOSS = re.compile(r"criterion|(^|_)crit$|loss(_?(f|fn|fun|func|fct|function|mod
 def is_loss(func: ir.Expr) -> bool:
     """Whether a callee that cannot be resolved is called as losses are: its result has its arguments' graph."""
     return _LOSS.search(dotted(func).rsplit(".", 1)[-1].lower()) is not None
+
+
+#: classes of libraries whose objects are losses
+_LOSS_CLASS = re.compile(r"(Loss|Criterion)\d*$")
+
+
+def _made_as_loss(callee: V) -> bool:
+    """Whether a callee is what a library's class of losses made."""
+    return any(ref.kind == "foreign" and _LOSS_CLASS.search(ref.name) is not None for ref in callee.refs)
+
+
+#: names of a loss that somebody trains by or sums, and none of what is kept for a log
+_LOSS_NAME = re.compile(r"(\w+_)?loss\d*")
+
+
+def _named_loss(frame: Frame, expr: ir.Call, args: Args) -> bool:
+    """Whether a library's function is given what has a graph for certain, and its result is called a loss. (Libraries
+    that compute on the host would raise; the project's own functions may give numbers.)"""
+    statement = frame.statement
+    if not isinstance(statement, ir.Assign) or statement.value is not expr or len(statement.targets) != 1:
+        return False
+    target = statement.targets[0]
+    if not isinstance(target, ir.Name) or not _LOSS_NAME.fullmatch(target.id.lower()) or not args:
+        return False
+    kind, _ = frame.analyser.program.find_expression(frame.module, expr.func, frame.function)
+    return kind == "ext" and args[0].is_only(TENSORS) and frame.graphs.attached(args[0].src)[0] == "yes"
 
 
 #: methods of loggers, which show what they are given

@@ -6,7 +6,7 @@ from memlint import knowledge
 from memlint.flow import batches, factories, inert, instances
 from memlint.flow.frame import Frame
 from memlint.flow.guards import grad_of_reference, guard_value
-from memlint.flow.heap import deep, make
+from memlint.flow.heap import compared, deep, make
 from memlint.flow.library import builtin, is_statement, literal_device, standard
 from memlint.flow.ops import reduced, tensor_op
 from memlint.flow.owner import give_away, note_optimizer
@@ -171,6 +171,8 @@ def _operation(
         return tensor_op(frame, state, expr.at, inner, text(expr), size=SCALAR, certain=True)
     size: int | None = None
     if row.size == "reduced":
+        if args and expr.args:
+            compared(frame, args[0], text(expr.args[0]))
         reduction = words.get("reduction")
         size = SCALAR if reduction is None or reduction.const in ("mean", "sum", None) else SAMPLE
         reduce = words.get("reduce")

@@ -206,6 +206,20 @@ def part_of_output(frame: Frame, value: V, step: str, *, unpacked: bool = False)
     return value.but(src=frozenset(sources))
 
 
+def compared(frame: Frame, value: V, shown: str) -> None:
+    """A loss of torch compares a value with a target: what comes beside a model's output is then another output, since
+    targets, counts and numbers to show are nothing that a loss is taken of."""
+    if names_labels(shown.rsplit(".", 1)[-1]):
+        return
+    for source in ordered(value.src):
+        node = frame.graphs.nodes.get(source)
+        if node is None or not frame.graphs.beside(source):
+            continue
+        wholes = [whole for item in node.parents if (whole := frame.graphs.nodes.get(item)) is not None]
+        if any(whole.definite and whole.opaque for whole in wholes):
+            node.definite, node.unknown = True, False
+
+
 def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript) -> V:
     """``base[index]``"""
     found = NOTHING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep
+from memlint.flow.heap import compared, deep
 from memlint.flow.modes import frozen_of
 from memlint.flow.ops import tensor_op
 from memlint.flow.program import Function, Program
@@ -78,6 +78,8 @@ def call_instance(
     kind = row.returns if row is not None else ""
     inner = [deep(frame, state, value) for value in (*args, *words.values())]
     if kind == "lossmodule":
+        if args and expr.args:
+            compared(frame, args[0], text(expr.args[0]))
         return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR, certain=True)
     if kind == "metric":
         return _use_metric(frame, name, "__call__", NOTHING, expr)

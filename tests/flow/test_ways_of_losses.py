@@ -67,6 +67,7 @@ def train(model, loader, optimizer):
 
 
 WAYS = {f"losses_{name}": evaluation(parts) for name, parts in sections("losses.txt").items()}
+NO_WAYS = {f"no_losses_{name}": evaluation(parts) for name, parts in sections("no_losses.txt").items()}
 PLACES = {f"places_{name}": training(parts) for name, parts in sections("places.txt").items()}
 NO_PLACES = {f"no_places_{name}": training(parts) for name, parts in sections("no_places.txt").items()}
 
@@ -74,7 +75,7 @@ NO_PLACES = {f"no_places_{name}": training(parts) for name, parts in sections("n
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     folder = tmp_path_factory.mktemp("ways")
-    for name, text in {**WAYS, **PLACES, **NO_PLACES}.items():
+    for name, text in {**WAYS, **NO_WAYS, **PLACES, **NO_PLACES}.items():
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
     result = memlint.lint([folder], isolated=True)
     assert not result.failures
@@ -89,6 +90,6 @@ def test_an_attached_loss_that_is_kept_is_seen(found: dict[str, set[str]], way: 
     assert found.get(way, set()) & {"MEM101", "MEM102", "MEM103", "MEM302"}
 
 
-@pytest.mark.parametrize("way", NO_PLACES)
+@pytest.mark.parametrize("way", [*NO_WAYS, *NO_PLACES])
 def test_what_keeps_no_graph_is_left_alone(found: dict[str, set[str]], way: str) -> None:
     assert not found.get(way, set()) & {"MEM101", "MEM102", "MEM103"}
