@@ -20,13 +20,14 @@ def class_places(analyser: Analyser, base: V, name: str) -> Sources:
     is a constant that no code of the project writes to."""
     if base.syms or base.objs or base.kinds != CALLABLE:
         return EMPTY
+    assigned = analyser.facts.attributes.is_assigned
     found: set[Source] = set()
     for ref in base.refs:
         if ref.kind == "class" and (cls := analyser.cls(ref)) is not None:
             place = class_place(analyser, cls, name)
             if place is not None:
                 found.add(place)
-        elif ref.kind == "func" and ref.self_ is None and analyser.facts.attributes.is_assigned(name):
+        elif ref.kind == "func" and ref.self_ is None and "<lambda" not in ref.name and assigned(name):
             found.add(Path(f"g:{ref.key}:{ref.name}", ("." + name,)))
     return frozenset(found) or EMPTY
 
