@@ -232,7 +232,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         evaluation = "eval"
     if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
         evaluation = "spent"
-    if mode is None and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
+    if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
     if not evaluation:
         cut = bool(frame.backwards) and runs_for_nothing(analyser, frame, run)

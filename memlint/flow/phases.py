@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from memlint.flow.flags import decided
 from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.roles import role_of
+from memlint.flow.roles import EVALUATION, role_of
 from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
-#: phases of evaluation, as words of their own: not ``develop``, ``latest``
-_EVALUATION = re.compile(
-    r"(?:^|[^a-z])(?:val|valid|validate|validation|eval|evaluation|test|testing|dev|inference)(?![a-z])"
-)
 #: a longer list is one of data, not of phases
 _MOST = 6
 
@@ -106,7 +101,7 @@ def _holds(test: ir.Expr, name: str, phase: object) -> bool | None:
 
 def _evaluates(loop: ir.For, name: str, phase: ir.Const) -> bool:
     """Whether a phase is one of evaluation, by its name or by what puts the model into eval mode in it."""
-    return _EVALUATION.search(str(phase.value).lower()) is not None or any(
+    return EVALUATION.search(str(phase.value).lower()) is not None or any(
         _holds(statement.test, name, phase.value) is not None and _switches(statement)
         for statement in walk_statements(loop.body, into_definitions=False)
         if isinstance(statement, ir.If)

@@ -3,13 +3,16 @@ as it is or under a local name (``training = optimizer is not None``)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.flow.flags import decided
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.kept import kept
-from memlint.flow.syntax import names_bound_by, text, walk_expression, walk_statements
+from memlint.flow.state import AMBIENT, ON
+from memlint.flow.syntax import calls, names_bound_by, text, walk_expression, walk_statements
+from memlint.flow.values import NONE, V
 from memlint.ir import nodes as ir
 
 #: what a flag may be: any object (an optimizer), or a literal
@@ -26,7 +29,8 @@ class Role(NamedTuple):
 
 def role_of(frame: Frame, backwards: list[Backward], tests: tuple[ir.Expr, ...]) -> Role | None:
     """How a parameter tells evaluation from training: where it is off, no backward runs, and the model is put into eval
-    mode; None where nothing does. ``tests``: those around the model's run, which has to come in both."""
+    mode, or a caller says that it evaluates; None where nothing does. ``tests``: those around the model's run, which
+    has to come in both."""
     params = {param.name for param in frame.function.params if param.kind not in ("star", "double-star")}
     body = frame.function.body
     aliases = _aliases(body)
@@ -38,7 +42,8 @@ def role_of(frame: Frame, backwards: list[Backward], tests: tuple[ir.Expr, ...])
                 if any(_holds(one, name, off, aliases) is False for one in tests):
                     continue
                 silent = all(any(_holds(one, name, off, aliases) is False for one in each.tests) for each in backwards)
-                if silent and _evaluates(body, name, off, aliases) and not _leaves_early(body, name, aliases):
+                quiet = silent and (_evaluates(body, name, off, aliases) or _is_told_to(frame, name, off))
+                if quiet and not _leaves_early(body, name, aliases):
                     shown = text(test)
                     return Role(f"not {shown}" if isinstance(test, ir.Name) else f"not ({shown})", shown)
     return None
@@ -131,6 +136,46 @@ def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[
     return False
 
 
+#: words of evaluation, in the names of what a caller passes: not ``develop``, ``latest``
+EVALUATION = re.compile(
+    r"(?:^|[^a-z])(?:val|valid|validate|validation|eval|evaluation|test|testing|dev|inference)(?![a-z])"
+)
+#: parameters that say whether to train
+_TRAINS = re.compile(r"_?(is_|do_)?train(ing)?(_mode|_flag)?")
+
+
+def _is_told_to(frame: Frame, name: str, off: _Value) -> bool:
+    """Whether a caller that records turns the parameter off for an evaluation, by what it is called, by a literal such
+    as ``"val"``, or by what else the call passes: ``run_epoch(val_loader, model, optimizer=None)``."""
+    for caller, record in frame.analyser.facts.calls_of(frame.function):
+        value = record.args.get(name)
+        if value is None or not record.grad & (ON | AMBIENT) or True in record.modes.values():
+            continue  # (whoever puts the model into eval mode has the guard to set)
+        if _turns_off(value, off, name) or (_is_off(value, off) and _passes_evaluation(caller, record.at)):
+            return True
+    return False
+
+
+def _turns_off(value: V, off: _Value, name: str) -> bool:
+    """Whether what is passed says by itself that the call evaluates: ``"val"``, ``train=False``."""
+    if isinstance(value.const, str):
+        return EVALUATION.search(value.const.lower()) is not None and (off is _GIVEN or off == value.const)
+    return off is False and value.const is False and _TRAINS.fullmatch(name.lower()) is not None
+
+
+def _is_off(value: V, off: _Value) -> bool:
+    return value.is_only(NONE) if off is None else off is False and value.const is False
+
+
+def _passes_evaluation(caller: Frame, at: int) -> bool:
+    call = next((call for call in calls(caller.function.body) if call.at == at), None)
+    given = (*call.args, *(word.value for word in call.keywords)) if call is not None else ()
+    return any(
+        isinstance(one, ir.Name | ir.Attr | ir.Subscript) and EVALUATION.search(text(one, 200).lower()) is not None
+        for one in given
+    )
+
+
 def _calls(statement: ir.Stmt, method: str) -> ir.Call | None:
     """``model.eval()``"""
     call = statement.value if isinstance(statement, ir.ExprStmt) else None
@@ -149,4 +194,4 @@ def _leaves_early(body: tuple[ir.Stmt, ...], name: str, aliases: dict[str, ir.Ex
     )
 
 
-__all__ = ["Role", "role_of"]
+__all__ = ["EVALUATION", "Role", "role_of"]
