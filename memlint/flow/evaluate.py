@@ -80,6 +80,8 @@ def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
     index = evaluate(frame, state, expr.index)
     if index.const == 0 and isinstance(expr.value, ir.Attr) and expr.value.name == "data" and base.is_only(TENSORS):
         return V(TENSOR, size=SCALAR, device=base.device)  # ``loss.data[0]``, the ``item()`` of old torch
+    if (network := tables.of_package(frame, state, expr.value)).kinds:
+        return network
     if not base.objs and isinstance(expr.value, ir.Name | ir.Attr) and base.may_be(CONTAINER | UNKNOWN):
         found = tables.entries(frame, expr.value)
         if found.kinds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow import call as calls
-from memlint.flow import containers, instances, tensors
+from memlint.flow import containers, instances, tables, tensors
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.functions import accepts, call_function
 from memlint.flow.guards import entered_by_hand
@@ -68,6 +68,10 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         and name in ("eval", "train", *knowledge.module_evidence())
     ):
         receiver = receiver.as_module()
+    if name == "get" and not receiver.objs and args and isinstance(expr.func, ir.Attr):
+        found = tables.entries(frame, expr.func.value)
+        if found.kinds:
+            return found
     if name == "get" and not receiver.objs and _names_setting(args):
         return DATA_VALUE
     if name in _OF_TEXT and not receiver.resolved() and not receiver.objs and all(one.is_only(DATA) for one in args):
