@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memlint.flow import call as calls
-from memlint.flow import containers, tables
-from memlint.flow.comprehensions import bind, comprehension
+from memlint.flow import comprehensions, containers, tables
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, methods_of
@@ -300,13 +299,17 @@ def _dict(frame: Frame, state: State, expr: ir.DictDisplay) -> V:
     return make(frame, state, expr.at, "dict", rest, fields)
 
 
+def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
+    return comprehensions.comprehension(frame, state, expr)
+
+
 def _lambda(frame: Frame, state: State, expr: ir.Lambda) -> V:
     return frame.analyser.local_function(frame, state, expr)
 
 
 def _walrus(frame: Frame, state: State, expr: ir.Walrus) -> V:
     value = evaluate(frame, state, expr.value)
-    bind(frame, state, expr.target, value)
+    comprehensions.bind(frame, state, expr.target, value)
     return value
 
 
@@ -347,7 +350,7 @@ _DISPATCH: dict[type, Callable[[Frame, State, Any], V]] = {
     ir.IfExp: _ifexp,
     ir.Display: _display,
     ir.DictDisplay: _dict,
-    ir.Comprehension: comprehension,
+    ir.Comprehension: _comprehension,
     ir.Lambda: _lambda,
     ir.Walrus: _walrus,
     ir.Starred: _starred,
