@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.ops import names_model
-from memlint.flow.values import UNKNOWN, V
+from memlint.flow.values import UNKNOWN, V, Words
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -68,6 +68,11 @@ def names_computing(name: str) -> bool:
     return (
         not name.startswith(_BOOKKEEPING) and name not in ("npu", "xpu", "mps", "hpu", "ipu", "to_empty")
     ) or name.endswith(_COMPUTED)
+
+
+def prepares(words: Words) -> bool:
+    """Whether a call is one of a tokenizer or a processor, whatever its name: no network takes this word."""
+    return "return_tensors" in words
 
 
 def names_part(steps: tuple[str, ...]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memlint.flow import batches, functions, instances
 from memlint.flow import call as calls
+from memlint.flow.computing import prepares
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_of, mode_of
@@ -13,6 +14,7 @@ from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, State
 from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
+    BATCH,
     CONTAINER,
     EMPTY,
     MODULE,
@@ -53,6 +55,8 @@ def run_module(
     says of the method: yes, no, unknown, or unheard for one that may not even run the model."""
     if _is_class(frame, expr.func):
         return V(MODULE, store=frozenset((expr.at,)))
+    if prepares(words) and not module.resolved():
+        return V(TREE, size=BATCH)
     batches.model_called(frame, expr)
     shown = text(expr.func)
     program = frame.analyser.program

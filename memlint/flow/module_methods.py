@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow import call as calls
-from memlint.flow.computing import is_any_callable, names_computing, names_part
+from memlint.flow.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.flow.frame import Frame
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
@@ -16,6 +16,7 @@ from memlint.flow.reading import read_attribute
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import text
 from memlint.flow.values import (
+    BATCH,
     CONTAINER,
     DATA,
     DATA_VALUE,
@@ -84,6 +85,8 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return calls.unknown_call(
             frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words
         )
+    if prepares(words) and not _defines(frame, receiver, name):
+        return V(TREE, size=BATCH)
     own = any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function))
     if name in knowledge.guarded_methods() and not own:
         return V(TREE, size=SAMPLE)

@@ -45,6 +45,12 @@ class Net(nn.Module):
     def preprocess(self, text):
         return self.tokenizer(text)
 
+    def prepared(self, images):
+        return self.backbone(images, return_tensors="pt")
+
+    def features(self, images):
+        return self.backbone(images)
+
 
 class Named(Net):
     @property
@@ -72,6 +78,8 @@ def evaluate(net: Named, loader):
     [
         pytest.param("net(x).cpu()", ["MEM201"], id="the model"),
         pytest.param("net.encode(x).cpu()", ["MEM201"], id="a part"),
+        pytest.param("net.features(x).cpu()", ["MEM201"], id="a part that is not known"),
+        pytest.param("net.prepared(x)", [], id="a processor, which the name of its argument tells"),
         pytest.param("net._apply(lambda part: part.half())", [], id="what moves it"),
         pytest.param("net.compare(x, x).cpu()", [], id="a function that it was given"),
         pytest.param("net.measured(x, x).cpu()", [], id="a function that a setter gave it"),
