@@ -15,9 +15,9 @@ from memlint.flow.heap import elements_of, make, read_item
 from memlint.flow.narrowing import asked_member, narrow, no_tensor
 from memlint.flow.ops import tensor_op
 from memlint.flow.reading import read_attribute
-from memlint.flow.scope import lookup
+from memlint.flow.scope import known_by_use, lookup
 from memlint.flow.state import State, join_states
-from memlint.flow.syntax import text
+from memlint.flow.syntax import dotted, text
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
@@ -67,6 +67,8 @@ def _const(frame: Frame, state: State, expr: ir.Const) -> V:
 def _attr(frame: Frame, state: State, expr: ir.Attr) -> V:
     base = evaluate(frame, state, expr.value)
     found = read_attribute(frame, state, base, expr.name, expr)
+    if found.kinds & UNKNOWN and frame.modules_by_use:
+        found = known_by_use(frame, dotted(expr), found)
     return containers.bound(base, expr) if containers.binds(base, expr.name, found) else found
 
 

@@ -14,7 +14,9 @@ from memlint.flow.modes import set_mode
 from memlint.flow.module_methods import module_method
 from memlint.flow.practices import hook_calls
 from memlint.flow.reading import read_attribute
+from memlint.flow.scope import known_by_use
 from memlint.flow.state import State, join_states
+from memlint.flow.syntax import dotted
 from memlint.flow.values import (
     ACCELERATOR,
     CALLABLE,
@@ -76,6 +78,9 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         return DATA_VALUE
     if name in _OF_TEXT and not receiver.resolved() and not receiver.objs and all(one.is_only(DATA) for one in args):
         return DATA_VALUE
+    held = _held_module(frame, state, expr, receiver, name)
+    if held is not None:
+        return run_module(frame, state, expr, held, args, words)
     resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:
         return _backward(frame, state, expr, receiver, args, words)
@@ -131,6 +136,16 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     if receiver.kinds & UNKNOWN and not found.kinds:
         found = join(found, _unknown_method(frame, state, expr, receiver, name, args, words))
     return found if found.kinds else calls.unknown_call(frame, state, expr, receiver, args, words)
+
+
+def _held_module(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> V | None:
+    """``trainer.model(x)`` where ``trainer.model.eval()`` shows what it is: no method of the object, but a module that
+    the object holds."""
+    func = expr.func
+    if not frame.modules_by_use or receiver.kinds & (MODULE | TENSORS) or dotted(func) not in frame.modules_by_use:
+        return None
+    member = known_by_use(frame, dotted(func), read_attribute(frame, state, receiver, name, func))
+    return member if member.is_only(MODULE) and not member.refs else None
 
 
 def _names_setting(args: Args) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, walk_statements
+from memlint.flow.uses import receiver_of
 from memlint.flow.values import DATA, MODULE, UNKNOWN, Path, Source, V, ordered
 from memlint.ir import nodes as ir
 
@@ -34,7 +35,7 @@ def set_mode(state: State, func: ir.Attr, receiver: V, name: str, args: list[V],
     training: bool | None = name == "train"
     if flag is not None and name == "train":
         training = flag.const if isinstance(flag.const, bool) else None
-    for key in mode_keys(receiver, func.value):
+    for key in mode_keys(receiver, receiver_of(func.value)):
         state.modes[key] = None if training is None else not training
 
 

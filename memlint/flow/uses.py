@@ -71,7 +71,7 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                         continue
                     if name == "eval" and part.args:
                         continue
-                    place = dotted(_receiver(part.func.value))
+                    place = dotted(receiver_of(part.func.value))
                     if place:
                         found.add(place)
     return frozenset(found)
@@ -86,8 +86,8 @@ def _spread_layers(call: ir.Call) -> set[str]:
     return {place for place in places if place}
 
 
-def _receiver(expr: ir.Expr) -> ir.Expr:
-    """``model`` of ``model.cuda().eval()``: these methods return the module itself."""
+def receiver_of(expr: ir.Expr) -> ir.Expr:
+    """``model`` of ``model.cuda().eval()``: these methods give the module itself."""
     while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _RETURN_SELF:
         expr = expr.func.value
     return expr
