@@ -66,6 +66,8 @@ def call_function(
     )
     record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
     frame.calls[at, function.key] = record
+    if function.cls is not None and is_left_open(frame, function):
+        return UNKNOWN_VALUE if expr is None else calls.unknown_call(frame, state, expr, NOTHING, args, words)
     result = _in_each_world(frame, state, function, bound, trains, at, expr)
     if result is None:
         result = _applied(frame, state, function, bound, trains, at, expr)
@@ -143,6 +145,18 @@ def is_abstract(function: Function) -> bool:
         raised = only.exc.func if isinstance(only.exc, ir.Call) else only.exc
         return dotted(raised).endswith("NotImplementedError")
     return isinstance(only, ir.Jump)
+
+
+def is_left_open(frame: Frame, function: Function) -> bool:
+    """Whether a method's own body says nothing of what runs in its place: it is abstract, and what overrides it is out
+    of sight or too much to follow. (An empty method that nothing overrides is a hook that nobody uses.)"""
+    if function.cls is None or not is_abstract(function):
+        return False
+    declared = "abstractmethod" in function.decorator_names or any(isinstance(one, ir.Raise) for one in function.body)
+    program = frame.analyser.program
+    return not program.overrides(function.cls, function.name) and (
+        declared or program.is_overridden(function.cls, function.name)
+    )
 
 
 def _call_overrides(

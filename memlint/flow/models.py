@@ -61,6 +61,8 @@ def run_module(
     shown = text(expr.func)
     program = frame.analyser.program
     frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
+    #: classes whose subclasses have the forward that runs
+    open_classes = set()
     for ref in ordered(module.refs):
         if ref.kind == "extinstance" and method == "forward":
             if ref.args:
@@ -73,6 +75,9 @@ def run_module(
         if function is None and cls is not None and method == "forward":
             function = program.method(cls, "__call__")
         if function is None:
+            continue
+        if functions.is_left_open(frame, function):
+            open_classes.add(ref.name)
             continue
         known = functions.call_function(frame, state, function, [module, *args], words, expr.at, expr)
         inner = deep(frame, state, known)
@@ -91,7 +96,8 @@ def run_module(
                 ]
                 for tip in tips:
                     frame.graphs.nodes[tip].model = True
-            if not tips and cls is not None and (below := _overrides(frame, cls, method)):
+            followed = functions.is_abstract(function)  # (all that may run in its place was called)
+            if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
                 frame.notes.gradients |= any(one is not None and one.notes.gradients for one in below)
                 continue  # it may be one of those that run layers
             if not told and not tips:
@@ -127,7 +133,8 @@ def run_module(
     if key in src and not frozen:
         frame.graphs.nodes[key].opaque = True
     if key in src and not frozen and graph != "unheard":
-        note_run(frame, state, expr, module, result, key, args, resolved=False)
+        # (that a model runs is beyond doubt where its class is known, though which forward runs is not)
+        note_run(frame, state, expr, module, result, key, args, resolved=bool(open_classes))
         if expr.at in frame.runs:
             frame.runs[expr.at].method = method
     return result

@@ -302,6 +302,10 @@ class Program:
                 if name in other.methods:
                     yield other.methods[name]
 
+    def is_overridden(self, cls: Class, name: str) -> bool:
+        """Whether some project subclass has a method of its own in place of one."""
+        return any(name in inner.methods for inner in self.below(cls))
+
     def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:
         """The method that ``instance.name`` finds; ``after``: as super() in that class would."""
         if after is None and (cls, name) in self._methods:

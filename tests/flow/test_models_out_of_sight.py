@@ -50,3 +50,75 @@ def test_a_module_that_an_object_holds(
     tmp_path: Path, made: str, switched: str, guard: str, found: list[tuple[str, str]]
 ) -> None:
     assert said(tmp_path, HELD.format(made=made, switched=switched, guard=guard)) == found
+
+
+ABSTRACT = """
+import abc
+import torch
+from torch import nn
+
+
+class Base(nn.Module, abc.ABC):
+    {declared}
+        {body}
+
+
+def predict(model: Base, frames):
+    model.eval()
+    for number in range(len(frames)):
+        print(model(frames[number].cuda()).argmax().item())
+"""
+CONCRETE = """
+
+class Net{number}(Base):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        {guard}
+            return self.layer(x)
+"""
+DECLARED = "@abc.abstractmethod\n    def forward(self, x) -> torch.Tensor:"
+
+
+@pytest.mark.parametrize(
+    ("declared", "body"),
+    [
+        (DECLARED, "pass"),
+        (DECLARED, '"""What it sees."""'),
+        ("def forward(self, x):", "raise NotImplementedError"),
+    ],
+)
+@pytest.mark.parametrize("classes", [0, 2, 6])
+def test_a_forward_that_classes_below_define(tmp_path: Path, declared: str, body: str, classes: int) -> None:
+    text = ABSTRACT.format(declared=declared, body=body)
+    text += "".join(CONCRETE.format(number=number, guard="if True:") for number in range(classes))
+    assert said(tmp_path, text) == [("MEM201", "warning")]
+
+
+def test_forwards_that_guard_themselves(tmp_path: Path) -> None:
+    text = ABSTRACT.format(declared=DECLARED, body="pass")
+    text += "".join(CONCRETE.format(number=number, guard="with torch.no_grad():") for number in range(2))
+    assert said(tmp_path, text) == []
+
+
+def test_a_hook_that_nobody_uses_gives_nothing(tmp_path: Path) -> None:
+    text = """
+import torch
+from torch import nn
+
+
+class Trainer:
+    def after(self, loss):
+        pass
+
+    def fit(self, model, loader, optimizer):
+        for x in loader:
+            optimizer.zero_grad()
+            loss = model(x.cuda()).mean()
+            loss.backward()
+            optimizer.step()
+            self.after(loss)
+"""
+    assert said(tmp_path, text) == []
