@@ -131,7 +131,8 @@ def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[
             if any(_calls(inner, "eval") for inner in side):
                 return True
         call = _calls(statement, "train")
-        if call is not None and len(call.args) == 1 and _holds(call.args[0], name, off, aliases) is False:
+        given = [*call.args, *(word.value for word in call.keywords if word.name == "mode")] if call is not None else []
+        if len(given) == 1 and _holds(given[0], name, off, aliases) is False:
             return True
     return False
 

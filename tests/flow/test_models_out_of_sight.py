@@ -122,3 +122,30 @@ class Trainer:
             self.after(loss)
 """
     assert said(tmp_path, text) == []
+
+
+MODES = """
+import torch
+
+
+def run_epoch(net, loader, criterion, optimizer, training):
+    net.train({mode})
+    total = 0.0
+    for x, y in loader:
+        {guard}
+            loss = criterion(net(x.cuda()), y.cuda())
+        total += loss.item()
+        if training:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return total
+"""
+
+
+@pytest.mark.parametrize("mode", ["training", "mode=training"])
+@pytest.mark.parametrize(
+    ("guard", "found"), [("if True:", [("MEM201", "warning")]), ("with torch.set_grad_enabled(training):", [])]
+)
+def test_a_mode_that_a_parameter_gives(tmp_path: Path, mode: str, guard: str, found: list[tuple[str, str]]) -> None:
+    assert said(tmp_path, MODES.format(mode=mode, guard=guard)) == found
