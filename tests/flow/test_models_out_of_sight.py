@@ -149,3 +149,43 @@ def run_epoch(net, loader, criterion, optimizer, training):
 )
 def test_a_mode_that_a_parameter_gives(tmp_path: Path, mode: str, guard: str, found: list[tuple[str, str]]) -> None:
     assert said(tmp_path, MODES.format(mode=mode, guard=guard)) == found
+
+
+LIBRARY = """
+import torch
+from torch import nn
+from diffusers import AutoencoderKL, UNet2DConditionModel
+
+
+def train(loader, device):
+    vae = AutoencoderKL.from_pretrained("vae").to(device)
+    {before}
+    net = UNet2DConditionModel.from_pretrained("net").to(device)
+    optimizer = torch.optim.AdamW(net.parameters())
+    for step, x in enumerate(loader):
+        with torch.no_grad():
+            latent = vae.encode(x.to(device)).latent_dist.sample()
+        noise = torch.randn_like(latent)
+        loss = nn.functional.mse_loss(net(latent + noise, step).sample, noise)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 1000 == 0:
+            {guard}
+                images = vae.decode(noise).sample
+            show(images.detach().cpu())
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "guard", "codes"),
+    [
+        ("vae.eval()", "if True:", {"MEM202"}),
+        ("pass", "if True:", {"MEM202"}),
+        ("vae.requires_grad_(False)", "if True:", set()),
+        ("vae.eval()", "with torch.no_grad():", set()),
+    ],
+)
+def test_an_autoencoder_of_a_library(tmp_path: Path, before: str, guard: str, codes: set[str]) -> None:
+    (tmp_path / "train.py").write_text(LIBRARY.format(before=before, guard=guard), encoding="utf-8")
+    assert {one.code for one in memlint.lint([tmp_path], isolated=True).findings} == codes
