@@ -51,10 +51,8 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
         case ir.Compare() if (
             len(test.ops) == 1 and isinstance(test.rights[0], ir.Const) and test.rights[0].kind == "None"
         ):
-            if test.ops[0] in ("is", "==") and truth:
-                _narrow_to(state, test.left, NONE, True)
-            elif test.ops[0] in ("is not", "!=", "is", "=="):
-                _narrow_to(state, test.left, NONE, False)
+            if test.ops[0] in ("is", "==", "is not", "!="):
+                _narrow_to(state, test.left, NONE, truth == (test.ops[0] in ("is", "==")))
         case ir.Compare(left=ir.Call() as left) if len(test.ops) == 1 and dotted(left.func) == "type" and left.args:
             named = dotted(test.rights[0]).rsplit(".", 1)[-1]
             if named in _TENSOR_TYPES and test.ops[0] in ("is", "==", "is not", "!="):

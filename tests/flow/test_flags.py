@@ -126,3 +126,46 @@ class Masked(nn.Module):
 
 def test_a_member_that_is_replaced_by_a_part_of_itself_does_not_grow(tmp_path: Path) -> None:
     assert found(tmp_path, MERGED) == []
+
+
+BOTH = """
+import torch
+
+
+def run_epoch(loader, model, criterion, optimizer=None):
+    total = 0.0
+    for x, y in loader:
+        loss = criterion(model(x.cuda()), y.cuda())
+        if {test}:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        total += loss.item()
+    return total / len(loader)
+
+
+def fit(train_loader, valid_loader, model, criterion, optimizer):
+    for epoch in range(10):
+        model.train()
+        run_epoch(train_loader, model, criterion, optimizer)
+        model.eval()
+        {guard}
+            run_epoch(valid_loader, model, criterion{given})
+"""
+
+
+@pytest.mark.parametrize("test", ["optimizer is not None", "optimizer != None", "optimizer", "not (optimizer is None)"])
+@pytest.mark.parametrize(
+    ("guard", "given", "expected"),
+    [
+        ("if True:", "", ["MEM201"]),
+        ("if True:", ", None", ["MEM201"]),
+        ("if True:", ", optimizer", []),
+        ("with torch.no_grad():", "", []),
+    ],
+)
+def test_a_helper_that_trains_where_it_gets_an_optimizer(
+    tmp_path: Path, test: str, guard: str, given: str, expected: list[str]
+) -> None:
+    (tmp_path / "epochs.py").write_text(BOTH.format(test=test, guard=guard, given=given), encoding="utf-8")
+    assert [one.code for one in memlint.lint([tmp_path], isolated=True).findings] == expected
