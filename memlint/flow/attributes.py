@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
+from memlint.flow.heap import as_held
 from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
@@ -112,7 +113,7 @@ class Attributes:
                         Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",))
                     )
                     if value is not None:
-                        value = self._through_parameters(method, summary, value)
+                        value = as_held(summary.exit, self._through_parameters(method, summary, value))
             if value is None:
                 value = self._shallow(method, name)
             found = join(found, outside(value))

@@ -38,6 +38,7 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Args,
+    Path,
     Ref,
     Source,
     V,
@@ -116,7 +117,8 @@ def _computes_outside(frame: Frame, cls: Class, name: str) -> bool:
 def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
     """Call a value: the join over all that it may be."""
     found = NOTHING
-    if callee.may_be_module() and (not callee.kinds & UNKNOWN or _called_as_model(callee, args, expr)):
+    known = not callee.kinds & UNKNOWN or _called_as_model(callee, args, expr) or _has_mode(state, callee)
+    if callee.may_be_module() and known:
         callee = callee.as_module()  # what a file held, and is called
     for ref in ordered(callee.refs):
         found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
@@ -143,6 +145,14 @@ def _called_as_model(callee: V, args: Args, expr: ir.Call) -> bool:
         and args[0].device != CPU
         and names_model(text(expr.func))
     )
+
+
+def _has_mode(state: State, callee: V) -> bool:
+    """Whether it was put into eval or train mode, by whatever name: ``for net in nets.values(): net.eval()``."""
+    if not state.modes or not callee.is_only(UNKNOWN):
+        return False
+    places = ((path, Path(path.root, (*path.steps[:-1], "[]"))) for path in callee.syms if path.steps)
+    return any(place in state.modes for pair in places for place in pair if place.steps[-1].startswith("["))
 
 
 def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words: Words, expr: ir.Call) -> V:

@@ -189,3 +189,60 @@ def train(loader, device):
 def test_an_autoencoder_of_a_library(tmp_path: Path, before: str, guard: str, codes: set[str]) -> None:
     (tmp_path / "train.py").write_text(LIBRARY.format(before=before, guard=guard), encoding="utf-8")
     assert {one.code for one in memlint.lint([tmp_path], isolated=True).findings} == codes
+
+
+CONTAINERS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Runner:
+    def __init__(self, loader):
+        self.models = {{}}
+        self.models["encoder"] = Net().cuda()
+        self.models["decoder"] = Net().cuda()
+        self.loader = loader
+
+    def switch(self):
+        for net in self.models.values():
+            net.{switch}()
+
+    def process(self, x):
+        return {{"loss": self.models["decoder"](self.models["encoder"](x.cuda())).mean()}}
+
+    def validate(self):
+        self.switch()
+        for x in self.loader:
+            {guard}
+                out = self.process(x)
+            print(out["loss"].item())
+
+
+def validate(nets, loader):
+    for net in nets.values():
+        net.{switch}()
+    for x in loader:
+        {guard}
+            print(nets["decoder"](nets["encoder"](x.cuda())).mean().item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("switch", "guard", "found"),
+    [
+        ("eval", "if True:", [("MEM201", "warning"), ("MEM201", "warning")]),
+        ("eval", "with torch.no_grad():", []),
+        ("to_host", "with torch.no_grad():", []),
+    ],
+)
+def test_modules_of_a_dictionary(tmp_path: Path, switch: str, guard: str, found: list[tuple[str, str]]) -> None:
+    assert said(tmp_path, CONTAINERS.format(switch=switch, guard=guard)) == found
