@@ -7,7 +7,7 @@ from typing import NamedTuple
 from memlint.flow.flags import decided
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.roles import EVALUATION, role_of
-from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import mentions, names_bound_by, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: a longer list is one of data, not of phases
@@ -38,14 +38,17 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
         if not isinstance(statement, ir.For) or ("loop", statement.at) not in run.loops:
             continue
         names = _phases(statement)
-        if names is None or any(mentions(test, names[0].id) for test in run.tests):
+        if names is None:
             continue
-        if _told_otherwise(statement, names[0].id) or marks & frame.left:
+        asked = _Asked(names[0].id, _aliases(statement, names[0].id))
+        if any(mentions(test, name) for test in run.tests for name in (asked.name, *asked.aliases)):
+            continue
+        if _told_otherwise(statement, asked) or marks & frame.left:
             continue
         name, phases = names
-        trained = [phase for phase in phases if any(_may_run(one.tests, name.id, phase.value) for one in backwards)]
+        trained = [phase for phase in phases if any(_may_run(one.tests, asked, phase.value) for one in backwards)]
         quiet = [phase for phase in phases if phase not in trained]
-        if quiet and trained and all(_evaluates(statement, name.id, phase) for phase in quiet):
+        if quiet and trained and all(_evaluates(statement, asked, phase) for phase in quiet):
             return Phase(f"{name.id} == {text(quiet[0])}", f"{name.id} == {text(trained[0])}")
     if marks & (frame.left | frame.notes.returned):
         return None  # (its caller may run the backward)
@@ -63,35 +66,62 @@ def _phases(loop: ir.For) -> tuple[ir.Name, tuple[ir.Const, ...]] | None:
     return loop.target, literals
 
 
-def _told_otherwise(loop: ir.For, name: str) -> bool:
-    """Whether the loop keeps what the phase says under another name, or leaves a round early in some phase: which of
+class _Asked(NamedTuple):
+    """The variable of a loop over phases, and what tests of it are known by: ``training = phase == "train"``."""
+
+    name: str
+    aliases: dict[str, ir.Expr]
+
+
+def _aliases(loop: ir.For, name: str) -> dict[str, ir.Expr]:
+    """What each round keeps of its phase under a name that nothing else binds."""
+    bound: dict[str, int] = {}
+    found: dict[str, ir.Expr] = {}
+    for statement in walk_statements(loop.body, into_definitions=False):
+        for one in names_bound_by(statement):
+            bound[one] = bound.get(one, 0) + 1
+        match statement:
+            case ir.Assign(targets=(ir.Name() as target,), value=ir.Compare() | ir.Unary() | ir.BoolOp() as value):
+                if statement in loop.body and mentions(value, name):
+                    found[target.id] = value
+            case _:
+                pass
+    return {one: value for one, value in found.items() if bound[one] == 1}
+
+
+def _told_otherwise(loop: ir.For, asked: _Asked) -> bool:
+    """Whether the loop keeps what the phase says in another way, or leaves a round early in some phase: which of
     its statements run in which phase, the tests around them do not tell then."""
     for statement in walk_statements(loop.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and any(
-            isinstance(part, ir.Compare) and mentions(part, name) for part in walk_expression(statement.value)
+            isinstance(part, ir.Compare) and mentions(part, asked.name) for part in walk_expression(statement.value)
         ):
-            return True
-        if isinstance(statement, ir.If) and mentions(statement.test, name):
+            target = statement.targets[0]
+            if not isinstance(target, ir.Name) or asked.aliases.get(target.id) is not statement.value:
+                return True
+        if isinstance(statement, ir.If) and any(mentions(statement.test, one) for one in (asked.name, *asked.aliases)):
             inner = walk_statements((*statement.body, *statement.orelse), into_definitions=False)
             if any(isinstance(one, ir.Jump | ir.Return) for one in inner):
                 return True
     return False
 
 
-def _may_run(tests: tuple[ir.Expr, ...], name: str, phase: object) -> bool:
-    return all(_holds(test, name, phase) is not False for test in tests)
+def _may_run(tests: tuple[ir.Expr, ...], asked: _Asked, phase: object) -> bool:
+    return all(_holds(test, asked, phase) is not False for test in tests)
 
 
-def _holds(test: ir.Expr, name: str, phase: object) -> bool | None:
+def _holds(test: ir.Expr, asked: _Asked, phase: object) -> bool | None:
     """Whether a test holds in a phase; None where it asks for something else."""
 
     def asks(part: ir.Expr) -> bool | None:
         match part:
-            case ir.Compare(left=ir.Name(id=asked), ops=("==" | "!=" as op,), rights=(ir.Const(value=value),)):
-                return (value == phase) == (op == "==") if asked == name else None
-            case ir.Compare(left=ir.Name(id=asked), ops=("in" | "not in" as op,), rights=(ir.Display() as several,)):
+            case ir.Name(id=alias) if alias in asked.aliases:
+                return _holds(asked.aliases[alias], _Asked(asked.name, {}), phase)
+            case ir.Compare(left=ir.Name(id=name), ops=("==" | "!=" as op,), rights=(ir.Const(value=value),)):
+                return (value == phase) == (op == "==") if name == asked.name else None
+            case ir.Compare(left=ir.Name(id=name), ops=("in" | "not in" as op,), rights=(ir.Display() as several,)):
                 values = [one.value for one in several.elements if isinstance(one, ir.Const)]
-                known = asked == name and len(values) == len(several.elements)
+                known = name == asked.name and len(values) == len(several.elements)
                 return (phase in values) == (op == "in") if known else None
             case _:
                 return None
@@ -99,10 +129,10 @@ def _holds(test: ir.Expr, name: str, phase: object) -> bool | None:
     return decided(test, asks)
 
 
-def _evaluates(loop: ir.For, name: str, phase: ir.Const) -> bool:
+def _evaluates(loop: ir.For, asked: _Asked, phase: ir.Const) -> bool:
     """Whether a phase is one of evaluation, by its name or by what puts the model into eval mode in it."""
     return EVALUATION.search(str(phase.value).lower()) is not None or any(
-        _holds(statement.test, name, phase.value) is not None and _switches(statement)
+        _holds(statement.test, asked, phase.value) is not None and _switches(statement)
         for statement in walk_statements(loop.body, into_definitions=False)
         if isinstance(statement, ir.If)
     )

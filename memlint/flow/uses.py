@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
@@ -99,15 +101,21 @@ _RETURN_SELF = frozenset(
 
 
 def _train_flag(call: ir.Call) -> bool:
-    """``model.train()``, ``model.train(True)``, ``model.train(mode)``: a flag, not a data set."""
+    """``model.train()``, ``model.train(True)``, ``model.train(is_train)``: a flag, not a data set."""
     if isinstance_self(call.func):
         return False
     flags = [*call.args, *(word.value for word in call.keywords)]
     return (
         not flags
         or (isinstance(flags[0], ir.Const) and flags[0].kind == "bool")
+        or isinstance(flags[0], ir.Compare)
+        or (isinstance(flags[0], ir.Name) and _FLAG.fullmatch(flags[0].id) is not None)
         or bool(call.keywords and call.keywords[0].name == "mode")
     )
+
+
+#: names of flags: what is called ``train`` may as well be a data set
+_FLAG = re.compile(r"(is|do|in)_train(ing)?|training|train(ing)?_(mode|flag)|mode")
 
 
 def isinstance_self(func: ir.Expr) -> bool:

@@ -246,3 +246,39 @@ def validate(nets, loader):
 )
 def test_modules_of_a_dictionary(tmp_path: Path, switch: str, guard: str, found: list[tuple[str, str]]) -> None:
     assert said(tmp_path, CONTAINERS.format(switch=switch, guard=guard)) == found
+
+
+PHASES = """
+import torch
+
+
+def run(net, loaders, criterion, optimizer):
+    for phase in ("train", "val"):
+        {named}
+        {switch}
+        for x, y in loaders[phase]:
+            {guard}
+                loss = criterion(net(x.cuda()), y.cuda())
+            if training:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("switch", ["net.train(training)", "net.train() if training else net.eval()"])
+@pytest.mark.parametrize(
+    ("named", "guard", "found"),
+    [
+        ("training = phase == 'train'", "if True:", [("MEM201", "warning")]),
+        ("training = phase in ('train',)", "if True:", [("MEM201", "warning")]),
+        ("training = phase == 'train'", "with torch.set_grad_enabled(training):", []),
+        ("training = phase != 'train' or always()", "if True:", []),  # a phase of evaluation may train
+        ("training = wanted(phase)", "if True:", []),
+    ],
+)
+def test_what_a_phase_is_known_by(
+    tmp_path: Path, named: str, switch: str, guard: str, found: list[tuple[str, str]]
+) -> None:
+    assert said(tmp_path, PHASES.format(named=named, switch=switch, guard=guard)) == found
