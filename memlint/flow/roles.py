@@ -130,6 +130,11 @@ def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[
             side = () if holds is None else statement.body if holds else statement.orelse
             if any(_calls(inner, "eval") for inner in side):
                 return True
+        if isinstance(statement, ir.ExprStmt) and isinstance(choice := statement.value, ir.IfExp):
+            holds = _holds(choice.test, name, off, aliases)
+            chosen = None if holds is None else choice.body if holds else choice.orelse
+            if chosen is not None and _calls(ir.ExprStmt(statement.at, chosen), "eval"):
+                return True
         call = _calls(statement, "train")
         given = [*call.args, *(word.value for word in call.keywords if word.name == "mode")] if call is not None else []
         if len(given) == 1 and _holds(given[0], name, off, aliases) is False:

@@ -129,7 +129,7 @@ import torch
 
 
 def run_epoch(net, loader, criterion, optimizer, training):
-    net.train({mode})
+    {mode}
     total = 0.0
     for x, y in loader:
         {guard}
@@ -143,7 +143,9 @@ def run_epoch(net, loader, criterion, optimizer, training):
 """
 
 
-@pytest.mark.parametrize("mode", ["training", "mode=training"])
+@pytest.mark.parametrize(
+    "mode", ["net.train(training)", "net.train(mode=training)", "net.train() if training else net.eval()"]
+)
 @pytest.mark.parametrize(
     ("guard", "found"), [("if True:", [("MEM201", "warning")]), ("with torch.set_grad_enabled(training):", [])]
 )
