@@ -77,7 +77,7 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
     found = []
     for run in sorted(frame.runs.values(), key=lambda run: run.site):
         verdict = judge_run(analyser, frame, run)
-        if verdict is not None and not _reported_inside(analyser, run):
+        if verdict is not None and not (_reported_inside(analyser, run) or _left_to_callers(analyser, frame, run)):
             found.append(verdict)
     frame.notes.evaluations = frozenset(
         item.run.node
@@ -290,8 +290,48 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
     if _reported_inside(analyser, inner):
         return True
     told = analyser.summary(frame.function) if frame.flags else frame
-    verdicts = [judge_run(analyser, told, one) for one in told.runs.values()] if told is not None else []
-    return any(item is not None and item.evaluation == "eval" and not item.wanted for item in verdicts)
+    return told is not None and any(
+        (item := judge_run(analyser, told, one)) is not None
+        and item.evaluation == "eval"
+        and not item.wanted
+        and not _left_to_callers(analyser, told, one)
+        for one in told.runs.values()
+    )
+
+
+def _left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether a helper gives what it runs to several callers, of which some evaluate, in loops, and some say nothing of
+    it: the guard is missing in those, and the helper may be right for the others."""
+    if run.mode is not None or run.loop is not None or _consumed(frame, run) == "detached":
+        return False
+    callers = {caller.function.key: caller for caller, _ in analyser.facts.calls_of(frame.function)}
+    callers.pop(frame.function.key, None)
+    ours = {
+        key: [lifted for lifted in caller.runs.values() if _lifts(lifted, frame, run)]
+        for key, caller in callers.items()
+    }
+    if all(any(lifted.mode is True for lifted in runs) for runs in ours.values()):
+        return False
+    linted = analyser.program.project.linted
+    return any(
+        lifted.mode is True
+        and lifted.loop is not None
+        and callers[key].module.key in linted
+        and (verdict := judge_run(analyser, callers[key], lifted)) is not None
+        and verdict.evaluation == "eval"
+        and not verdict.wanted
+        for key, runs in ours.items()
+        for lifted in runs
+    )
+
+
+def _lifts(lifted: ModelRun, frame: Frame, run: ModelRun) -> bool:
+    """Whether a run of a caller is this one of its callee."""
+    return (
+        lifted.origin is not None
+        and lifted.origin[1].key == run.key
+        and lifted.origin[0].function.key == frame.function.key
+    )
 
 
 def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None) -> bool:

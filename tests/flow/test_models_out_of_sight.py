@@ -221,6 +221,11 @@ class Runner:
     def process(self, x):
         return {{"loss": self.models["decoder"](self.models["encoder"](x.cuda())).mean()}}
 
+    def step(self, x, optimizer):
+        optimizer.zero_grad()
+        self.process(x)["loss"].backward()
+        optimizer.step()
+
     def validate(self):
         self.switch()
         for x in self.loader:

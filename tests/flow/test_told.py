@@ -57,16 +57,18 @@ def findings(tmp_path: Path, code: str, name: str = "program") -> list[Finding]:
 
 
 @pytest.mark.parametrize(
-    ("train", "expected"),
+    "train",
     [
-        pytest.param("loss.backward()\n    optimizer.step()", "print(len(begin(net, words)))", id="one caller trains"),
-        pytest.param("return loss", "hidden = net.first(words)", id="none trains"),
+        pytest.param("loss.backward()\n    optimizer.step()", id="one caller trains"),
+        pytest.param("return loss", id="one gives the loss on"),
+        pytest.param("pass", id="none trains"),
     ],
 )
-def test_a_helper_that_one_caller_evaluates(tmp_path: Path, train: str, expected: str) -> None:
+def test_a_helper_that_one_caller_evaluates(tmp_path: Path, train: str) -> None:
+    """What it runs it gives to its callers: the guard is missing where one of them evaluates."""
     code = HELPER.replace("{train}", train)
     lines = [code.splitlines()[item.line - 1].strip() for item in findings(tmp_path, code) if item.code == "MEM201"]
-    assert lines == [expected]
+    assert lines == ["print(len(begin(net, words)))"]
 
 
 HANDED = """
