@@ -94,7 +94,8 @@ def frozen_of(analyser: Analyser, state: State, module: V, expr: ir.Expr | None)
         if ref.kind == "instance":
             cls = analyser.program.module(ref.key).cls(ref.name)
             if cls is not None and frozen_class(analyser, cls):
-                return True
+                # (what is made where nothing was passed in says nothing of what was)
+                return None if module.syms and module.store else True
     return False
 
 

@@ -289,3 +289,36 @@ def test_what_a_phase_is_known_by(
     tmp_path: Path, named: str, switch: str, guard: str, found: list[tuple[str, str]]
 ) -> None:
     assert said(tmp_path, PHASES.format(named=named, switch=switch, guard=guard)) == found
+
+
+PASSED = """
+import torch
+from torch import nn
+
+
+class Features(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        for param in self.parameters():
+            param.requires_grad = False
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def extract(loader, net: nn.Module = None):
+    {made}
+        net = Features()
+    net.cuda().eval()
+    rows = []
+    for x in loader:
+        rows.append(net(x.cuda()))
+    return torch.cat(rows)
+"""
+
+
+@pytest.mark.parametrize(("made", "codes"), [("if net is None:", ["MEM201"]), ("if True:", [])])
+def test_a_network_that_is_made_where_none_is_passed(tmp_path: Path, made: str, codes: list[str]) -> None:
+    """That the one that is made here is frozen says nothing of one that is passed in."""
+    assert [code for code, _ in said(tmp_path, PASSED.format(made=made)) if code.startswith("MEM2")] == codes
