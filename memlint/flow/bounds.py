@@ -202,6 +202,22 @@ def begun_by_inner_loop(store: Store) -> bool:
     return False
 
 
+def ends_with_members(frame: Frame, store: Store) -> bool:
+    """Whether a variable is begun anew around a loop over a handful of models, agents or heads, which alone it
+    outlives: it grows by one of each."""
+    if store.loop is None or not store.loop.over_objects or not isinstance(store.place, tuple):
+        return False
+    if store.place[0] != "var" or store.loop.id not in store.loops:
+        return False
+    around = store.loops[: store.loops.index(store.loop.id)]
+    outer = [loop for one in around if (loop := frame.notes.rounds.get(one)) is not None]
+    return any(
+        isinstance(statement, ir.Assign) and store.place[1] in names_bound_by(statement)
+        for loop in outer
+        for statement in loop.body
+    )
+
+
 def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
     """Whether a loop that each round comes to begins the name in its own first round, whatever else holds."""
     for inner in body:

@@ -10,7 +10,14 @@ import msgspec
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, practices, updates
 from memlint.flow.as_called import freed_as_called, frozen_as_called
-from memlint.flow.bounds import begun_by_inner_loop, holds_layers, may_be_bounded, once_in_a_loop, spent_and_begun
+from memlint.flow.bounds import (
+    begun_by_inner_loop,
+    ends_with_members,
+    holds_layers,
+    may_be_bounded,
+    once_in_a_loop,
+    spent_and_begun,
+)
 from memlint.flow.carry import PART
 from memlint.flow.collected import becomes_array, compared_with, proved_free, trained_on
 from memlint.flow.described import of_evaluation, self_name, value_of
@@ -150,6 +157,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or (value.freed == "no" and loop.kind == "for" and store.loop is not None and ends_early(store.loop))
             or of_one_step(frame, store)
             or (value.freed == "no" and store.loop is not None and store.loop.over_objects)
+            or ends_with_members(frame, store)
             or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no")  # a number on some path
             or (store.loop is None and in_trial(frame.function))
         ):

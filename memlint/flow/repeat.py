@@ -20,7 +20,7 @@ from memlint.flow.modes import freezing_loop
 from memlint.flow.periods import ends_early
 from memlint.flow.state import Obj, State, join_states
 from memlint.flow.stores import end_iteration
-from memlint.flow.syntax import assigned_names, text
+from memlint.flow.syntax import assigned_names, calls, text
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
@@ -97,6 +97,13 @@ def _prepare(frame: Frame, loop: LoopFrame, statement: ir.For | ir.While) -> Non
     loop.bound = names
     loop.anew = begun_anew(frame.function.body, statement) - {param.name for param in frame.function.params}
     loop.body = statement.body or (ir.Jump(0, "pass"),)
+    loop.over_objects = loop.over_objects or _calls_members(statement.body, loop.counters)
+
+
+def _calls_members(body: tuple[ir.Stmt, ...], counters: frozenset[str]) -> bool:
+    """``for i in range(n): out = nets[i](x)``: the rounds are as many as there are members to call."""
+    indices = (call.func.index for call in calls(body) if isinstance(call.func, ir.Subscript))
+    return any(isinstance(index, ir.Name) and index.id in counters for index in indices)
 
 
 def _loop(

@@ -322,3 +322,31 @@ def extract(loader, net: nn.Module = None):
 def test_a_network_that_is_made_where_none_is_passed(tmp_path: Path, made: str, codes: list[str]) -> None:
     """That the one that is made here is frozen says nothing of one that is passed in."""
     assert [code for code, _ in said(tmp_path, PASSED.format(made=made)) if code.startswith("MEM2")] == codes
+
+
+MEMBERS = """
+import torch
+
+
+def fit(nets, noise, optimizer, search, steps):
+    count = len(nets)
+    for i in range(count):
+        nets[i].eval()
+    for step in range(steps):
+        optimizer.zero_grad()
+        total = 0
+        for i in range({rounds}):
+            loss = nets[{index}](noise).square().mean()
+            total += loss
+            if not search:
+                loss.backward()
+        optimizer.step()
+        print(float(total))
+"""
+
+
+@pytest.mark.parametrize(("rounds", "index", "codes"), [("count", "i", set()), ("steps", "0", {"MEM101"})])
+def test_rounds_over_the_members_that_they_call(tmp_path: Path, rounds: str, index: str, codes: set[str]) -> None:
+    """A sum over a handful of networks ends with them."""
+    text = MEMBERS.format(rounds=rounds, index=index)
+    assert {code for code, _ in said(tmp_path, text)} == codes
