@@ -11,16 +11,15 @@ from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
+from memlint.flow.keys import grows, is_of_pairs, is_replaced, over_itself
 from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
-from memlint.flow.loops import grows
 from memlint.flow.modes import forget_name, freeze, frozen_of
-from memlint.flow.narrowing import tells_tensors
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
 from memlint.flow.state import State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources
-from memlint.flow.syntax import mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import mentions, text, walk_expression
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -206,7 +205,7 @@ def write_item(
         return
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     inner = deep(frame, state, value)
-    all_of_them = name is None and _is_replaced(frame, target)
+    all_of_them = name is None and is_replaced(frame, target)
     for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
@@ -231,7 +230,7 @@ def write_item(
         )
         if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):
             _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
-    of_pairs = all_of_them and _is_of_pairs(frame, target)
+    of_pairs = all_of_them and is_of_pairs(frame, target)
     if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
         # a model's output, or what a criterion gave: it is a dict, from here on one of what is written
         state.env[target.value.id] = make(frame, state, (target.at, "replaced"), "dict", value)
@@ -272,50 +271,11 @@ def _note_key(
     """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
     if any(item == mark or _within(item, mark) for item in frame.graphs.closure(value.src)):
         return
-    if _over_itself(frame, target):
+    if over_itself(frame, target):
         return
     statement = frame.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
     note_store(frame, state, "retain", "key", place, kind, text(target.value), value, frame_at(frame), shown)
-
-
-def _is_replaced(frame: Frame, target: ir.Subscript) -> bool:
-    """Whether an assignment writes each member of what its loop runs over anew, or each that is a tensor."""
-    if not frame.loops or not _over_itself(frame, target):
-        return False
-    loop = frame.loops[-1]
-    if _may_stop(loop.body):
-        return False
-    of_pairs = _is_of_pairs(frame, target)
-    if frame.tests and not (of_pairs and len(frame.tests) == 1 and tells_tensors(frame.tests[0], loop.targets)):
-        return False
-    loop.replaces = loop.replaces or of_pairs
-    return True
-
-
-def _is_of_pairs(frame: Frame, target: ir.Subscript) -> bool:
-    """Whether the innermost loop runs over all items of what an assignment writes to."""
-    name, shown = text(target.value, 40), frame.loops[-1].loop.text
-    return any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()"))
-
-
-def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether some path leaves a loop before all its rounds."""
-    statements = walk_statements(body)
-    return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in statements)
-
-
-def _over_itself(frame: Frame, target: ir.Subscript) -> bool:
-    """``for i, x in enumerate(items): items[i] = x.to(device)``: the members are replaced, not more. So are those of
-    ``for name in names: sums[name] = sums[name].item()``."""
-    name = text(target.value, 40)
-    by_name = isinstance(target.index, ir.Name) and frame.loops and target.index.id in frame.loops[-1].targets
-    if by_name and isinstance(frame.statement, ir.Assign) and mentions(frame.statement.value, text(target, 200)):
-        return True
-    shown = frame.loops[-1].loop.text if frame.loops else ""
-    if by_name and _is_of_pairs(frame, target):
-        return True
-    return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 
 
 def _within(item: Source, mark: Source) -> bool:

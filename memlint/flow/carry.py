@@ -7,7 +7,7 @@ from memlint.flow.class_places import class_places
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, frame_at
-from memlint.flow.loops import grows
+from memlint.flow.keys import grows
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import kind_of, note_carry, note_store, own_sources
 from memlint.flow.syntax import dotted, mentions, text, walk_expression

@@ -91,6 +91,8 @@ class Store:
     depth: int = 0
     #: part of its graph is freed on every path, so that no backward can run through it again
     dead: bool = False
+    #: a backward has freed the graph before it is stored, which no path can take back
+    spent: bool = False
     #: objects that the place is rebuilt into
     objs: Sources = EMPTY
     #: the place is made anew in each round of an outer loop over data

@@ -14,7 +14,7 @@ from memlint.flow.later import wanted_later
 from memlint.flow.mends.gather import gather_of
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
-from memlint.flow.rows import PASSED, is_same, is_selection, narrow_rows, unmoved
+from memlint.flow.rows import PASSED, is_member, is_same, is_selection, narrow_rows, unmoved
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import carried_by
 from memlint.flow.syntax import expressions, last_name, mentions, text, walk_expression, walk_statements
@@ -140,7 +140,7 @@ def _note(
     from memlint.flow.carry import place_of
     from memlint.flow.evaluate import evaluate
 
-    if isinstance(target, ir.Subscript):
+    if isinstance(target, ir.Subscript) and not is_member(target):
         return
     place = text(target, 200)
     olds = [part for part in parts if is_same(part, place)]
@@ -150,7 +150,8 @@ def _note(
     if found is None:
         return
     old = evaluate(frame, state, target)
-    carried, loop = _carried(frame, found[0], old)
+    index = target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""
+    carried, loop = _carried(frame, found[0], old, index)
     if not carried:
         return
     incoming = NOTHING
@@ -187,9 +188,10 @@ def _note(
     )
 
 
-def _carried(frame: Frame, place: Source, old: V) -> tuple[bool, LoopFrame | None]:
-    """(whether the old value is the previous round's, the loop of those rounds, None for the function's calls)"""
-    loop = carried_by(frame, place, old.src)
+def _carried(frame: Frame, place: Source, old: V, index: str) -> tuple[bool, LoopFrame | None]:
+    """(whether the old value is the previous round's, the loop of those rounds, None for the function's calls);
+    ``index``: the name that picks the member."""
+    loop = carried_by(frame, place, old.src, index)
     if loop is not None:
         return True, loop
     if isinstance(place, Path) and place in old.src:
@@ -342,7 +344,7 @@ def _cut_back(statement: ir.Stmt, place: str, local: bool) -> bool:
             targets.append(target)
             values.append(statement.value)
     for target, value in zip(targets, values, strict=False):
-        if not isinstance(target, ir.Name | ir.Attr) or text(target, 200) != place:
+        if not isinstance(target, ir.Name | ir.Attr | ir.Subscript) or text(target, 200) != place:
             continue
         if mentions(value, place) and not (_keeps_all(value, place) if local else _uncut(value, place)):
             return True

@@ -16,7 +16,6 @@ from memlint.flow.syntax import (
     names_bound_by,
     text,
     walk_expression,
-    walk_statements,
 )
 from memlint.flow.values import (
     CALLABLE,
@@ -300,32 +299,3 @@ def _literal(frame: Frame, state: State, arg: ir.Expr) -> int | None:
     if isinstance(arg, ir.Name) and arg.id in state.env:
         value = state.env[arg.id].const
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def grows(frame: Frame, index: ir.Expr) -> bool:
-    """Whether a new key comes with each iteration: the index is a loop's own counter, a text with one in it, or a
-    number that the loop counts up. Other keys may come again."""
-    if isinstance(index, ir.FormattedString):
-        # (``f"loss_{i}"`` of a few parts comes again with the next batch)
-        through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
-        names = {part.id for part in index.parts if isinstance(part, ir.Name)}
-        return any(names & loop.counters for loop in through_data)
-    if not isinstance(index, ir.Name):
-        return False
-    return any(index.id in loop.counters or _counts_up(loop.body, index.id) for loop in frame.loops if loop.counts)
-
-
-def _counts_up(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    """``step += 1``, in every round, and nothing else that sets it."""
-    counted = [
-        statement
-        for statement in body
-        if isinstance(statement, ir.AugAssign)
-        and statement.op == "+"
-        and isinstance(statement.target, ir.Name)
-        and statement.target.id == name
-        and isinstance(statement.value, ir.Const)
-    ]
-    return bool(counted) and not any(
-        name in names_bound_by(statement) for statement in walk_statements(body) if statement not in counted
-    )

@@ -41,9 +41,18 @@ MAX_WIDTH = 64
 def is_same(part: ir.Expr, place: str) -> bool:
     """The place itself, or a selection of its rows by an index tensor."""
     part = unmoved(part)
+    if is_member(part) and text(part, 200) == place:
+        return True
     if is_selection(part):
         part = part.value
     return isinstance(part, ir.Name | ir.Attr) and text(part, 200) == place
+
+
+def is_member(part: ir.Expr) -> TypeGuard[ir.Subscript]:
+    """``rows["query"]``, ``rows[name]``: a member of a dictionary, where it is no selection of rows."""
+    if not isinstance(part, ir.Subscript):
+        return False
+    return isinstance(part.index, ir.Name) or (isinstance(part.index, ir.Const) and isinstance(part.index.value, str))
 
 
 def is_selection(part: ir.Expr) -> TypeGuard[ir.Subscript]:
@@ -109,4 +118,4 @@ def _narrow_start(value: ir.Expr) -> bool:
     return len(sizes) == len(given) > 1 and math.prod(size for size in sizes if size) <= MAX_WIDTH
 
 
-__all__ = ["PASSED", "is_same", "is_selection", "narrow_rows", "unmoved"]
+__all__ = ["PASSED", "is_member", "is_same", "is_selection", "narrow_rows", "unmoved"]

@@ -125,6 +125,7 @@ def note_store(
     if kind == "retain" and (first_rounds(frame) or place_text in windows(frame.function.body)):
         store.cleared = FEW
     store.evaluates = of_eval_mode(frame.function, store.tests)
+    store.spent = _spent(frame, state, around, value, old)
     store.inner = local and any(item.id in made and item.loop.over == "loader" for item in frame.loops)
     if old is not None:
         store.cleared = store.cleared or old.cleared
@@ -133,6 +134,13 @@ def note_store(
     frame.stores[key] = store
     state.pending |= {key}
     return store
+
+
+def _spent(frame: Frame, state: State, loop: LoopFrame | None, value: V, old: Store | None) -> bool:
+    """Whether a backward has freed the graph of what comes in, each time that it comes here."""
+    if old is not None and not old.spent:
+        return False
+    return fate_of(frame, state, _of_loop(frame, loop, value.src)) == "yes"
 
 
 def _picked_by_names(frame: Frame, shown: str) -> bool:
@@ -230,6 +238,7 @@ def note_carry(
         store.cleared, store.freed, store.ended = old.cleared, old.freed, old.ended
         if old.incoming is not None:
             store.incoming = join(old.incoming, incoming)
+    store.spent = _spent(frame, state, loop, store.incoming or incoming, old)
     frame.stores[key] = store
     state.pending |= {key}
     return store
@@ -341,7 +350,8 @@ def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
             continue
         store.ended = True
         sources = (store.incoming or store.value).src
-        fate = fate_of(frame, state, _of_loop(frame, loop, sources))
+        # (a path that has not come by, left by an exception before the backward, stores nothing)
+        fate = "yes" if store.spent else fate_of(frame, state, _of_loop(frame, loop, sources))
         reached = frame.graphs.closure((store.incoming or store.value).src)
         if any(item in state.freed_must for item in reached if item in frame.graphs.nodes):
             store.dead = True

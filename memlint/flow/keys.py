@@ -1,0 +1,94 @@
+"""Keys that a loop writes to: new ones in each round, or those of what is there, again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.flow.frame import Frame
+from memlint.flow.narrowing import tells_tensors
+from memlint.flow.syntax import bodies, mentions, names_bound_by, text, walk_statements
+from memlint.ir import nodes as ir
+
+
+def is_replaced(frame: Frame, target: ir.Subscript) -> bool:
+    """Whether an assignment writes each member of what its loop runs over anew, or each that is a tensor."""
+    if not frame.loops or not over_itself(frame, target):
+        return False
+    loop = frame.loops[-1]
+    if _may_stop(loop.body):
+        return False
+    of_pairs = is_of_pairs(frame, target)
+    if frame.tests and not (of_pairs and len(frame.tests) == 1 and tells_tensors(frame.tests[0], loop.targets)):
+        return False
+    loop.replaces = loop.replaces or of_pairs
+    return True
+
+
+def is_of_pairs(frame: Frame, target: ir.Subscript) -> bool:
+    """Whether the innermost loop runs over all items of what an assignment writes to."""
+    name, shown = text(target.value, 40), frame.loops[-1].loop.text
+    return any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()"))
+
+
+def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether some path leaves a loop before all its rounds."""
+    statements = walk_statements(body)
+    return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in statements)
+
+
+def over_itself(frame: Frame, target: ir.Subscript) -> bool:
+    """``for i, x in enumerate(items): items[i] = x.to(device)``: the members are replaced, not more. So are those of
+    ``for name in names: sums[name] = sums[name].item()``."""
+    name = text(target.value, 40)
+    by_name = isinstance(target.index, ir.Name) and frame.loops and target.index.id in frame.loops[-1].targets
+    if by_name and isinstance(frame.statement, ir.Assign) and mentions(frame.statement.value, text(target, 200)):
+        return True
+    shown = frame.loops[-1].loop.text if frame.loops else ""
+    if by_name and is_of_pairs(frame, target):
+        return True
+    return f"enumerate({name})" in shown or f"range(len({name}))" in shown
+
+
+def grows(frame: Frame, index: ir.Expr) -> bool:
+    """Whether a new key comes with each iteration: the index is a loop's own counter, a text with one in it, or a
+    number that the loop counts up. Other keys may come again."""
+    if isinstance(index, ir.FormattedString):
+        # (``f"loss_{i}"`` of a few parts comes again with the next batch)
+        through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
+        names = {part.id for part in index.parts if isinstance(part, ir.Name)}
+        return any(names & loop.counters for loop in through_data)
+    if not isinstance(index, ir.Name):
+        return False
+    return any(
+        index.id in loop.counters or _counts_up(loop.body, index.id, frame.statement)
+        for loop in frame.loops
+        if loop.counts
+    )
+
+
+def _counts_up(body: tuple[ir.Stmt, ...], name: str, store: ir.Stmt | None) -> bool:
+    """``step += 1``, wherever the store runs, and nothing else that sets it."""
+    counted = [statement for statement in _beside(body, store) if _is_step(statement, name)]
+    return bool(counted) and not any(
+        name in names_bound_by(statement) for statement in walk_statements(body) if statement not in counted
+    )
+
+
+def _is_step(statement: ir.Stmt, name: str) -> bool:
+    return (
+        isinstance(statement, ir.AugAssign)
+        and statement.op == "+"
+        and isinstance(statement.target, ir.Name)
+        and statement.target.id == name
+        and isinstance(statement.value, ir.Const)
+    )
+
+
+def _beside(body: tuple[ir.Stmt, ...], store: ir.Stmt | None) -> Iterator[ir.Stmt]:
+    """The statements of a block and of those in it that hold the store: what runs with it in a round, in an inner loop
+    once for all of its stores or for each."""
+    yield from body
+    for statement in body:
+        inside = [block for block in bodies(statement) if any(one is store for one in walk_statements(block))]
+        if inside and not isinstance(statement, ir.For | ir.While):
+            yield from _beside(inside[0], store)
