@@ -479,3 +479,75 @@ def fit(loader):
         b.mean().backward()
 """
     assert found(tmp_path, HEAD + text) == []
+
+
+FED_BACK = """
+class Writer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+
+    def forward(self, x, before, ratio):
+        return self.body(x if before is None else x + before) * ratio
+
+def step(x, y, model, optimizer, ratio):
+    before = None
+    for _ in range(3):
+        out = model(x, before, ratio)
+        loss = nn.functional.cross_entropy(out, y)
+        loss.backward(retain_graph=True)
+        optimizer.step()
+        optimizer.zero_grad()
+        before = {before}
+    {behind}
+
+def epochs(loader, count, ratio):
+    model = Writer()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(count):
+        for x, y in loader:
+            step(x, y, model, optimizer, ratio)
+
+def main(loader):
+    epochs(loader, 3, ratio={ratio})
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "ratio", "behind", "told"),
+    [
+        ("out.topk(1, dim=1)[1].squeeze()", "0.5", "pass", 1),
+        ("out.data", "0.5", "pass", 1),
+        ("out", "0.5", "pass", 0),
+        ("torch.relu(out)", "0.5", "pass", 0),
+        ("out", "0.5", "before = None", 0),
+        ("out.data", "nn.Parameter(torch.ones(1)).exp()", "pass", 0),
+    ],
+)
+def test_what_a_round_hands_to_the_next_brings_its_graph(
+    tmp_path: Path, before: str, ratio: str, behind: str, told: int
+) -> None:
+    assert len(found(tmp_path, HEAD + FED_BACK.format(before=before, ratio=ratio, behind=behind))) == told
+
+
+@pytest.mark.parametrize(("start", "told"), [("y.requires_grad = True", 1), ("pass", 0)])
+def test_a_graph_that_begins_at_an_input(tmp_path: Path, start: str, told: int) -> None:
+    text = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+
+    def backward_pass(self, y, dy):
+        with torch.enable_grad():
+            {start}
+            out = self.body(y)
+            out.backward(dy, retain_graph=True)
+        with torch.no_grad():
+            x = y - out
+            del out
+            dx = dy + y.grad
+            y.grad = None
+        return x, dx
+"""
+    assert len(found(tmp_path, HEAD + text.format(start=start))) == told

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: kinds of what has no graph of its own
 _WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
+#: how many callers are asked where a parameter comes from
+_DEPTH = 3
 #: names of what a model keeps from one call to the next, and of what looks after it
 _STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
 #: names of plain settings
@@ -111,12 +113,27 @@ def _from_earlier(frame: Frame, item: Source, last: Backward) -> bool:
     if not isinstance(item, tuple) or isinstance(item, Path):
         return False
     if item[:1] == ("prev",):
-        return item[1] in last.loops
+        return item[1] in last.loops and not _is_bare(frame, item[1], item[2])
     if item[:1] != ("elem",):
         return False
     assert frame.exit is not None
     obj = frame.exit.heap.get(item[1])
     return obj is None or obj.loops[: len(last.loops)] != last.loops
+
+
+def _is_bare(frame: Frame, loop: Source, name: Source) -> bool:
+    """Whether a variable holds nothing with a graph when a round of the loop ends: words that were picked, numbers."""
+    assert frame.exit is not None
+    value = frame.exit.env.get(name) if isinstance(name, str) else None
+    statements = list(walk_statements(frame.function.body))
+    around = next((one for one in statements if one.at == loop[1] and isinstance(one, ir.For | ir.While)), None)
+    if value is None or around is None:
+        return False
+    inside = {one.at for one in walk_statements(around.body)}
+    if any(name in names_bound_by(one) and one.at > around.at and one.at not in inside for one in statements):
+        return False  # what it holds in the end is something else
+    reached = frame.graphs.closure(deep(frame, frame.exit, value).src)
+    return not any(item in frame.graphs.nodes or isinstance(item, Path) or item[0] != "prev" for item in reached)
 
 
 def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
@@ -216,8 +233,17 @@ def _handles_state(frame: Frame, model: str) -> bool:
 
 
 def _is_leaf(frame: Frame, path: Path) -> bool:
-    """``u.requires_grad_(True)``, which raises for what was computed: no graph comes in with it."""
+    """``u.requires_grad_(True)``, ``u.requires_grad = True``, said of what nothing has computed: no graph comes in
+    with it."""
     name = "".join((path.root.partition(":")[2], *path.steps))
+    if any(
+        isinstance(statement, ir.Assign)
+        and isinstance(statement.value, ir.Const)
+        and statement.value.value is True
+        and any(text(target, 200) == f"{name}.requires_grad" for target in statement.targets)
+        for statement in walk_statements(frame.function.body)
+    ):
+        return True
     return any(
         isinstance(call.func, ir.Attr)
         and call.func.name == "requires_grad_"
@@ -263,8 +289,9 @@ def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:
     )
 
 
-def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
-    """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data."""
+def _has_no_graph(analyser: Analyser, frame: Frame, path: Path, depth: int = 0) -> bool:
+    """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data. ``depth``:
+    how many callers led here."""
     function = frame.function
     name = path.root[2:]
     if any(_SETTINGS.search(part.strip(".").lower()) for part in (name.rpartition(":")[2], *path.steps[:1])):
@@ -286,7 +313,7 @@ def _has_no_graph(analyser: Analyser, frame: Frame, path: Path) -> bool:
             return True
         if frame.hook is not None and not path.steps:
             return True
-        return _passed_without(analyser, frame, path)
+        return depth < _DEPTH and _passed_without(analyser, frame, path, depth + 1)
     return False
 
 
@@ -294,7 +321,7 @@ def _is_plain(known: V) -> bool:
     return bool(known.kinds) and not known.kinds & ~_WITHOUT
 
 
-def _passed_without(analyser: Analyser, frame: Frame, path: Path) -> bool:
+def _passed_without(analyser: Analyser, frame: Frame, path: Path, depth: int) -> bool:
     """Whether every known caller passes what has no graph."""
     records = analyser.facts.calls_of(frame.function)
     for caller, record in records:
@@ -304,7 +331,9 @@ def _passed_without(analyser: Analyser, frame: Frame, path: Path) -> bool:
         sources = deep(caller, caller.exit, value).src
         symbols = [item for item in caller.graphs.closure(sources) if isinstance(item, Path)]
         if caller.graphs.attached(sources)[0] != "no" and not all(
-            item.steps[:1] == ("[]",) and _DATA.search(item.root.lower()) for item in symbols
+            (item.steps[:1] == ("[]",) and _DATA.search(item.root.lower()))
+            or _has_no_graph(analyser, caller, item, depth)
+            for item in symbols
         ):
             return False
         if any(item in caller.graphs.nodes for item in caller.graphs.closure(sources)):
