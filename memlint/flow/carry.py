@@ -204,12 +204,13 @@ def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript)
             and len(path.steps) == 1
             and frame.analyser.is_buffer(frame.function.cls, path.steps[0][1:])
         )
-        if known and path.steps:
-            state.sym[path] = V(TENSORS & ~TREE, value.src | {path}, bare=True, size=base.size, device=base.device)
+        if known and path.steps and _brings_more(frame, path, value):
+            src = base.src | value.src | {path}  # (it may be written part by part)
+            state.sym[path] = V(TENSORS & ~TREE, src, bare=True, syms=base.syms, size=base.size, device=base.device)
             note_carry(
                 frame,
                 state,
-                "update",
+                _how_written(frame, state, target, value),
                 path,
                 "buffer",
                 text(target.value),
@@ -218,6 +219,24 @@ def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript)
                 frame_at(frame),
                 text(target.value),
             )
+
+
+def _brings_more(frame: Frame, place: Path, value: V) -> bool:
+    """Whether what is written comes of more than the place itself: ``queue[n:] = queue[:-n].clone()`` shifts it."""
+    reached = frame.graphs.closure(value.src) - own_sources(frame, place)
+    nodes = (frame.graphs.nodes.get(item) for item in reached)
+    inside = (place.root, place.steps)
+    others = ((item.root, item.steps[: len(place.steps)]) != inside for item in reached if isinstance(item, Path))
+    return any(others) or any(node is not None and (node.model or node.definite or node.unknown) for node in nodes)
+
+
+def _how_written(frame: Frame, state: State, target: ir.Subscript, value: V) -> str:
+    """``self.mean[:] = self.mean * 0.9 + mean * 0.1``, with each call: a running average, written in place."""
+    statement = frame.statement
+    if not isinstance(statement, ir.Assign) or any(loop.counts for loop in frame.loops):
+        return "update"
+    how, _ = classify(frame, state, statement.value, text(target.value, 200), value)
+    return "average" if how == "average" else "update"
 
 
 def part_written(frame: Frame, state: State, name: str, value: V, target: ir.Subscript) -> None:

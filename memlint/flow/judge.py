@@ -113,7 +113,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     place = Place(store.place_kind, store.place_text)
     incoming = store.incoming or store.value
-    if store.kind == "carry" and store.key[-1] == PART and not of_evaluation(frame, incoming):
+    if store.kind == "carry" and store.key[-1] == PART and not store.spent and not of_evaluation(frame, incoming):
         return  # it may be what somebody trains by, whoever fills it
     value = value_of(analyser, frame, store, incoming)
     if value.freed == "some" and freed_as_called(analyser, frame, store):
