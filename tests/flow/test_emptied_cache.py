@@ -228,6 +228,11 @@ def main(model, loader, optimizer):
         ("step", f"if model.clean: {EMPTY}", ["note"]),
         ("score", EMPTY, ["warning"]),
         ("epoch", EMPTY, []),
+        ("forward", f"self.net.to(x); {EMPTY}", ["note"]),
+        ("forward", f"self.net.to(x.device); {EMPTY}", ["note"]),
+        ("forward", f"self.net.to(self.device); {EMPTY}", []),
+        ("forward", f"self.net.to(place); {EMPTY}", []),
+        ("forward", f"self.net.to('cpu'); {EMPTY}", []),
         ("forward", f"if x.sum() > 3: {EMPTY}", []),
         ("forward", f"self.layer.cpu(); {EMPTY}", []),
         ("step", f"if loss.item() > 3: {EMPTY}", []),
@@ -237,3 +242,52 @@ def main(model, loader, optimizer):
 def test_in_each_call(tmp_path: Path, place: str, text: str, severities: list[str]) -> None:
     parts = dict.fromkeys(("forward", "called", "step", "score", "epoch"), "pass") | {place: text}
     assert [severity for _, severity in found(tmp_path, CALLS.format(**parts))] == severities
+
+
+LOSS = """
+import torch
+
+
+class Loss:
+    def __init__(self, warm, weight):
+        self.warm, self.weight = warm, weight
+
+    def __call__(self, outputs, targets, epoch):
+        loss = (outputs - targets).abs().mean() * self.weight
+        {inside}
+        return loss
+
+
+class Trainer:
+    def __init__(self, model, loader, optimizer, warm):
+        self.model, self.loader, self.optimizer = model, loader, optimizer
+        self.loss, self.other = Loss(warm, 1.0), None
+
+    def train(self, epochs):
+        for epoch in range(epochs):
+            for self.batch in self.loader:
+                self.step(epoch)
+
+    def step(self, epoch):
+        images, targets = self.batch
+        outputs = self.model(images.cuda())
+        {call}
+        loss.backward()
+        self.optimizer.step()
+"""
+TAKEN = "loss = self.loss(outputs, targets.cuda(), epoch)"
+
+
+@pytest.mark.parametrize(
+    ("inside", "call", "severities"),
+    [
+        (EMPTY, TAKEN, ["warning"]),
+        (f"if epoch < self.warm: {EMPTY}", TAKEN, ["note"]),
+        (EMPTY, f"with torch.autocast('cuda'): {TAKEN}", ["warning"]),
+        (f"if epoch % 5 == 0: {EMPTY}", TAKEN, []),
+        (f"if loss > self.warm: {EMPTY}", TAKEN, []),
+        (EMPTY, f"if outputs.sum() > 3: {TAKEN}", []),
+    ],
+)
+def test_in_what_a_step_calls(tmp_path: Path, inside: str, call: str, severities: list[str]) -> None:
+    assert [severity for _, severity in found(tmp_path, LOSS.format(inside=inside, call=call))] == severities

@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
-from memlint.flow.practices.cache_places import Emptied, in_each_round, moves_model, only_empties, over_data, steps
+from memlint.flow.practices.cache_places import (
+    Emptied,
+    asks_for_device,
+    in_each_round,
+    moves_model,
+    only_empties,
+    over_data,
+    setting,
+    steps,
+)
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call, layer_code, repeated
 from memlint.flow.spent import is_test
-from memlint.flow.syntax import calls, walk_statements
+from memlint.flow.syntax import assigned_names, bodies, calls, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -24,7 +33,9 @@ _OPTIMIZES = "zero_grad"
 def in_each_call(analyser: Analyser, frame: Frame, expr: ir.Call) -> Emptied | None:
     """How a function that runs for each batch comes to the call, whatever it is told."""
     function = frame.function
-    if function.node is None or function.is_generator or function.name.startswith("__") or is_test(function):
+    if function.node is None or function.is_generator or is_test(function):
+        return None
+    if function.name.startswith("__") and function.name != "__call__":
         return None
     if moves_model(function.body) or any(over_data(loop.loop) for loop in frame.notes.rounds.values()):
         return None
@@ -38,7 +49,7 @@ def in_each_call(analyser: Analyser, frame: Frame, expr: ir.Call) -> Emptied | N
         return Emptied(place, each_call(function), data=True)
     if only_empties(analyser, function):
         return None  # it is found where it is called
-    if _in_each_batch(analyser, function):
+    if _in_each_batch(analyser, function) or _in_each_step(analyser, function):
         return Emptied(place, each_call(function), data=True)
     if _from_forward(analyser, function, frozenset()):
         return Emptied(place, each_call(function), data=False)
@@ -72,6 +83,29 @@ def _in_each_batch(analyser: Analyser, function: Function) -> bool:
             if not isinstance(one, ir.If | ir.For | ir.While | ir.Try)
         ):
             return True
+    return False
+
+
+def _in_each_step(analyser: Analyser, function: Function) -> bool:
+    """Whether a training step calls it, whatever the step is told."""
+    return any(
+        caller.function.node is not None
+        and not layer_code(analyser, caller.function)
+        and _comes_to(caller.function.body, record.at)
+        and _step_or_hook(analyser, caller.function)
+        for caller, record in analyser.facts.calls_of(function)
+    )
+
+
+def _comes_to(body: tuple[ir.Stmt, ...], at: int) -> bool:
+    """Whether a block comes to a call each time, or each time where a setting holds."""
+    bound = assigned_names(body)[0]
+    for statement in body:
+        if not any(call.at == at for call in calls((statement,))):
+            continue
+        if isinstance(statement, ir.If) and (setting(statement.test, bound) or asks_for_device(statement.test)):
+            return any(_comes_to(block, at) for block in bodies(statement))
+        return _comes_to(statement.body, at) if isinstance(statement, ir.With) else not bodies(statement)
     return False
 
 

@@ -45,6 +45,10 @@ _VARIES = re.compile(
     r"|done|final|is_main|rank|^[ijknt]$",
     re.IGNORECASE,
 )
+#: names of the number of an epoch, which has many rounds
+_EPOCH = re.compile(r"(^|[._])(current_)?epoch(_(num|id|idx|no|i))?$")
+#: names of devices, and of types
+_PLACE = re.compile(r"dev|gpu|cpu|cuda|rank|dtype|type|precision|where|place|local|float|half")
 #: calls in a test of whether there is a device
 _ASKS = frozenset({"is_available", "is_initialized", "str", "startswith", "hasattr", "lower", "device", "device_count"})
 
@@ -115,10 +119,10 @@ def _under(statement: ir.If, expr: ir.Call, bound: frozenset[str], into_loops: b
         return place
     if calls_backward(inner) and not _counts(statement.test, bound):
         return place
-    setting = _setting(statement.test, bound)
-    if not setting:
+    held = setting(statement.test, bound)
+    if not held:
         return None
-    shown = setting if positive else f"not {setting}"
+    shown = held if positive else f"not {held}"
     return replace(place, flag=f"{shown} and {place.flag}" if place.flag else shown)
 
 
@@ -148,14 +152,17 @@ def _is_round(part: ir.Compare, bound: frozenset[str]) -> bool:
     return any(isinstance(side, ir.Name) and side.id in bound for side in (part.left, *part.rights))
 
 
-def _setting(test: ir.Expr, bound: frozenset[str]) -> str:
+def setting(test: ir.Expr, bound: frozenset[str]) -> str:
     """The text of a test that has one answer for all rounds: a name or attribute, by itself or against a constant."""
     if isinstance(test, ir.BoolOp):
-        sides = [_setting(side, bound) or asks_for_device(side) for side in (test.left, test.right)]
+        sides = [setting(side, bound) or asks_for_device(side) for side in (test.left, test.right)]
         return text(test) if all(sides) else ""
     inner: ir.Expr = test.operand if isinstance(test, ir.Unary) and test.op == "not" else test
+    epochs = False
     if isinstance(inner, ir.Compare):
-        if len(inner.rights) != 1 or inner.ops[0] not in ("==", "!=", "is", "is not") or _is_number(inner.rights[0]):
+        epochs = inner.ops[0] in ("<", "<=", ">", ">=") and _EPOCH.search(dotted(inner.left)) is not None
+        same = inner.ops[0] in ("==", "!=", "is", "is not") and not _is_number(inner.rights[0])
+        if len(inner.rights) != 1 or not (same or epochs):
             return ""
         inner = inner.left
     if isinstance(inner, ir.Subscript):
@@ -165,7 +172,7 @@ def _setting(test: ir.Expr, bound: frozenset[str]) -> str:
     else:
         root = dotted(inner)
         word = root.rsplit(".", 1)[-1]
-    if not root or root.split(".", 1)[0] in bound or _VARIES.search(word) is not None:
+    if not root or root.split(".", 1)[0] in bound or (_VARIES.search(word) is not None and not epochs):
         return ""
     return text(test)
 
@@ -250,9 +257,18 @@ def moves_model(body: tuple[ir.Stmt, ...]) -> bool:
         last = called_name(call)
         if _MAKES_MODEL.search(last) or _MAKES_MODEL.search(dotted(call.func)):
             return True
-        if isinstance(call.func, ir.Attr) and last in ("cpu", "to", "cuda") and names_model(call.func.value):
+        moved = call.func.value if isinstance(call.func, ir.Attr) and last in ("cpu", "to", "cuda") else None
+        if moved is not None and names_model(moved) and not _goes_to_a_tensor(call):
             return True  # it comes and goes with the stages of a round
     return False
+
+
+def _goes_to_a_tensor(call: ir.Call) -> bool:
+    """``self.model.to(image)``: it lies where what it is given lies, from the first round on."""
+    given = call.args[0] if called_name(call) == "to" and len(call.args) == 1 and not call.keywords else None
+    if isinstance(given, ir.Attr) and given.name == "device":
+        given = given.value if isinstance(given.value, ir.Name) else None
+    return isinstance(given, ir.Name) and given.id != "self" and _PLACE.search(given.id.lower()) is None
 
 
 def called_name(call: ir.Call) -> str:
