@@ -151,6 +151,8 @@ def _note(
         return
     old = evaluate(frame, state, target)
     index = target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""
+    if index and isinstance(found[0], Path):
+        return  # (a list of a few levels, more likely than a dictionary)
     carried, loop = _carried(frame, found[0], old, index)
     if not carried:
         return
