@@ -239,6 +239,16 @@ class Graphs:
     def _definite(self, sources: Sources, symbols: Any) -> bool:
         return any(self._source(source, symbols, set()) == "yes" for source in sources)
 
+    def _is_weight(self, source: Source, evidence: Sources) -> bool:
+        """``loss.sum() / mask.sum()``: what is computed of members of a batch alone, beside what a model has given,
+        which is enough for the backward."""
+        reached = self.closure((source,))
+        drawn = all("[]" in item.steps for item in reached if isinstance(item, Path))
+        if not drawn or any(node.unknown or node.definite for item in reached if (node := self.nodes.get(item))):
+            return False
+        others = self.closure(evidence - {source})
+        return any(node.definite or node.model for item in others if (node := self.nodes.get(item)))
+
     def _source(self, source: Source, symbols: Any, seen: set[Source]) -> Fact:
         if source in seen:
             return "no"
@@ -251,7 +261,7 @@ class Graphs:
             return "no"
         if node.definite:
             return "yes"
-        if any(source in evidence for evidence in self.evidence):
+        if any(source in evidence and not self._is_weight(source, evidence) for evidence in self.evidence):
             return "yes"
         if node.unknown:
             return "unknown"
