@@ -15,11 +15,20 @@ def device_of(frame: Frame, state: State, inputs: list[V]) -> int:
     """The device of what is computed from the inputs (tensors, containers of them, modules)."""
     found = 0
     for value in inputs:
-        device = (value if value.kinds & MODULE else deep(frame, state, value)).device
-        if on_accelerator(device):
-            return ACCELERATOR
-        found |= device & CPU
+        for part in (value,) if value.kinds & MODULE else _parts(state, value):
+            device = (part if part.kinds & MODULE else deep(frame, state, part)).device
+            if on_accelerator(device):
+                return ACCELERATOR  # (lengths and sizes may stay on the host beside the rest)
+            found |= device & CPU
     return found or ANYWHERE
+
+
+def _parts(state: State, value: V) -> list[V]:
+    """The members of a container, each by itself; any other value as it is."""
+    objs = [state.heap.get(key) for key in ordered(value.objs)]
+    if not objs or any(obj is None or obj.kind not in ("dict", "list", "tuple") for obj in objs):
+        return [value]
+    return [part for obj in objs if obj is not None for part in (obj.elem, *obj.fields.values()) if part.kinds]
 
 
 def moved_module(state: State, expr: ir.Call, receiver: V, args: list[V], words: dict[str, V]) -> V:
