@@ -50,13 +50,17 @@ def over_itself(frame: Frame, target: ir.Subscript) -> bool:
 
 
 def grows(frame: Frame, index: ir.Expr) -> bool:
-    """Whether a new key comes with each iteration: the index is a loop's own counter, a text with one in it, or a
-    number that the loop counts up. Other keys may come again."""
+    """Whether a new key comes with each iteration: the index is a loop's own counter, a number that the loop counts up,
+    or a text, a sum or a tuple with one in it. Other keys may come again."""
     if isinstance(index, ir.FormattedString):
         # (``f"loss_{i}"`` of a few parts comes again with the next batch)
         through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
         names = {part.id for part in index.parts if isinstance(part, ir.Name)}
         return any(names & loop.counters for loop in through_data)
+    if isinstance(index, ir.Display) and index.kind == "tuple":
+        return any(grows(frame, part) for part in index.elements)
+    if isinstance(index, ir.Binary) and index.op in ("+", "-", "*"):
+        return grows(frame, index.left) or grows(frame, index.right)
     if not isinstance(index, ir.Name):
         return False
     return any(
@@ -75,6 +79,17 @@ def _counts_up(body: tuple[ir.Stmt, ...], name: str, store: ir.Stmt | None) -> b
 
 
 def _is_step(statement: ir.Stmt, name: str) -> bool:
+    """``n += 1``, ``n = n + 1``"""
+    if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):
+        target, value = statement.targets[0], statement.value
+        return (
+            len(statement.targets) == 1
+            and isinstance(target, ir.Name)
+            and value.op == "+"
+            and isinstance(value.left, ir.Name)
+            and target.id == value.left.id == name
+            and isinstance(value.right, ir.Const)
+        )
     return (
         isinstance(statement, ir.AugAssign)
         and statement.op == "+"

@@ -15,7 +15,7 @@ def device_of(frame: Frame, state: State, inputs: list[V]) -> int:
     """The device of what is computed from the inputs (tensors, containers of them, modules)."""
     found = 0
     for value in inputs:
-        for part in (value,) if value.kinds & MODULE else _parts(state, value):
+        for part in (value,) if value.kinds & MODULE else (value, *_members(state, value)):
             device = (part if part.kinds & MODULE else deep(frame, state, part)).device
             if on_accelerator(device):
                 return ACCELERATOR  # (lengths and sizes may stay on the host beside the rest)
@@ -23,12 +23,11 @@ def device_of(frame: Frame, state: State, inputs: list[V]) -> int:
     return found or ANYWHERE
 
 
-def _parts(state: State, value: V) -> list[V]:
-    """The members of a container, each by itself; any other value as it is."""
-    objs = [state.heap.get(key) for key in ordered(value.objs)]
-    if not objs or any(obj is None or obj.kind not in ("dict", "list", "tuple") for obj in objs):
-        return [value]
-    return [part for obj in objs if obj is not None for part in (obj.elem, *obj.fields.values()) if part.kinds]
+def _members(state: State, value: V) -> list[V]:
+    """The members of a container, each by itself."""
+    objs = [obj for key in ordered(value.objs) if (obj := state.heap.get(key)) is not None]
+    held = (obj for obj in objs if obj.kind in ("dict", "list", "tuple"))
+    return [part for obj in held for part in (obj.elem, *obj.fields.values()) if part.kinds]
 
 
 def moved_module(state: State, expr: ir.Call, receiver: V, args: list[V], words: dict[str, V]) -> V:
