@@ -242,8 +242,10 @@ def _how_written(frame: Frame, state: State, target: ir.Subscript, value: V) -> 
 def part_written(frame: Frame, state: State, name: str, value: V, target: ir.Subscript) -> None:
     """``scores[:, i] = value`` in a loop: the tensor takes over the graph of every round."""
     loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
-    if loop is None or name in loop.bound or state.grad == OFF or isinstance(target.index, ir.Const):
+    if loop is None or name in loop.bound or state.grad == OFF:
         return
+    if isinstance(target.index, ir.Const) and not state.env[name].is_only(TENSORS & ~TREE):
+        return  # (a member of a list or dictionary, which is overwritten)
     filled = state.env[name] = state.env[name].marked(("prev", loop.id, name))
     shown = text(frame.statement.value if isinstance(frame.statement, ir.Assign) else target)
     note_carry(frame, state, "update", ("var", name), "local", name, filled, value, frame_at(frame), shown, tag=PART)
