@@ -17,6 +17,7 @@ from memlint.flow.values import (
     Path,
     Source,
     Sources,
+    V,
 )
 from memlint.ir import nodes as ir
 
@@ -167,8 +168,10 @@ class Lifting:
             for item in reached
             if isinstance(item, Path) and item.root.startswith("p:") and item != store.place
         }
+        with_graph = {name for name in roots if name in self.call.bound and self._has_graph(self.call.bound[name])}
+        roots = with_graph or roots
         params = [param.name for param in self.callee.function.params]
-        offset = 1 if self.callee.function.takes_self and isinstance(self.call.expr.func, ir.Attr) else 0
+        offset = int(self.callee.function.takes_self)  # what is called (``meter.update``, ``meter``) comes before
         for position, name in enumerate(params[offset:]):
             if name in roots and position < len(self.call.expr.args):
                 return text(self.call.expr.args[position])
@@ -180,6 +183,10 @@ class Lifting:
             if len(self.call.expr.keywords) == 1 and not self.call.expr.args[offset:]
             else text(self.call.expr)
         )
+
+    def _has_graph(self, value: V) -> bool:
+        sources = deep(self.frame, self.call.before, value).src
+        return self.frame.graphs.attached(sources, lambda path: None)[0] == "yes"
 
     def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
         """The callee's place in our terms: (identity, kind, text)."""
@@ -218,8 +225,15 @@ class Lifting:
 
     def _shown(self, place: Path, store: Store) -> str:
         """``self.sum`` of the callee in the caller's words: ``meter.sum``."""
-        if place.root == "p:self" and self.call.expr is not None and isinstance(self.call.expr.func, ir.Attr):
-            return text(self.call.expr.func.value) + "".join("" if step == "[]" else step for step in place.steps)
+        if place.root == "p:self" and self.call.expr is not None and self.callee.function.takes_self:
+            func, method = self.call.expr.func, self.callee.function.name
+            if method in ("__call__", "forward") and not (isinstance(func, ir.Attr) and func.name == method):
+                receiver = func  # the object itself is called
+            elif isinstance(func, ir.Attr):
+                receiver = func.value
+            else:
+                return store.place_text
+            return text(receiver) + "".join("" if step == "[]" else step for step in place.steps)
         return store.place_text
 
 
