@@ -239,6 +239,8 @@ def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:
             around = statement.decorators
         guarded = any(is_guard(frame, decorator, one) for one in around)
         wrapped = statement.body if guarded and isinstance(statement, ir.With | ir.FunctionDef) else ()
+        if wrapped and "contextmanager" in decorator.decorator_names and isinstance(statement, ir.With):
+            return OFF  # ``@contextmanager`` makes a decorator, too
         called = calls((statement,), into_definitions=True)
         given = (part for part in called if is_guard(frame, decorator, part.func))
         if any(

@@ -86,6 +86,14 @@ def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> Non
             return
 
 
+def guards_in_its_time(frame: Frame) -> bool:
+    """Whether a function has volatile inputs, in a file that is written for the torch in which they guarded."""
+    known = frame.module.key
+    return any(kind == "volatile" for kind, _ in frame.notes.inert.values()) and not (
+        frame.analyser.program.project.knows_grad_mode(known)
+    )
+
+
 def volatile(frame: Frame, state: State, expr: ir.Call, flag: V) -> None:
     """``Variable(x, volatile=True)``, unless a test of the release around it keeps it for those that know it."""
     if flag.const is True and state.grad != OFF and not any("version" in text(test).lower() for test in frame.tests):

@@ -160,6 +160,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or ends_with_members(frame, store)
             or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no")  # a number on some path
             or (store.loop is None and in_trial(frame.function))
+            or inert.guards_in_its_time(frame)
         ):
             certainty = "low"
     elif (

@@ -382,7 +382,11 @@ def _still_there(frame: Frame, state: State, place: Source) -> bool:
             value = obj.fields.get(name, obj.elem) if name else members(obj)
     if value is None:
         return True
-    return any(item in frame.graphs.nodes or isinstance(item, Path) for item in deep(frame, state, value).src)
+    # (what the place held before, on a way that did not write to it, is nothing that this round has built)
+    return any(
+        item in frame.graphs.nodes or (isinstance(item, Path) and item != place)
+        for item in deep(frame, state, value).src
+    )
 
 
 def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | None:

@@ -146,3 +146,28 @@ def test_another_file_that_is_newer_says_nothing_of_an_old_one(tmp_path: Path) -
     (tmp_path / "old.py").write_text(OLD.format(returned="total"), encoding="utf-8")
     (found,) = [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM203"]
     assert found.severity == "note"
+
+
+SUM = """
+from torch.autograd import Variable
+
+
+def validate(model, loader, criterion):
+    model.eval()
+    total = 0
+    for x, y in loader:
+        x, y = Variable(x, volatile=True).cuda(), Variable(y).cuda()
+        total += criterion(model(x), y)
+    return {given}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        pytest.param("total.data[0]", False, id="of the torch in which it guards"),
+        pytest.param("total.item()", True, id="of a later torch"),
+    ],
+)
+def test_a_sum_over_volatile_inputs(tmp_path: Path, given: str, kept: bool) -> None:
+    assert ("MEM101" in codes(tmp_path, SUM.format(given=given))) is kept
