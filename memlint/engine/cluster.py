@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import CancelledError, Executor
 from typing import Any
 
 from memlint.config import ConfigError
@@ -33,5 +33,8 @@ def cluster(address: str) -> Iterator[tuple[Callable[[], Executor], Callable[[Ba
     with client:
         if not client.scheduler_info()["workers"]:
             raise ConfigError(f"--executor {address}: the scheduler has no workers")
-        # what a worker says hangs on files as well, and may be another thing the next time
-        yield lambda: client.get_executor(pure=False), lambda error: isinstance(error, distributed.KilledWorker)
+        try:
+            # what a worker says hangs on files as well, and may be another thing the next time
+            yield lambda: client.get_executor(pure=False), lambda error: isinstance(error, distributed.KilledWorker)
+        except (OSError, CancelledError, TimeoutError) as error:
+            raise ConfigError(f"--executor {address}: the cluster is gone: {error or type(error).__name__}") from None

@@ -14,6 +14,8 @@ from memlint.project import Project
 #: bytes of source in a part, where a project has enough of them for some processes: the least, so that the start of a
 #: process pays, and the most, so that its summaries have room
 LEAST, MOST = 2_000_000, 6_000_000
+#: how a remark begins that tells of this run and of no other
+ALONE = "one process did all of the work"
 #: parts that a project which is neither small nor very large has
 USUAL = 8
 

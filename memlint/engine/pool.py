@@ -22,12 +22,19 @@ from memlint.config import ConfigError
 from memlint.engine.analysis import analyse_with_flow
 from memlint.engine.judging import Linted, Ruling, judge
 from memlint.engine.options import Options, Progress, no_progress
+from memlint.engine.parts import ALONE
 from memlint.engine.work import Task, WorkerError, tasks, work
 from memlint.finding import Failure
 from memlint.project import Project
 
 KILLED = "not checked: the process that analysed it was killed, which is what happens where memory runs out"
+#: processes that Windows can wait for at once
+MOST = 61
 _STAGE = "analysing"
+
+
+class _NoWorkersError(Exception):
+    """This machine gives no process, no semaphore, or none that can import memlint."""
 
 
 def judge_parts(
@@ -42,16 +49,18 @@ def judge_parts(
         from memlint.engine.cluster import cluster
 
         with cluster(options.executor) as (start, is_loss):
-            return _merged(_Crew(start, is_loss).do(tasks(ruling, project, options, parts), progress))
-    workers = min(options.jobs or _cores(), len(parts))
+            try:
+                return _merged(_Crew(start, is_loss).do(tasks(ruling, project, options, parts), progress))
+            except _NoWorkersError as error:
+                raise ConfigError(f"--executor {options.executor}: no worker can be used: {error}") from None
+    workers = min(options.jobs or _cores(), len(parts), MOST)
     if workers > 1 and not multiprocessing.current_process().daemon:
         crew = _Crew(lambda: _processes(workers), lambda error: isinstance(error, BrokenProcessPool))
         try:
             return _merged(crew.do(tasks(ruling, project, options, parts), progress))
-        except OSError as error:  # a machine that gives no further process, or no semaphore
+        except _NoWorkersError as error:
             done = _serial(ruling, project, options, parts, progress)
-            remark = f"one process did all of the work: others could not be started: {error}"
-            return msgspec.structs.replace(done, remarks=(*done.remarks, remark))
+            return msgspec.structs.replace(done, remarks=(*done.remarks, f"{ALONE}: others could not start: {error}"))
     return _serial(ruling, project, options, parts, progress)
 
 
@@ -93,8 +102,22 @@ class _Crew:
         """The answer to each task, in order. A task that kills its workers is cut in halves, down to the file that
         does, which is a failure of its own."""
         answers = self._round(todo, progress)
+        if not any(answers):
+            self._probe()
         # a worker that dies may take the others' work along: each part that was lost gets a worker of its own
         return [self._alone(task) if answer is None else answer for task, answer in zip(todo, answers, strict=True)]
+
+    def _probe(self) -> None:
+        """Raises _NoWorkersError where workers end before they do anything."""
+        executor = self._start()
+        try:
+            with _without_main():
+                future = executor.submit(_ready)
+            future.result()
+        except BrokenProcessPool:
+            raise _NoWorkersError("they end at once") from None
+        finally:
+            executor.shutdown()
 
     def _alone(self, task: Task) -> Linted:
         answer = self._round([task], no_progress)[0]
@@ -109,12 +132,8 @@ class _Crew:
     def _round(self, todo: Sequence[Task], progress: Progress) -> list[Linted | None]:
         """The answers to some tasks; None for those that were lost."""
         answers: list[Linted | None] = [None] * len(todo)
-        executor = self._start()
+        executor, futures = self._handed_in(todo)
         try:
-            with _without_main():
-                futures: dict[Future[Linted], int] = {}
-                for number, task in enumerate(todo):
-                    futures[executor.submit(work, task)] = number
             for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
                 try:
                     answers[futures[future]] = future.result()
@@ -124,13 +143,23 @@ class _Crew:
                     if not self._is_loss(error):
                         raise
                 progress(_STAGE, done, len(todo))
-        except BrokenProcessPool:  # while tasks were handed in
-            pass
         except BaseException:
             _stop(executor)
             raise
         executor.shutdown(wait=True)
         return answers
+
+    def _handed_in(self, todo: Sequence[Task]) -> tuple[Executor, dict[Future[Linted], int]]:
+        """An executor, and what some tasks will give. Raises _NoWorkersError."""
+        futures: dict[Future[Linted], int] = {}
+        try:
+            executor = self._start()
+            with _without_main(), contextlib.suppress(BrokenProcessPool):  # (those that are not there are lost)
+                for number, task in enumerate(todo):
+                    futures[executor.submit(work, task)] = number
+        except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
+            raise _NoWorkersError(f"{type(error).__name__}: {error}") from None
+        return executor, futures
 
 
 def _processes(workers: int) -> Executor:
@@ -139,6 +168,10 @@ def _processes(workers: int) -> Executor:
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+
+
+def _ready() -> bool:
+    return True
 
 
 def _begin() -> None:
@@ -169,9 +202,14 @@ def _stop(executor: Executor) -> None:
 def _without_main() -> Iterator[None]:
     """Processes that start import the program that called us, which may have no guard against that: nothing of it is
     needed."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+    with _HIDING:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
+
+
+#: two threads that hide it at once would lose it
+_HIDING = threading.Lock()

@@ -17,7 +17,7 @@ from memlint.engine.collection import no_collection
 from memlint.engine.findings import FAILS
 from memlint.engine.judging import Linted, Ruling, judge, says_nothing
 from memlint.engine.options import Options, Progress, no_progress
-from memlint.engine.parts import parts_of
+from memlint.engine.parts import ALONE, parts_of
 from memlint.engine.proof import BY, Proof, read_proof
 from memlint.engine.rooms import Room, load_rooms, own_rooms
 from memlint.engine.selection import Selection, choose
@@ -209,6 +209,7 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
         # a mistake of ours, or a file that cannot be read, is tried again; one that was written meanwhile, too, and
         # what hangs on a file that is no source (a compiled module that is not built yet)
         lasting = not judged.failures and not any(FAILS in finding.message for finding in judged.findings)
+        lasting = lasting and not any(remark.startswith(ALONE) for remark in judged.remarks)
         if lasting and _key(prepared, options) == key:
             cache.put(key, judged)
     return msgspec.structs.replace(judged, remarks=(*judged.remarks, *cache.remarks))

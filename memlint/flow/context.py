@@ -6,15 +6,17 @@ loop. Most functions of a project do nothing of that kind, and nobody is asked a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.flow.analyser import Analyser
-from memlint.flow.frame import Frame
 from memlint.flow.program import Function, Program
 from memlint.flow.screen import relevant_modules
 
-#: units of other files that are read to learn how a function is called
+#: units of other files that are read to learn how a function of one name is called. Of more, the first ones: that
+#: nobody is seen to guard a call says nothing where nobody was asked
 MAX_CALLERS = 12
+#: how far up callers of callers are asked for, where these pass on what they run
+LEVELS = 3
 #: what a function may note of itself that hangs on its callers
 _NOTES = (
     "blind_backward", "blocks", "dropped", "drawn", "gradients", "hooks", "inert", "left_rounds", "loaders", "logged",
@@ -24,22 +26,65 @@ _NOTES = (
 
 def callers_of(analyser: Analyser, functions: Sequence[Function], linted: Iterable[str]) -> list[Function]:
     """Functions of files that are not linted which call one of these by name, where their grad mode and arguments are
-    of interest."""
-    program = analyser.program
-    asking = [function for function in functions if _hangs_on_callers(analyser, analyser.summary(function), function)]
-    called = _Called(asking)
-    if not called.names:
-        return []
+    of interest; and those that call what these run in other files, so that it is told who else does."""
     inside = set(linted)
+    found: dict[tuple[str, str], Function] = {}
+    asking = [function for function in functions if _hangs_on_callers(analyser, function)]
+    asking += [function for function in _run_by(analyser, asking) if function.module.key not in inside]
+    asked = {function.key for function in asking}
+    for _ in range(LEVELS):
+        above = [one for one in functions if one.key not in asked and _calls(analyser, one, asked)]
+        asking += above
+        asked |= {function.key for function in above}
+    for _ in range(LEVELS):
+        new = {
+            function.key: function
+            for function in _direct(analyser.program, asking, inside)
+            if function.key not in found
+        }
+        found |= new
+        asked = {function.key for function in asking}
+        asking = [function for function in new.values() if _calls(analyser, function, asked)]
+        if not asking:
+            break
+    return list(found.values())
+
+
+def _calls(analyser: Analyser, function: Function, asked: set[tuple[str, str]]) -> bool:
+    """Whether a function calls one of those that were asked about: its own callers stand around that call as well."""
+    frame = analyser.summary(function)
+    return frame is None or any(record.callee in asked for record in frame.calls.values())
+
+
+def _run_by(analyser: Analyser, functions: Iterable[Function]) -> Iterator[Function]:
+    """The functions in which models run that these functions say of themselves that they run."""
+    for function in functions:
+        frame = analyser.summary(function)
+        for run in frame.runs.values() if frame is not None else ():
+            if run.origin is not None:
+                yield run.origin[0].function
+        for record in frame.calls.values() if frame is not None else ():
+            callee = analyser.function_at(record.callee) if record.counts else None
+            if callee is not None:
+                yield callee  # what it runs is told once its callers are known
+
+
+def _direct(program: Program, functions: Sequence[Function], inside: set[str]) -> list[Function]:
+    """The functions of units outside some files that call one of these by name."""
+    called = _Called(functions)
     naming = {key for name in called.names for key in program.words.files(name)}
     others = [key for key in program.project.sources if key not in inside and key in naming]
     found: dict[str, list[tuple[str, int]]] = {}
     for key in sorted(relevant_modules(program, others)):
-        for number, unit in enumerate(program.module(key).index.units):
-            for name in unit.calls & called.names:
-                if called.may_be_meant(program, key, name):
+        index = program.module(key).index
+        # (``from train import train_sparse as train``)
+        known_as = {each.asname: each.name for each in index.imports if each.asname and each.name in called.names}
+        for number, unit in enumerate(index.units):
+            for shown in unit.calls & (called.names | known_as.keys()):
+                name = known_as.get(shown) or shown
+                if called.may_be_meant(program, key, shown, name):
                     found.setdefault(name, []).append((key, number))
-    units = {place for places in found.values() if len(places) <= MAX_CALLERS for place in places}
+    units = {place for places in found.values() for place in places[:MAX_CALLERS]}
     callers: list[Function] = []
     for key, number in sorted(units):
         module = program.module(key)
@@ -50,8 +95,9 @@ def callers_of(analyser: Analyser, functions: Sequence[Function], linted: Iterab
     return callers
 
 
-def _hangs_on_callers(analyser: Analyser, frame: Frame | None, function: Function) -> bool:
+def _hangs_on_callers(analyser: Analyser, function: Function) -> bool:
     """Whether what may be said of a function is not told by itself alone."""
+    frame = analyser.summary(function)
     if function.node is None or (frame is not None and frame.hook is not None):
         return False  # nobody of the project calls them
     if frame is None or frame.cut_short or frame.stores or frame.backwards or frame.yields:
@@ -59,6 +105,8 @@ def _hangs_on_callers(analyser: Analyser, frame: Frame | None, function: Functio
     part = function.cls is not None and analyser.program.is_module(function.cls)
     if any(run.loop is not None or not part for run in frame.runs.values()):
         return True  # (a module that runs its parts is itself run by somebody, and is judged there)
+    if not part and any(record.counts for record in frame.calls.values()):
+        return True
     return any(getattr(frame.notes, note) for note in _NOTES)
 
 
@@ -83,13 +131,13 @@ class _Called:
         self._anywhere = methods | inner
         self.names = self._anywhere | self._tops.keys()
 
-    def may_be_meant(self, program: Program, key: str, name: str) -> bool:
-        """Whether the name in a file may be one of these: another definition of the same name is not."""
+    def may_be_meant(self, program: Program, key: str, shown: str, name: str) -> bool:
+        """Whether what a file calls ``shown`` may be one of these of that name: another definition of it is not."""
         if name in self._anywhere:
             return True
         index = program.module(key).index
         imported = (each.asname or each.name or each.module.split(".", 1)[0] for each in index.imports)
-        if name not in {definition.name for definition in index.definitions} and name not in imported:
+        if shown not in {definition.name for definition in index.definitions} and shown not in imported:
             return True  # a member of a module, or nothing that can be told
-        kind, what = program.find(program.module(key), name)
+        kind, what = program.find(program.module(key), shown)
         return kind not in ("class", "function") or what is None or what.key in self._tops[name]

@@ -312,7 +312,7 @@ def _left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     }
     if all(any(lifted.mode is True for lifted in runs) for runs in ours.values()):
         return False
-    linted = analyser.program.project.linted
+    linted = analyser.program.project.reported
     return any(
         lifted.mode is True
         and lifted.loop is not None

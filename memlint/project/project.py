@@ -47,6 +47,8 @@ class Project:
         linted = tuple(dict.fromkeys(linted))
         self._keys = {path: display_path(path, cwd) for path in sorted({*linted, *context}, key=parts)}
         self.linted: tuple[str, ...] = tuple(sorted(self._keys[path] for path in linted))
+        #: the linted files of the whole project, also in a part of it
+        self.reported = frozenset(self.linted)
         contents = {self._keys[path]: raw for path, raw in (given or {}).items()}
         self.sources = Sources({key: path for path, key in self._keys.items()}, frozenset(self.linted), contents)
         self._paths = {key: path for path, key in self._keys.items()}

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from memlint.cli import main
-from memlint.engine import parts
+from memlint.engine import parts, pool
 from memlint.engine.options import Options
 from memlint.engine.parts import parts_of
 from memlint.engine.run import run
@@ -127,6 +129,101 @@ def test_parts_find_what_the_whole_project_has(project: Path, monkeypatch: pytes
     assert lint(project).findings == whole.findings
 
 
+HELPER = """
+import torch
+
+def evaluate(model, loader, criterion):
+    model.eval()
+    total = 0
+    for x, y in loader:
+        total += criterion(model(x.cuda()), y.cuda()).item()
+    return total / len(loader)
+
+def run_model(model, batch):
+    return model(batch[0].cuda()), batch[1].cuda()
+"""
+BETWEEN = """
+from helper import evaluate as validate
+
+def checked(model, loader, criterion):
+    return validate(model, loader, criterion)
+"""
+GUARDED = """
+import torch
+from between import checked
+
+def main(loader):
+    model = torch.nn.Linear(8, 8).cuda()
+    with torch.no_grad():
+        print(checked(model, loader, torch.nn.MSELoss()))
+"""
+SHARED = """
+import torch
+from helper import run_model
+
+def validate(loader):
+    model = torch.nn.Linear(8, 8).cuda()
+    model.eval()
+    right = 0
+    for batch in loader:
+        out, y = run_model(model, batch)
+        right += (out.argmax(1) == y).sum().item()
+    return right
+"""
+TRAINS = """
+import torch
+from helper import run_model
+
+def train(loader):
+    model = torch.nn.Linear(8, 8).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for batch in loader:
+        out, y = run_model(model, batch)
+        loss = ((out - y) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param({"helper": HELPER}, ["helper.py"], id="a helper that nobody calls"),
+        pytest.param({"helper": HELPER, "between": BETWEEN, "main": GUARDED}, [], id="a guard two calls up"),
+        pytest.param(
+            {"helper": HELPER, "between": BETWEEN} | {f"main{number}": GUARDED for number in range(30)},
+            [],
+            id="many callers, all guarded",
+        ),
+        pytest.param({"helper": HELPER, "shared": SHARED, "trains": TRAINS}, ["helper.py", "shared.py"], id="shared"),
+    ],
+)
+def test_what_hangs_on_other_files_is_found_in_parts_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: list[str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    whole = lint(tmp_path)
+    assert [finding.path for finding in whole.findings] == expected
+    monkeypatch.setattr(parts, "LEAST", 100)
+    monkeypatch.setattr(parts, "MOST", 100)
+    assert lint(tmp_path).findings == whole.findings
+
+
+@pytest.mark.parametrize("folder", ["demo", "projects/rollouts", "projects/segtrain"])
+def test_real_projects_have_the_same_findings_in_parts(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path(__file__).parents[2] / "fixtures" / folder
+    monkeypatch.chdir(root)
+    options = Options(cwd=root, jobs=1, isolated=True)
+    whole = run(["."], options).result
+    monkeypatch.setattr(parts, "LEAST", 1000)
+    monkeypatch.setattr(parts, "MOST", 1000)
+    assert whole.findings
+    assert run(["."], options).result.findings == whole.findings
+
+
 @pytest.mark.usefixtures("small")
 def test_workers_find_what_one_process_finds(project: Path) -> None:
     alone, together = lint(project), lint(project, jobs=2)
@@ -160,6 +257,33 @@ def test_a_killed_worker_costs_the_file_that_killed_it(project: Path) -> None:
     assert {finding.path for finding in result.findings} == {"train0.py", "train1.py", "train3.py"}
     assert [failure.path for failure in result.failures] == ["train2.py"]
     assert "was killed" in result.failures[0].reason
+
+
+class _None:
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __call__(self, workers: int) -> Executor:
+        raise self._error
+
+
+def _ends_at_once(workers: int) -> Executor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=os._exit, initargs=(1,))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    "start", [_None(OSError("no")), _None(NotImplementedError("no")), _None(EOFError("no")), _ends_at_once]
+)
+def test_where_no_worker_can_start_one_process_does_it(
+    project: Path, start: Callable[[int], Executor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = lint(project)
+    monkeypatch.setattr(pool, "_processes", start)
+    found = lint(project, jobs=2)
+    assert (found.findings, found.failures) == (alone.findings, ())
+    assert any("one process did all of the work" in remark for remark in found.remarks)
 
 
 def _pids(folder: Path) -> list[int]:
