@@ -26,7 +26,9 @@ def weight(event: Carry | Retain, most: Severity = "error") -> Weight:
     if passing:
         return Weight("note", "note")
     bounded = bool(event.reset) or event.value.device == "cpu" or not event.loop.over_data
-    small = event.loop.every == "epoch" or bool(event.reset)
+    # (a setting tells how often a method repeats itself on what it was given: a handful of times)
+    repeats = event.loop.over == "range" and event.place.kind == "local" and event.value.freed == "yes"
+    small = event.loop.every == "epoch" or bool(event.reset) or repeats
     return Weight("warning" if bounded else most, "note" if small else "warning")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from memlint.flow import call as calls
 from memlint.flow import containers, records
 from memlint.flow.class_places import class_of
 from memlint.flow.frame import Frame
@@ -100,6 +99,13 @@ _OPERATORS = frozenset(f"operator.{name}" for name in ("add", "sub", "mul", "tru
 _ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models": "resnet18"}
 
 
+def _called(frame: Frame, state: State, callee: V, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    """What a value gives that a library's function calls."""
+    from memlint.flow.call import call_value  # (which calls libraries)
+
+    return call_value(frame, state, callee, args, words, expr)
+
+
 def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     if name == "type" and len(args) == 1 and (cls := class_of(args[0])) is not None:
         return cls
@@ -134,7 +140,7 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
         if name == "filter":
             return make(frame, state, expr.at, "list", items[0])
         inner = ir.Call(expr.at, expr.args[0] if expr.args else expr.func, (), ())
-        return make(frame, state, (expr.at, "map"), "list", calls.call_value(frame, state, args[0], items, {}, inner))
+        return make(frame, state, (expr.at, "map"), "list", _called(frame, state, args[0], items, {}, inner))
     if name == "getattr" and len(args) >= 2 and isinstance(args[1].const, str):
         found = read_attribute(frame, state, args[0], args[1].const, None)
         return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
@@ -227,7 +233,7 @@ def standard(
                 state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, DATA_VALUE))
         if last == "defaultdict" and args:
             inner = (
-                calls.call_value(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
+                _called(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
                 if args[0].kinds & CALLABLE
                 else NOTHING
             )
@@ -250,7 +256,7 @@ def standard(
         given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
         own = {word: value for word, value in words.items() if word not in _OF_CHECKPOINT}
         shown = expr.args[0] if expr.args else expr.func
-        return calls.call_value(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
+        return _called(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
     if name in _UNBOUND and args:
         frame.used |= deep(frame, state, args[0]).src
         return cut(args[0]) if last == "detach" else DATA_VALUE
@@ -262,7 +268,7 @@ def standard(
         at = 1 if last == "tree_map_only" else 0
         leaf = deep(frame, state, args[at + 1])
         of_leaf = ir.Call(expr.at, expr.args[at] if len(expr.args) > at else expr.func, (), ())
-        made = calls.call_value(frame, state, args[at], [leaf], {}, of_leaf)
+        made = _called(frame, state, args[at], [leaf], {}, of_leaf)
         return make(frame, state, (expr.at, "tree"), "list", made)
     if name.startswith("torch.distributions.") and last[:1].isupper():
         given = [deep(frame, state, value) for value in (*args, *words.values())]

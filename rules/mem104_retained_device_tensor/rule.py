@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from memlint.sdk import After, Facts, Growth, Loop, Meta, Plan, Report, Retain, Severity, each_round, weakest
@@ -12,6 +13,9 @@ META = Meta(
     summary="Tensors of batch size or larger are collected on the accelerator, batch after batch.",
     severity="warning",
 )
+
+#: ``features.to(device)``, ``features.cuda()``
+_PUT = re.compile(r"\.(cuda\(\w*\)|to\([\w.]*device\w*\))$")
 
 
 def check(facts: Facts) -> Iterator[Report]:
@@ -49,8 +53,8 @@ def _fix(event: Retain) -> Plan | None:
 
 def _severity(event: Retain) -> Severity:
     """Batches of one sample are often small. (How many numbers a sample's tensor has, the code seldom tells: a few of
-    them fill no device, so that this is no error.)"""
-    return "note" if event.loop.single else "warning"
+    them fill no device, so that this is no error.) Who puts each one on the device in so many words wants it there."""
+    return "note" if event.loop.single or _PUT.search(event.value.text) else "warning"
 
 
 def _to_host(text: str) -> str:

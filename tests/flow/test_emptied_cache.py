@@ -291,3 +291,31 @@ TAKEN = "loss = self.loss(outputs, targets.cuda(), epoch)"
 )
 def test_in_what_a_step_calls(tmp_path: Path, inside: str, call: str, severities: list[str]) -> None:
     assert [severity for _, severity in found(tmp_path, LOSS.format(inside=inside, call=call))] == severities
+
+
+EPOCHS = """
+import torch
+
+
+class Trainer:
+    def run(self, model, loader, optimizer):
+        while {test}:
+            self.epoch += 1
+            self.pass_over(model, loader, optimizer)
+
+    def pass_over(self, model, loader, optimizer):
+        batches = iter(loader)
+        while True:
+            batch = next(batches, None)
+            if batch is None:
+                break
+            optimizer.zero_grad()
+            model(batch.cuda()).sum().backward()
+            optimizer.step()
+        torch.cuda.empty_cache()
+"""
+
+
+@pytest.mark.parametrize("test", ["self.epoch < self.num_epochs", "self.epoch <= 10"])
+def test_once_an_epoch(tmp_path: Path, test: str) -> None:
+    assert found(tmp_path, EPOCHS.format(test=test)) == []

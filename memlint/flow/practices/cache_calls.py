@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _DEPTH = 3
 #: what an optimizer does once in each training step
 _OPTIMIZES = "zero_grad"
+#: calls that each training step makes
+_OF_STEPS = frozenset({"backward", _OPTIMIZES})
 
 
 def in_each_call(analyser: Analyser, frame: Frame, expr: ir.Call) -> Emptied | None:
@@ -68,15 +70,19 @@ def _step_or_hook(analyser: Analyser, function: Function) -> bool:
 
 
 def _trains(statement: ir.Stmt) -> bool:
-    return isinstance(statement, ir.For | ir.While) and steps(statement.body)
+    """Whether a loop trains: a step of it, or what makes one up, stands somewhere in it."""
+    return isinstance(statement, ir.For | ir.While) and (
+        steps(statement.body)
+        or any(isinstance(call.func, ir.Attr) and call.func.name in _OF_STEPS for call in calls(statement.body))
+    )
 
 
 def _in_each_batch(analyser: Analyser, function: Function) -> bool:
     """Whether each round of a loop over a loader calls it, on the way that all rounds take."""
     for caller, record in analyser.facts.calls_of(function):
         loop = caller.notes.rounds.get(record.loops[-1]) if record.loops else None
-        if loop is None or not over_data(loop.loop) or is_test(caller.function):
-            continue
+        if loop is None or not over_data(loop.loop) or is_test(caller.function) or "epoch" in loop.loop.text.lower():
+            continue  # (``while self.epoch < self.epochs:``)
         if any(
             record.at in {call.at for call in calls((one,))}
             for one in loop.body
