@@ -52,7 +52,7 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
             return Phase(f"{name.id} == {text(quiet[0])}", f"{name.id} == {text(trained[0])}")
     if marks & (frame.left | frame.notes.returned):
         return None  # (its caller may run the backward)
-    role = role_of(frame, backwards, run.tests)
+    role = role_of(frame, backwards, run)
     return Phase(role.quiet, role.training) if role is not None else None
 
 

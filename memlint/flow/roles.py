@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.flow.flags import decided
-from memlint.flow.frame import Backward, Frame
+from memlint.flow.frame import Backward, Frame, ModelRun
+from memlint.flow.guarded import is_guarded
 from memlint.flow.kept import kept
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import calls, names_bound_by, text, walk_expression, walk_statements
@@ -27,15 +28,17 @@ class Role(NamedTuple):
     training: str
 
 
-def role_of(frame: Frame, backwards: list[Backward], tests: tuple[ir.Expr, ...]) -> Role | None:
+def role_of(frame: Frame, backwards: list[Backward], run: ModelRun) -> Role | None:
     """How a parameter tells evaluation from training: where it is off, no backward runs, and the model is put into eval
-    mode, or a caller says that it evaluates; None where nothing does. ``tests``: those around the model's run, which
-    has to come in both."""
+    mode, or a caller says that it evaluates; None where nothing does. The model's run has to come in both."""
+    tests = run.tests
     params = {param.name for param in frame.function.params if param.kind not in ("star", "double-star")}
     body = frame.function.body
     aliases = _aliases(body)
     for test in backwards[0].tests:
         for name in sorted(params & set(_asked(test, aliases))):
+            if is_guarded(body, name, run.text):
+                continue
             for off, on in _values(test, name, aliases):
                 if any(_holds(one, name, on, aliases) is False for one in (*tests, *backwards[0].tests)):
                     continue
@@ -43,7 +46,7 @@ def role_of(frame: Frame, backwards: list[Backward], tests: tuple[ir.Expr, ...])
                     continue
                 silent = all(any(_holds(one, name, off, aliases) is False for one in each.tests) for each in backwards)
                 quiet = silent and (_evaluates(body, name, off, aliases) or _is_told_to(frame, name, off))
-                if quiet and not _leaves_early(body, name, aliases):
+                if quiet and not (_leaves_early(body, name, aliases) or _cannot_be(frame, name, off, aliases)):
                     shown = text(test)
                     return Role(f"not {shown}" if isinstance(test, ir.Name) else f"not ({shown})", shown)
     return None
@@ -116,6 +119,13 @@ def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr])
             ):
                 same = value is None if right.kind == "None" else right.value == value
                 return same == (op in ("is", "==")) if asked == name else None
+            case ir.Compare(
+                left=ir.Name(id=asked), ops=("in" | "not in" as op,), rights=(ir.Display(elements=several),)
+            ) if asked == name:
+                literals = [one.value for one in several if isinstance(one, ir.Const)]
+                if len(literals) != len(several) or (value is _GIVEN and len(several) > 1):
+                    return None  # (another of them, for all that is known)
+                return (value in literals) == (op == "in")
             case _:
                 return None
 
@@ -180,6 +190,29 @@ def _passes_evaluation(caller: Frame, at: int) -> bool:
         isinstance(one, ir.Name | ir.Attr | ir.Subscript) and EVALUATION.search(text(one, 200).lower()) is not None
         for one in given
     )
+
+
+def _cannot_be(frame: Frame, name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
+    """Whether the parameter is never off: the function refuses it (``if optimizer is None: raise``), or every known
+    caller turns it on."""
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.Assert) and _holds(statement.test, name, off, aliases) is False:
+            return True
+        if isinstance(statement, ir.If):
+            holds = _holds(statement.test, name, off, aliases)
+            side = () if holds is None else statement.body if holds else statement.orelse
+            if any(isinstance(one, ir.Raise) for one in side):
+                return True
+    given = [record.args.get(name) for _, record in frame.analyser.facts.calls_of(frame.function)]
+    return bool(given) and all(value is not None and _is_on(value, off) for value in given)
+
+
+def _is_on(value: V, off: _Value) -> bool:
+    if off is None:
+        return not value.may_be(NONE)
+    if off is False:
+        return value.const is True
+    return off is not _GIVEN and isinstance(value.const, str) and value.const != off
 
 
 def _calls(statement: ir.Stmt, method: str) -> ir.Call | None:

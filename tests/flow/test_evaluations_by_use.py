@@ -228,6 +228,89 @@ def main(train_loader, valid_loader, optimizer):
     assert codes(tmp_path, text) == set()
 
 
+PER_BATCH = """
+import contextlib
+
+import torch
+
+
+def run_epoch(model, loader, criterion, optimizer=None):
+    {begin}
+    model.train(optimizer is not None)
+    for x, y in loader:
+        {chosen}
+        {guard}
+            loss = {loss}
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""
+CHOSEN = "cm = torch.no_grad if optimizer is None else torch.enable_grad"
+
+
+@pytest.mark.parametrize(
+    ("begin", "chosen", "guard", "loss", "found"),
+    [
+        pytest.param("", "", "", "", {"MEM201"}, id="nothing"),
+        pytest.param(
+            "if model is None:\n        raise ValueError", "", "", "", {"MEM201"}, id="something else refused"
+        ),
+        pytest.param("assert model is not None", "", "", "", {"MEM201"}, id="something else asserted"),
+        pytest.param("", "", "with torch.autocast('cuda'):", "", {"MEM201"}, id="a with that asks nothing"),
+        pytest.param("if optimizer is None:\n        raise ValueError", "", "", "", set(), id="refused"),
+        pytest.param("assert optimizer is not None", "", "", "", set(), id="asserted"),
+        pytest.param("assert optimizer", "", "", "", set(), id="asserted by truth"),
+        pytest.param("optimizer = optimizer or torch.optim.SGD([])", "", "", "", set(), id="a default by or"),
+        pytest.param("if not optimizer:\n        optimizer = torch.optim.SGD([])", "", "", "", set(), id="a default"),
+        pytest.param("", CHOSEN, "with cm():", "", set(), id="a chosen guard"),
+        pytest.param(CHOSEN, "", "with cm():", "", set(), id="a guard chosen before"),
+        pytest.param(
+            "table = {True: torch.enable_grad, False: torch.no_grad}\n    mode = table[optimizer is not None]",
+            "",
+            "with mode():",
+            "",
+            set(),
+            id="a guard of a table",
+        ),
+        pytest.param(
+            "guard = contextlib.nullcontext()\n    if optimizer is None:\n        guard = torch.no_grad()",
+            "",
+            "with guard:",
+            "",
+            set(),
+            id="nullcontext",
+        ),
+        pytest.param(
+            "", "", "", "model(x) if optimizer is not None else model.score(x)", set(), id="a side of an expression"
+        ),
+    ],
+)
+def test_a_parameter_that_guards_the_run_or_is_never_off(
+    tmp_path: Path, begin: str, chosen: str, guard: str, loss: str, found: set[str]
+) -> None:
+    text = PER_BATCH.format(
+        begin=begin or "pass",
+        chosen=chosen or "pass",
+        guard=guard or "if True:",
+        loss=loss or "criterion(model(x), y)",
+    )
+    assert codes(tmp_path, text) == found
+
+
+@pytest.mark.parametrize(("given", "found"), [("optimizer", set()), ("None", {"MEM201"})])
+def test_a_parameter_that_every_caller_turns_on(tmp_path: Path, given: str, found: set[str]) -> None:
+    text = PER_BATCH.format(begin="pass", chosen="pass", guard="if True:", loss="criterion(model(x), y)")
+    text += f"""
+
+def main(model, loader, other):
+    optimizer = torch.optim.Adam(model.parameters())
+    run_epoch(model, loader, torch.nn.MSELoss(), optimizer)
+    run_epoch(model, other, torch.nn.MSELoss(), {given})
+"""
+    assert codes(tmp_path, text) == found
+
+
 STACK = """
 import contextlib
 
