@@ -530,7 +530,7 @@ def test_what_a_round_hands_to_the_next_brings_its_graph(
     assert len(found(tmp_path, HEAD + FED_BACK.format(before=before, ratio=ratio, behind=behind))) == told
 
 
-@pytest.mark.parametrize(("start", "told"), [("y.requires_grad = True", 1), ("pass", 0)])
+@pytest.mark.parametrize(("start", "told"), [("y.requires_grad = True", 1), ("y.requires_grad_(True)", 0), ("pass", 0)])
 def test_a_graph_that_begins_at_an_input(tmp_path: Path, start: str, told: int) -> None:
     text = """
 class Block(nn.Module):

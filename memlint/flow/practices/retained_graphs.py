@@ -233,23 +233,15 @@ def _handles_state(frame: Frame, model: str) -> bool:
 
 
 def _is_leaf(frame: Frame, path: Path) -> bool:
-    """``u.requires_grad_(True)``, ``u.requires_grad = True``, said of what nothing has computed: no graph comes in
-    with it."""
+    """``u.requires_grad = True``, which torch refuses for what was computed: no graph comes in with it. (The method
+    ``u.requires_grad_(True)`` is allowed for that too.)"""
     name = "".join((path.root.partition(":")[2], *path.steps))
-    if any(
+    return any(
         isinstance(statement, ir.Assign)
         and isinstance(statement.value, ir.Const)
         and statement.value.value is True
         and any(text(target, 200) == f"{name}.requires_grad" for target in statement.targets)
         for statement in walk_statements(frame.function.body)
-    ):
-        return True
-    return any(
-        isinstance(call.func, ir.Attr)
-        and call.func.name == "requires_grad_"
-        and text(call.func.value, 200) == name
-        and not (call.args and _is_false(call.args[0]))
-        for call in calls(frame.function.body)
     )
 
 
