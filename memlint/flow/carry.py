@@ -8,6 +8,7 @@ from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, frame_at
 from memlint.flow.keys import grows
+from memlint.flow.rebuilding import Member, members_anew, reads_others_only
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import kind_of, note_carry, note_store, own_sources
 from memlint.flow.syntax import dotted, mentions, text, walk_expression
@@ -102,6 +103,10 @@ def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, v
         if _is_window(expr, text(target, 200)) or _rebuilt(frame, state, at, expr, target, value):
             return
         if isinstance(target, ir.Name):
+            members = members_anew(expr, target.id)
+            if members is not None:
+                _by_members(frame, state, at, members, expr, target)
+                return
             value = deep(frame, state, value)
     if not value.may_be(TENSORS | UNKNOWN):
         return
@@ -126,6 +131,29 @@ def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, v
         return
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
     _note(frame, state, found, how, value, rest, at, text(target), text(expr), _index(target))
+
+
+def _by_members(frame: Frame, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name) -> None:
+    """What is rebuilt member by member: a carry where the new value of one comes of the old one of the same."""
+    from memlint.flow.evaluate import evaluate
+
+    found = place_of(frame, state, target)
+    if found is None or (not frame.loops and target.id in frame.function.locals):
+        return
+    own = own_sources(frame, found[0])
+    for key, item in members:
+        if reads_others_only(item, target.id, key):
+            continue
+        value = deep(frame, state, evaluate(frame, state, item))
+        if not mentions(item, target.id):
+            value = value.but(src=value.src - own)  # (see ``built``)
+        pair = frame.operands.get(item.at, ()) if isinstance(item, ir.Binary) else ()
+        if any(not one.src and not one.may_be(TENSORS | UNKNOWN) for one in pair):
+            continue  # ``info.get("n", 0) + 1``: a count, whatever else the container holds
+        if not value.src or not value.may_be(TENSORS | UNKNOWN) or not own & frame.graphs.closure(value.src):
+            continue
+        rest = value.but(src=value.src - own)
+        _note(frame, state, found, "call", value, rest, at, text(target), text(expr), _index(target))
 
 
 def _gets(expr: ir.Expr, target: ir.Expr) -> bool:
