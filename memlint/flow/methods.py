@@ -17,6 +17,7 @@ from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use
 from memlint.flow.state import State, join_states
 from memlint.flow.syntax import dotted
+from memlint.flow.uses import is_no_network
 from memlint.flow.values import (
     ACCELERATOR,
     CALLABLE,
@@ -92,6 +93,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
                 calls.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
         if receiver.kinds & OPTIMIZER:
             return UNKNOWN_VALUE if name == "step" else NONE_VALUE
+    if name in ("eval", "train") and receiver.is_only(UNKNOWN) and is_no_network(expr.func):
+        return UNKNOWN_VALUE
     if name in ("eval", "train") and receiver.kinds & (MODULE | UNKNOWN):
         assert isinstance(expr.func, ir.Attr)
         set_mode(state, expr.func, receiver, name, args, words)

@@ -71,12 +71,24 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                 ):
                     if name in ("state_dict", "load_state_dict") and _stateful(dotted(part.func.value)):
                         continue
-                    if name == "eval" and part.args:
+                    if (name == "eval" and part.args) or (name in ("eval", "train") and is_no_network(part.func)):
                         continue
                     place = dotted(receiver_of(part.func.value))
                     if place:
                         found.add(place)
     return frozenset(found)
+
+
+#: names of what has modes and is no network: an environment, a data set (``env_model`` is one)
+_NO_NETWORK = re.compile(
+    r"(?:^|_)(?:loss|criterion|metric|score|transform|augment(?:ation)?|scheduler|env|environment|dataset|tokenizer)s?$"
+)
+
+
+def is_no_network(func: ir.Expr) -> bool:
+    """``self.env.eval()``, ``task.scheduler.train()``: nothing but the mode makes a network of it."""
+    named = func.value if isinstance(func, ir.Attr) else func
+    return _NO_NETWORK.search(dotted(named).rsplit(".", 1)[-1].lower()) is not None
 
 
 def _spread_layers(call: ir.Call) -> set[str]:

@@ -471,3 +471,27 @@ def checks(layer):
 @pytest.mark.parametrize(("needs", "found"), [(", requires_grad=True", []), ("", ["MEM201"])])
 def test_inputs_that_require_grad_are_no_evaluation(tmp_path: Path, needs: str, found: list[str]) -> None:
     assert codes(tmp_path, checks=CHECKED.format(needs=needs)) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("scheduler", False),
+        ("env", False),
+        ("transform", False),
+        ("dataset", False),
+        ("val_transforms", False),
+        ("env_model", True),
+        ("actor", True),
+        ("encoder", True),
+    ],
+)
+def test_what_its_name_says_is_no_network_is_none_by_its_mode(tmp_path: Path, name: str, told: bool) -> None:
+    (tmp_path / "main.py").write_text(
+        f"import torch\n\n\ndef run(loader, task):\n    task.{name}.eval()\n    kept = []\n    for x in loader:\n"
+        f"        kept.append(task.{name}(x))\n    return kept\n",
+        encoding="utf-8",
+    )
+    result = memlint.lint([tmp_path], isolated=True)
+    assert not result.failures
+    assert ("MEM201" in {one.code for one in result.findings}) is told
