@@ -5,6 +5,7 @@ Most of these programs never import torch, which takes longer than all the rest.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -208,6 +209,8 @@ def test_an_interrupted_verification_leaves_nothing_behind(put: Put, number: sig
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # tests that run in the background, or under nohup, ignore it, and so would what they start
+        preexec_fn=functools.partial(signal.signal, number, signal.SIG_DFL),
     )
     for _ in range(1200):
         if (cwd / "began").exists() or process.poll() is not None:
