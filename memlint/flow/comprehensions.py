@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from memlint.flow import evaluate as evaluating
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.frame import Frame
 from memlint.flow.heap import element, make
+from memlint.flow.loops import describe
 from memlint.flow.state import State
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text, walk_expression
@@ -22,9 +23,8 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
     pushed = 0
     for one in expr.fors:
         source = evaluating.evaluate(frame, inner, one.iter)
-        loop = loop_of(
-            frame, inner, expr.at, source, one.iter, one.target, f"for {text(one.target, 30)} in {text(one.iter, 40)}"
-        )
+        shown = f"for {text(one.target, 30)} in {text(one.iter, 40)}"
+        loop = describe(frame, inner, expr.at, source, one.iter, one.target, shown)
         loop.counts = loop.counts and expr.kind != "generator" and loop.loop.over in ("loader", "range")
         frame.loops.append(loop)
         pushed += 1
@@ -41,7 +41,6 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
         frame.loops.pop()
     for key in ordered(result.objs):
         inner.heap[key] = inner.heap[key].with_elem(value)
-    names = {name for name in inner.env if name not in state.env}
     state.heap, state.sym = inner.heap, inner.sym
     state.freed_may, state.freed_must, state.pending, state.modes = (
         inner.freed_may,
@@ -49,9 +48,6 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
         inner.pending,
         inner.modes,
     )
-    for name, found in inner.env.items():
-        if name not in names and name in state.env:
-            state.env[name] = found if state.env[name] is found else state.env[name]
     return result
 
 
@@ -61,12 +57,3 @@ def bind(frame: Frame, state: State, target: ir.Expr, value: V) -> None:
 
     frame.own_names |= {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     assign(frame, state, target, value, None)
-
-
-def loop_of(
-    frame: Frame, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, described: str
-) -> LoopFrame:
-    """The loop over ``source``."""
-    from memlint.flow.loops import describe
-
-    return describe(frame, state, at, source, iterable, target, described)

@@ -9,13 +9,12 @@ import msgspec
 
 from memlint.flow import interpret
 from memlint.flow.assignment import assign
-from memlint.flow.comprehensions import loop_of
 from memlint.flow.evaluate import evaluate
 from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.first_round import begun_anew
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element
-from memlint.flow.loops import MAX_PASSES
+from memlint.flow.loops import MAX_PASSES, describe
 from memlint.flow.modes import freezing_loop
 from memlint.flow.periods import ends_early
 from memlint.flow.state import Obj, State, join_states
@@ -44,7 +43,7 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
     source = evaluate(frame, state, statement.iter)
     freezing_loop(frame, state, statement)
     shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
-    loop = loop_of(frame, state, statement.at, source, statement.iter, statement.target, shown)
+    loop = describe(frame, state, statement.at, source, statement.iter, statement.target, shown)
     _prepare(frame, loop, statement)
     if feeds and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
