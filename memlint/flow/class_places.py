@@ -28,34 +28,43 @@ def class_places(analyser: Analyser, base: V, name: str) -> Sources:
             if place is not None:
                 found.add(place)
         elif ref.kind == "func" and ref.self_ is None and "<lambda" not in ref.name and assigned(name):
-            found.add(Path(f"g:{ref.key}:{ref.name}", ("." + name,)))
+            found.add(_place(ref.key, ref.name, name))
     return frozenset(found) or EMPTY
 
 
 def class_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
     """Where ``cls.name`` lives: in the first class of the line that defines it."""
-    order, _ = analyser.program.ancestors(cls)
-    owner = next((item for item in order if name in item.attributes), None)
+    owner = _owner(analyser, cls, name)
     if owner is None:
         return None
     given = analyser.evaluate_constant(owner.module, owner.attributes[name])
     if not given.kinds & CONTAINER and not (given.is_only(DATA | NONE) and analyser.facts.attributes.is_assigned(name)):
         return None
-    return Path(f"g:{owner.module.key}:{owner.qual}", ("." + name,))
+    return _place(*owner.key, name)
 
 
 def shared_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
     """Where ``instance.name`` lives that is a container of the class, the same one for all its instances: no method
     gives an instance one of its own. (What is annotated may be a field, of which each instance gets its own copy.)"""
-    order, _ = analyser.program.ancestors(cls)
-    owner = next((item for item in order if name in item.attributes), None)
+    owner = _owner(analyser, cls, name)
     if owner is None or not _makes_container(owner.attributes[name]):
         return None
-    if any(item.is_dataclass or name in item.annotations for item in order):
+    if any(item.is_dataclass or name in item.annotations for item in analyser.program.ancestors(cls)[0]):
         return None
     if analyser.facts.attributes.is_assigned(name):
         return None
-    return Path(f"g:{owner.module.key}:{owner.qual}", ("." + name,))
+    return _place(*owner.key, name)
+
+
+def _owner(analyser: Analyser, cls: Class, name: str) -> Class | None:
+    """The first class of the line that defines an attribute."""
+    order, _ = analyser.program.ancestors(cls)
+    return next((item for item in order if name in item.attributes), None)
+
+
+def _place(key: str, qual: str, name: str) -> Path:
+    """An attribute of what has a qualified name in a module."""
+    return Path(f"g:{key}:{qual}", ("." + name,))
 
 
 def _makes_container(expr: ir.Expr) -> bool:
