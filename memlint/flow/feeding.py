@@ -12,7 +12,7 @@ import re
 from memlint.flow.frame import Frame
 from memlint.flow.kept import kept_for
 from memlint.flow.state import State
-from memlint.flow.syntax import calls, dotted, expressions, names_bound_by, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, expressions, names_bound_by, reads_any, walk_expression, walk_statements
 from memlint.flow.values import LOADER, UNKNOWN, V
 from memlint.ir import nodes as ir
 
@@ -45,13 +45,13 @@ def feeds_device(target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.Assign) and _is_item(statement.value, given, items):
             items |= names_bound_by(statement)
-        elif isinstance(statement, ir.For) and _mentions(statement.iter, given | items):
+        elif isinstance(statement, ir.For) and reads_any(statement.iter, given | items):
             items |= {part.id for part in walk_expression(statement.target) if isinstance(part, ir.Name)}
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 if isinstance(part, ir.Comprehension):
                     for one in part.fors:
-                        if _mentions(one.iter, given | items):
+                        if reads_any(one.iter, given | items):
                             items |= {inner.id for inner in walk_expression(one.target) if isinstance(inner, ir.Name)}
         for expr in expressions(statement):
             if any(isinstance(part, ir.Call) and _moves(part, given | items) for part in walk_expression(expr)):
@@ -64,17 +64,13 @@ def _is_item(value: ir.Expr, given: set[str], items: set[str]) -> bool:
     for part in walk_expression(value):
         if isinstance(part, ir.Name) and part.id in items:
             return True
-        if isinstance(part, ir.Subscript) and (_mentions(part.index, given) or _root(part.value) in given):
+        if isinstance(part, ir.Subscript) and (reads_any(part.index, given) or _root(part.value) in given):
             return True
         if isinstance(part, ir.Call) and (
             dotted(part.func) == "next" or dotted(part.func).endswith((".next", ".get_batch", ".next_batch"))
         ):
             return True
     return _root(value) in given
-
-
-def _mentions(expr: ir.Expr, names: set[str]) -> bool:
-    return any(isinstance(part, ir.Name) and part.id in names for part in walk_expression(expr))
 
 
 def _root(expr: ir.Expr) -> str:
@@ -107,7 +103,7 @@ def _moves(call: ir.Call, names: set[str]) -> bool:
 def _slices(expr: ir.Expr, names: set[str]) -> bool:
     """``torch.from_numpy(data[i : i + size])`` with the loop's ``i``"""
     inner = expr.args[0] if isinstance(expr, ir.Call) and expr.args else expr
-    return isinstance(inner, ir.Subscript) and _mentions(inner.index, names)
+    return isinstance(inner, ir.Subscript) and reads_any(inner.index, names)
 
 
 def _to_device(call: ir.Call) -> bool:
@@ -127,7 +123,7 @@ def cuts_rows(counters: frozenset[str], body: tuple[ir.Stmt, ...]) -> bool:
     return any(
         dotted(call.func).rsplit(".", 1)[-1] in _OF_ARRAY
         and any(
-            isinstance(given, ir.Subscript) and _mentions(given.index, set(counters))
+            isinstance(given, ir.Subscript) and reads_any(given.index, counters)
             for given in (*call.args, *((call.func.value,) if isinstance(call.func, ir.Attr) else ()))
         )
         for call in calls(body)

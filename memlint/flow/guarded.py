@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.flow.syntax import calls, dotted, names_bound_by, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, names_bound_by, reads_any, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: context managers that say nothing of whether autograd records
@@ -38,21 +38,17 @@ def _chosen(body: tuple[ir.Stmt, ...], names: set[str]) -> set[str]:
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.Assign | ir.AnnAssign | ir.AugAssign):
             bound = set(names_bound_by(statement))
-            if statement.value is not None and (bound & names or _mentions(statement.value, names)):
+            if statement.value is not None and (bound & names or reads_any(statement.value, names)):
                 found |= bound
-        elif isinstance(statement, ir.If) and _mentions(statement.test, names):
+        elif isinstance(statement, ir.If) and reads_any(statement.test, names):
             for inner in walk_statements((*statement.body, *statement.orelse), into_definitions=False):
                 found |= set(names_bound_by(inner))
     return found
 
 
-def _mentions(expr: ir.Expr, names: set[str]) -> bool:
-    return any(isinstance(part, ir.Name) and part.id in names for part in walk_expression(expr))
-
-
 def _asks(expr: ir.Expr, names: set[str]) -> bool:
     other = isinstance(expr, ir.Call) and dotted(expr.func).rsplit(".", 1)[-1] in _OTHERS
-    return not other and _mentions(expr, names)
+    return not other and reads_any(expr, names)
 
 
 def _runs_on_a_side(statement: ir.Stmt, names: set[str], model: str) -> bool:
@@ -61,7 +57,7 @@ def _runs_on_a_side(statement: ir.Stmt, names: set[str], model: str) -> bool:
         return False
     return any(
         isinstance(part, ir.IfExp)
-        and _mentions(part.test, names)
+        and reads_any(part.test, names)
         and any(
             isinstance(call, ir.Call) and text(call.func, 200) == model
             for side in (part.body, part.orelse)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from memlint.flow.kept import kept
@@ -404,6 +405,11 @@ def mentions(expr: ir.Expr, place: str) -> bool:
     """Whether the expression reads the place with this text."""
     names, places = _reads(expr)
     return place in (names if place.isidentifier() else places)
+
+
+def reads_any(expr: ir.Expr, names: AbstractSet[str]) -> bool:
+    """Whether the expression reads one of these variables."""
+    return any(isinstance(part, ir.Name) and part.id in names for part in walk_expression(expr))
 
 
 @kept
