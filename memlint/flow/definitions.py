@@ -139,11 +139,7 @@ class Module:
 
     @property
     def index(self) -> ModuleIndex:
-        known = self._indexes.get(self.key)
-        if known is None:
-            known, self._units, _ = read(self.text)
-            self._indexes[self.key] = known
-        return known
+        return self._indexes.get(self.key) or self.read(lambda _: False)
 
     @property
     def units(self) -> tuple[UnitText, ...]:
