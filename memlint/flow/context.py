@@ -79,10 +79,13 @@ def _direct(program: Program, functions: Sequence[Function], inside: set[str]) -
         index = program.module(key).index
         # (``from train import train_sparse as train``)
         known_as = {each.asname: each.name for each in index.imports if each.asname and each.name in called.names}
+        meant: dict[str, bool] = {}
         for number, unit in enumerate(index.units):
             for shown in unit.calls & (called.names | known_as.keys()):
                 name = known_as.get(shown) or shown
-                if called.may_be_meant(program, key, shown, name):
+                if shown not in meant:
+                    meant[shown] = called.may_be_meant(program, key, shown, name)
+                if meant[shown]:
                     found.setdefault(name, []).append((key, number))
     units = {place for places in found.values() for place in places[:MAX_CALLERS]}
     callers: list[Function] = []
