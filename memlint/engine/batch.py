@@ -42,5 +42,5 @@ def lint_each(paths: Iterable[str], options: Options) -> tuple[dict[str, Said], 
 
 def check_configuration(path: str, options: Options) -> None:
     """Raise ConfigError where a run on this file would: for a wrong configuration or option."""
-    config, _, _ = configured(find_root(absolute(path, options.cwd), options.cwd), options)
-    read_proof(config, options.evidence)
+    ruling = configured(find_root(absolute(path, options.cwd), options.cwd), options)
+    read_proof(ruling.config, options.evidence)

@@ -11,8 +11,8 @@ from memlint.engine.analysis import Analyse, Problem
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted, internal_error, meta_finding
 from memlint.engine.options import Options, Progress
 from memlint.engine.prefilter import nothing_to_say
-from memlint.engine.rooms import Room
-from memlint.engine.selection import ALWAYS, Selection
+from memlint.engine.rooms import Room, load_rooms
+from memlint.engine.selection import ALWAYS, Selection, choose
 from memlint.engine.silence import silence
 from memlint.engine.suppressions import may_suppress
 from memlint.finding import Failure, Finding
@@ -33,6 +33,12 @@ class Linted(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     failures: tuple[Failure, ...]
     remarks: tuple[str, ...]
+
+
+def ruling_of(config: Config, options: Options) -> Ruling:
+    """What a configuration and the command line ask for. Raises ConfigError."""
+    rooms = load_rooms(config.rule_paths)
+    return Ruling(config, rooms, choose(rooms, config, options.overrides))
 
 
 def says_nothing(project: Project, options: Options) -> bool:

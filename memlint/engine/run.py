@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,12 +15,11 @@ from memlint.config import Config, ConfigError
 from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.collection import no_collection
 from memlint.engine.findings import FAILS
-from memlint.engine.judging import Linted, Ruling, judge, says_nothing
+from memlint.engine.judging import Linted, Ruling, judge, ruling_of, says_nothing
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.parts import ALONE, parts_of
 from memlint.engine.proof import BY, Proof, read_proof
-from memlint.engine.rooms import Room, load_rooms, own_rooms
-from memlint.engine.selection import Selection, choose
+from memlint.engine.rooms import own_rooms
 from memlint.finding import Finding, Result, Skipped, Summary
 from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
 from memlint.project.presence import is_dir
@@ -36,12 +35,9 @@ class Outcome(msgspec.Struct, frozen=True):
     notices: tuple[str, ...]
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class Prepared(Ruling, frozen=True):
     """One project, with all that is needed to lint it."""
 
-    config: Config
-    rooms: Mapping[str, Room]
-    selection: Selection
     found: Discovery
     proof: Proof
 
@@ -141,15 +137,14 @@ def settings(root: Path, options: Options) -> Config:
     return msgspec.structs.replace(config, exclude=exclude)
 
 
-def configured(root: Path, options: Options) -> tuple[Config, dict[str, Room], Selection]:
-    """The configuration of the project at ``root``, all rules, and those that run. Raises ConfigError."""
-    config = settings(root, options)
-    rooms = load_rooms(config.rule_paths)
-    return config, rooms, choose(rooms, config, options.overrides)
+def configured(root: Path, options: Options) -> Ruling:
+    """What is asked of the project at ``root``. Raises ConfigError."""
+    return ruling_of(settings(root, options), options)
 
 
 def _project(root: Path, named: Sequence[Named], options: Options, progress: Progress) -> Iterator[Prepared]:
-    config, rooms, selection = configured(root, options)
+    ruling = configured(root, options)
+    config = ruling.config
     proof = read_proof(config, options.evidence)
     progress("finding files", 0, 0)
     listing = list_context(root, named, options.cwd)
@@ -163,7 +158,7 @@ def _project(root: Path, named: Sequence[Named], options: Options, progress: Pro
             import_roots=config.import_roots,
             listing=listing,
         )
-        yield Prepared(config, rooms, selection, found, proof)
+        yield Prepared(config, ruling.rooms, ruling.selection, found, proof)
 
 
 def _readable(found: Discovery) -> int:
@@ -183,14 +178,13 @@ def lint(prepared: Prepared, project: Project, options: Options, *, progress: Pr
 
 
 def _judge(prepared: Prepared, project: Project, options: Options, progress: Progress, analyse: Analyse) -> Linted:
-    ruling = Ruling(prepared.config, prepared.rooms, prepared.selection)
     if analyse is analyse_with_flow and not says_nothing(project, options):
         parts = parts_of(project)
         if len(parts) > 1:
             from memlint.engine.pool import judge_parts
 
-            return judge_parts(ruling, project, parts, options, progress)
-    return judge(ruling, project, options, progress, analyse)
+            return judge_parts(prepared, project, parts, options, progress)
+    return judge(prepared, project, options, progress, analyse)
 
 
 def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Linted:

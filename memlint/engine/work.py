@@ -15,10 +15,8 @@ from memlint import __version__
 from memlint.config import Config
 from memlint.engine.analysis import analyse_with_flow
 from memlint.engine.collection import no_collection
-from memlint.engine.judging import Linted, Ruling, judge
+from memlint.engine.judging import Linted, Ruling, judge, ruling_of
 from memlint.engine.options import Options, no_progress
-from memlint.engine.rooms import load_rooms
-from memlint.engine.selection import choose
 from memlint.project import Project
 
 
@@ -59,8 +57,7 @@ def work(task: Task) -> Linted:
         raise WorkerError(f"it has memlint {__version__}, where {task.version} is asked for")
     with _one_at_a_time, no_collection():
         project = _project(task)
-        rooms = load_rooms(task.config.rule_paths)
-        ruling = Ruling(task.config, rooms, choose(rooms, task.config, task.options.overrides))
+        ruling = ruling_of(task.config, task.options)
         return judge(ruling, project.part(task.part), task.options, no_progress, analyse_with_flow)
 
 
