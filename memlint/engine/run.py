@@ -178,9 +178,9 @@ def lint(prepared: Prepared, project: Project, options: Options, *, progress: Pr
 
 
 def _judge(prepared: Prepared, project: Project, options: Options, progress: Progress, analyse: Analyse) -> Linted:
-    if analyse is analyse_with_flow and not says_nothing(project, options):
+    if analyse is analyse_with_flow:
         parts = parts_of(project)
-        if len(parts) > 1:
+        if len(parts) > 1 and not says_nothing(project, options):
             from memlint.engine.pool import judge_parts
 
             return judge_parts(prepared, project, parts, options, progress)
