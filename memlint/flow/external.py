@@ -14,6 +14,7 @@ from memlint.flow.practices.outside import noted
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, text
 from memlint.flow.tensors import destination, values_and_indices
+from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     ACCELERATOR,
     CALLABLE,
@@ -64,8 +65,6 @@ def call_external(frame: Frame, state: State, name: str, args: list[V], words: d
 
 
 def _unknown_library(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
-    from memlint.flow.call import unknown_call
-
     made = unknown_call(frame, state, expr, NOTHING, args, words)
     return made.but(refs=frozenset((Ref("foreign", "", name),))) if instances.names_class(name) else made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memlint.flow import call as calls
 from memlint.flow.branches import join_branches
 from memlint.flow.flags import training, worlds
 from memlint.flow.frame import CallRecord, Frame
@@ -11,6 +10,7 @@ from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.program import Class, Function
 from memlint.flow.state import Obj, State
 from memlint.flow.syntax import dotted, last_name
+from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -67,7 +67,7 @@ def call_function(
     record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
     frame.calls[at, function.key] = record
     if function.cls is not None and is_left_open(frame, function):
-        return UNKNOWN_VALUE if expr is None else calls.unknown_call(frame, state, expr, NOTHING, args, words)
+        return UNKNOWN_VALUE if expr is None else unknown_call(frame, state, expr, NOTHING, args, words)
     result = _in_each_world(frame, state, function, bound, trains, at, expr)
     if result is None:
         result = _applied(frame, state, function, bound, trains, at, expr)
@@ -76,7 +76,7 @@ def call_function(
         return result
     if frame.analyser.summaries.calls_itself(function) and frame.analyser.summary(function, bound, trains) is None:
         return NONE_VALUE
-    return UNKNOWN_VALUE if expr is None else calls.unknown_call(frame, state, expr, NOTHING, args, words)
+    return UNKNOWN_VALUE if expr is None else unknown_call(frame, state, expr, NOTHING, args, words)
 
 
 def _applied(

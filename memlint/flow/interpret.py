@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from memlint.flow import inert
+from memlint.flow import inert, repeat
 from memlint.flow.assignment import assign, delete
 from memlint.flow.branches import join_branches
 from memlint.flow.evaluate import evaluate
@@ -25,7 +25,6 @@ from memlint.flow.narrowing import (
 )
 from memlint.flow.operators import augmented
 from memlint.flow.practices.live_graphs import left_round
-from memlint.flow.repeat import for_loop, while_loop
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
 from memlint.flow.stores import end_iteration
@@ -387,8 +386,8 @@ _DISPATCH: dict[type, Callable[[Frame, State, Any], State | None]] = {
     ir.Scope: _pass,
     ir.Jump: _jump,
     ir.If: _if,
-    ir.For: for_loop,
-    ir.While: while_loop,
+    ir.For: lambda frame, state, statement: repeat.for_loop(frame, state, statement),
+    ir.While: lambda frame, state, statement: repeat.while_loop(frame, state, statement),
     ir.With: _with,
     ir.Try: _try,
     ir.Match: _match,

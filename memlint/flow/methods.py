@@ -17,6 +17,7 @@ from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use
 from memlint.flow.state import State, join_states
 from memlint.flow.syntax import dotted
+from memlint.flow.unresolved import unknown_call
 from memlint.flow.uses import is_no_network
 from memlint.flow.values import (
     ACCELERATOR,
@@ -138,7 +139,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         found = join(found, DATA_VALUE)
     if receiver.kinds & UNKNOWN and not found.kinds:
         found = join(found, _unknown_method(frame, state, expr, receiver, name, args, words))
-    return found if found.kinds else calls.unknown_call(frame, state, expr, receiver, args, words)
+    return found if found.kinds else unknown_call(frame, state, expr, receiver, args, words)
 
 
 def _held_module(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> V | None:
@@ -190,7 +191,7 @@ def _resolved_method(
             and any(ref.kind == "instance" for ref in receiver.refs)
             and not receiver.kinds & (MODULE | CONTAINER)
         ):
-            return calls.unknown_call(frame, state, expr, member, args, words)
+            return unknown_call(frame, state, expr, member, args, words)
         return None
     if receiver.kinds & MODULE and name == "forward" and not _is_self(frame, receiver):
         return run_module(frame, state, expr, receiver, args, words)
@@ -269,7 +270,7 @@ def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name
         return tensors.call(frame, state, expr, receiver, name, args, words)
     frame.named.add((name, state.grad))
     guessed = _by_name(frame, state, expr, receiver, name, args, words)
-    rest = calls.unknown_call(frame, state, expr, receiver, args, words)
+    rest = unknown_call(frame, state, expr, receiver, args, words)
     return join(guessed, rest) if guessed is not None else rest
 
 

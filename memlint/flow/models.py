@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from memlint.flow import batches, functions, instances
-from memlint.flow import call as calls
 from memlint.flow.computing import prepares
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
@@ -13,6 +12,7 @@ from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, State
 from memlint.flow.syntax import dotted, text
+from memlint.flow.unresolved import is_loss
 from memlint.flow.values import (
     BATCH,
     CONTAINER,
@@ -110,7 +110,7 @@ def run_module(
     parents = EMPTY
     for value in (*args, *words.values()):
         parents |= deep(frame, state, value).src
-    if method == "forward" and not module.resolved() and (calls.is_loss(expr.func) or names_metric(shown)):
+    if method == "forward" and not module.resolved() and (is_loss(expr.func) or names_metric(shown)):
         # it has few parameters of its own, if any: its result has the graph of what it compares
         return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
     key = (expr.at, "run")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import call as calls
 from memlint.flow.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.flow.frame import Frame
 from memlint.flow.heap import make
@@ -15,6 +14,7 @@ from memlint.flow.placement import moved_module
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import text
+from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     BATCH,
     CONTAINER,
@@ -82,9 +82,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
     if name in ("forward", "__call__"):
         return run_module(frame, state, expr, receiver, args, words)
     if is_any_callable(frame.analyser, receiver, name):
-        return calls.unknown_call(
-            frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words
-        )
+        return unknown_call(frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words)
     if prepares(words) and not _defines(frame, receiver, name):
         return V(TREE, size=BATCH)
     own = any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function))
@@ -95,7 +93,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
     if quiet or not _computes(frame, name):
         # (what is named so is not the module: where a caller knows that it is one, nothing more is known of this)
         quiet = quiet or not names_computing(name)
-        return calls.unknown_call(frame, state, expr, receiver.but(syms=EMPTY) if quiet else receiver, args, words)
+        return unknown_call(frame, state, expr, receiver.but(syms=EMPTY) if quiet else receiver, args, words)
     if not receiver.resolved() and _gives_data(frame, name):
         return DATA_VALUE
     frame.named.add((name, state.grad))
@@ -110,7 +108,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         or said.trains
         or (name in knowledge.guarded_methods() and said.graph != "yes")
     ):
-        return calls.unknown_call(frame, state, expr, receiver, args, words)
+        return unknown_call(frame, state, expr, receiver, args, words)
     if said.differentiates:
         frame.notes.gradients = True
     layer = not said.found and frame.analyser.facts.attributes.names_layer(name)

@@ -104,7 +104,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         # (what is computed of arguments where nothing is recorded has no graph: a solver that a model's class made)
         src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
         return V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
-    from memlint.flow.call import unknown_call
+    from memlint.flow.unresolved import unknown_call
 
     return unknown_call(frame, state, expr, receiver, args, words)
 
