@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from memlint.config import ConfigError
-from memlint.engine.cache import folder_of, remove
+from memlint.engine.database import folder_of, remove
 from memlint.engine.run import absolute
 from memlint.project import find_root
 

@@ -190,6 +190,7 @@ def _judge(prepared: Prepared, project: Project, options: Options, progress: Pro
 def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Linted:
     """What an earlier run found in the same contents, or else this one."""
     from memlint.engine.cache import Cache
+    from memlint.engine.shelf import Shelf
 
     project = prepared.found.project
     if says_nothing(project, options):
@@ -199,7 +200,10 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
     if judged is not None:
         cache.remarks.append(f"nothing has changed in {project.root}: its findings are those of an earlier run")
     else:
+        shelf = project.earlier = Shelf(project.root)
         judged = _judge(prepared, project, options, progress, analyse_with_flow)
+        shelf.close()
+        cache.remarks.extend(shelf.remarks)
         # a mistake of ours, or a file that cannot be read, is tried again; one that was written meanwhile, too, and
         # what hangs on a file that is no source (a compiled module that is not built yet)
         lasting = not judged.failures and not any(FAILS in finding.message for finding in judged.findings)

@@ -17,6 +17,7 @@ from memlint.engine.analysis import analyse_with_flow
 from memlint.engine.collection import no_collection
 from memlint.engine.judging import Linted, Ruling, judge, ruling_of
 from memlint.engine.options import Options, no_progress
+from memlint.engine.shelf import Shelf
 from memlint.project import Project
 
 
@@ -58,7 +59,11 @@ def work(task: Task) -> Linted:
     with _one_at_a_time, no_collection():
         project = _project(task)
         ruling = ruling_of(task.config, task.options)
-        return judge(ruling, project.part(task.part), task.options, no_progress, analyse_with_flow)
+        try:
+            return judge(ruling, project.part(task.part), task.options, no_progress, analyse_with_flow)
+        finally:
+            if isinstance(project.earlier, Shelf):
+                project.earlier.close()
 
 
 def _project(task: Task) -> Project:
@@ -67,5 +72,8 @@ def _project(task: Task) -> Project:
         if not task.root.is_dir():
             raise WorkerError(f"it has no folder {task.root}: all workers must see the project's files at one path")
         _held = None
-        _held = task.run, pickle.loads(task.project)
+        project: Project = pickle.loads(task.project)
+        if task.options.cache:
+            project.earlier = Shelf(task.root)
+        _held = task.run, project
     return _held[1]

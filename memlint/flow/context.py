@@ -139,7 +139,7 @@ class _Called:
         if name in self._anywhere:
             return True
         index = program.module(key).index
-        imported = (each.asname or each.name or each.module.split(".", 1)[0] for each in index.imports)
+        imported = (each.binds for each in index.imports)
         if shown not in {definition.name for definition in index.definitions} and shown not in imported:
             return True  # a member of a module, or nothing that can be told
         kind, what = program.find(program.module(key), shown)

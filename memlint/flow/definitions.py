@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from memlint.flow.syntax import assigned_names, dotted, walk_statements
-from memlint.frontend.index import ModuleIndex, read
+from memlint.flow.texts import Indexes
+from memlint.frontend.index import Imported, ModuleIndex, read, units_of
 from memlint.frontend.lower import lower
 from memlint.frontend.problem import SyntaxProblem
-from memlint.frontend.units import UnitText, split
+from memlint.frontend.units import UnitText
 from memlint.ir import nodes as ir
 
 #: what an import of everything looks like, wherever it stands
@@ -110,11 +111,12 @@ class Class:
 class Module:
     """One source file: its index at once, its units when asked for."""
 
-    def __init__(self, key: str, text: str, indexes: dict[str, ModuleIndex] | None = None) -> None:
+    def __init__(self, key: str, text: str, indexes: Indexes) -> None:
         """``indexes``: of the files that were read already, by key; this one's is there once it is read."""
         self.key = key
         self.text = text
-        self._indexes = {} if indexes is None else indexes
+        self._indexes = indexes
+        self._index: ModuleIndex | None = None
         self._units: tuple[UnitText, ...] | None = None
         self._lowered: dict[int, ir.Unit] = {}
         self.problem: SyntaxProblem | None = None
@@ -128,23 +130,25 @@ class Module:
 
     def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
         """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
-        if self.key not in self._indexes:
-            index, self._units, bodies = read(self.text)
-            self._indexes[self.key] = index
-            if bodies is not None and wanted(index):
+        if self._index is None:
+            self._index = self._indexes.get(self.key, self.text)
+        if self._index is None:
+            self._index, self._units, bodies = read(self.text)
+            self._indexes.add(self.key, self.text, self._index)
+            if bodies is not None and wanted(self._index):
                 for number, body in enumerate(bodies):
                     self._lower(number, body)
                 self._units = None  # their texts are as long as the file's
-        return self._indexes[self.key]
+        return self._index
 
     @property
     def index(self) -> ModuleIndex:
-        return self._indexes.get(self.key) or self.read(lambda _: False)
+        return self._index or self.read(lambda _: False)
 
     @property
     def units(self) -> tuple[UnitText, ...]:
         if self._units is None:
-            self._units = split(self.text)
+            self._units = units_of(self.text, self.index)
         return self._units
 
     def lowered(self, number: int) -> ir.Unit:
@@ -167,6 +171,15 @@ class Module:
         for number, unit in enumerate(self.index.units):
             if unit.name:
                 found.setdefault(unit.name, []).append(number)
+        return found
+
+    @functools.cached_property
+    def inheriting(self) -> dict[str, list[str]]:
+        """The classes with a base of a name, by its last component."""
+        found: dict[str, list[str]] = {}
+        for definition in self.index.definitions:
+            for base in dict.fromkeys(base.rsplit(".", 1)[-1] for base in definition.bases):
+                found.setdefault(base, []).append(definition.name)
         return found
 
     @functools.cached_property
@@ -263,6 +276,17 @@ class Module:
                 found.setdefault(name, []).append(statement)
         return found
 
+    def binders(self, name: str) -> Sequence[ir.Stmt]:
+        """The module's own statements that bind a name, which need not all be lowered where an import does."""
+        if "bindings" not in self.__dict__ and self.index.complete and name not in self.index.bound:
+            imports = [each for each in self.index.imports if each.unit == 0 and each.at_import and each.binds == name]
+            inside = any(each.name == name and not each.unit for each in self.index.definitions)
+            if not imports and not inside:
+                return ()
+            if len(imports) == 1 and not inside:
+                return (_statement(imports[0]),)
+        return self.bindings.get(name, ())
+
     def may_hold(self, name: str) -> bool:
         """Whether a name may stand in the text, which need not be read as a program for that."""
         return name in self.text or not self.text.isascii()  # (names are read in another normal form)
@@ -276,6 +300,13 @@ class Module:
             for statement in walk_statements(self.statements, into_definitions=False)
             if isinstance(statement, ir.ImportFrom) and any(alias.name == "*" for alias in statement.names)
         ]
+
+
+def _statement(imported: Imported) -> ir.Stmt:
+    """An import of one name as the IR has it, at no place of its own."""
+    if imported.name is None:
+        return ir.Import(-1, (ir.Alias(imported.module, imported.asname),))
+    return ir.ImportFrom(-1, imported.module, imported.level, (ir.Alias(imported.name, imported.asname),))
 
 
 def _bound(statement: ir.Stmt) -> Iterator[str]:

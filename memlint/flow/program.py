@@ -88,7 +88,7 @@ class Program:
                 return "class", cls
             if function is not None:
                 return "function", function
-        statements = module.bindings.get(name) if told else None
+        statements = module.binders(name) if told else ()
         if not statements:
             for star in module.stars:
                 found = self._imported(module, star, name, depth)
@@ -234,9 +234,8 @@ class Program:
     def _by_base(self, name: str) -> Iterator[tuple[str, str]]:
         """Top-level classes of the project with a base of that name, by its last component."""
         for key in self.words.files(name):
-            for definition in self.module(key).index.definitions:
-                if any(base.rsplit(".", 1)[-1] == name for base in definition.bases):
-                    yield key, definition.name
+            for inheriting in self.module(key).inheriting.get(name, ()):
+                yield key, inheriting
 
     def subclasses(self, cls: Class) -> list[Class]:
         """The project's classes that inherit from this one, at any distance."""

@@ -4,18 +4,52 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from memlint.flow.words import Words
 from memlint.frontend.index import ModuleIndex
+from memlint.project import Earlier
 
 _NAME = "texts"
+
+
+class Indexes:
+    """The indexes of a project's files, by key: those that were read, and those that earlier runs have kept."""
+
+    def __init__(self, earlier: Earlier | None = None) -> None:
+        self._earlier = earlier
+        self._read: dict[str, ModuleIndex] = {}
+        self._decoder = msgspec.msgpack.Decoder(ModuleIndex)
+        #: keys that earlier runs know nothing of
+        self._unknown: set[str] = set()
+
+    def get(self, key: str, text: str) -> ModuleIndex | None:
+        """The index of a file; None where it is to be read first."""
+        found = self._read.get(key)
+        if found is None and self._earlier is not None and key not in self._unknown:
+            kept = self._earlier.get(text)
+            if kept is not None:
+                try:
+                    found = self._read[key] = self._decoder.decode(kept)
+                except msgspec.MsgspecError:  # (what is read in its place takes its place)
+                    kept = None
+            if kept is None:
+                self._unknown.add(key)
+        return found
+
+    def add(self, key: str, text: str, index: ModuleIndex) -> None:
+        """Take what was read of a file."""
+        self._read[key] = index
+        if self._earlier is not None:
+            self._earlier.put(text, msgspec.msgpack.encode(index))
 
 
 class Texts:
     """``indexes``: of the files that were read, by key; ``words``: which files hold a word."""
 
     def __init__(self, project: Any) -> None:
-        self.indexes: dict[str, ModuleIndex] = {}
-        self.words = Words(project.sources, self.indexes)
+        self.indexes = Indexes(project.earlier)
+        self.words = Words(project.sources, self.indexes.get)
 
 
 def texts_of(project: Any) -> Texts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from memlint.frontend.index import ModuleIndex
 from memlint.project import Source
@@ -16,10 +16,10 @@ _DEFINED = re.compile(r"\bdef[\s\\]+(\w+)")
 class Words:
     """Found in the text, which takes a tenth of the time that reading it as a program takes, where it was not read."""
 
-    def __init__(self, sources: Mapping[str, Source], indexes: Mapping[str, ModuleIndex]) -> None:
-        """``indexes``: those of the files that were read as programs, by the time that somebody asks."""
+    def __init__(self, sources: Mapping[str, Source], known: Callable[[str, str], ModuleIndex | None]) -> None:
+        """``known``: the index of a file, by key and text, where it was read as a program."""
         self._sources = sources
-        self._indexes = indexes
+        self._known = known
         self._files: dict[str, list[str]] | None = None
         self._defining: dict[str, list[str]] | None = None
 
@@ -28,9 +28,10 @@ class Words:
         if self._files is None:
             self._files = {}
             for key in self._sources:
-                index = self._indexes.get(key)
+                text = self._sources[key].text
+                index = self._known(key, text)
                 if index is None:
-                    names: Iterable[str] = _identifiers(_WORD.findall(self._sources[key].text))
+                    names: Iterable[str] = _identifiers(_WORD.findall(text))
                 else:
                     names = index.names
                 for name in names:
@@ -42,9 +43,10 @@ class Words:
         if self._defining is None:
             self._defining = {}
             for key in self._sources:
-                index = self._indexes.get(key)
+                text = self._sources[key].text
+                index = self._known(key, text)
                 if index is None or not index.complete:
-                    names: Iterable[str] = _identifiers(_DEFINED.findall(self._sources[key].text))
+                    names: Iterable[str] = _identifiers(_DEFINED.findall(text))
                 else:
                     names = {method for definition in index.definitions for method in definition.methods}
                 for name in names:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from memlint.frontend.units import UnitText, cut, host_tree, tree_extents
+from memlint.frontend.units import Extent, UnitText, cut, host_tree, split, tree_extents
 
 
 class Imported(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -23,6 +23,11 @@ class Imported(msgspec.Struct, frozen=True, gc=False, array_like=True):
     asname: str | None
     at_import: bool
     unit: int
+
+    @property
+    def binds(self) -> str:
+        """The name that it binds, ``*`` for all of a module's."""
+        return self.asname or self.name or self.module.split(".", 1)[0]
 
 
 class Definition(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -54,14 +59,18 @@ class UnitIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
 class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The index of one source. ``units`` are in the order of `units.split`.
 
+    ``bound``: names that the module's own statements may bind by other means than imports and definitions.
+
     Where ``complete`` is False, the host's ``ast`` could not read the source: ``calls`` and ``stores`` then hold
-    every identifier, and a source that libcst cannot read either has no imports and no definitions.
+    every identifier, nothing is told of ``bound``, and a source that libcst cannot read either has no imports and no
+    definitions.
     """
 
     complete: bool
     imports: tuple[Imported, ...]
     definitions: tuple[Definition, ...]
     units: tuple[UnitIndex, ...]
+    bound: frozenset[str] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
@@ -99,6 +108,14 @@ def read(text: str) -> tuple[ModuleIndex, tuple[UnitText, ...], tuple[list[ast.s
     return _index(bodies, units), units, bodies
 
 
+def units_of(text: str, found: ModuleIndex) -> tuple[UnitText, ...]:
+    """``split(text)``, without a parse where its index is known."""
+    if not found.complete:
+        return split(text)
+    definitions = (each for each in found.definitions if each.unit)
+    return cut(text, tuple([Extent(each.name, each.first_line, each.last_line) for each in definitions]))
+
+
 def _index(bodies: tuple[list[ast.stmt], ...], units: tuple[UnitText, ...]) -> ModuleIndex:
     scans = [_Scan(number) for number in range(len(units))]
     definitions: list[Definition] = []
@@ -109,6 +126,7 @@ def _index(bodies: tuple[list[ast.stmt], ...], units: tuple[UnitText, ...]) -> M
     inner: list[ast.AST] = []
     # Definitions below other statements are scanned last: they are recorded, and import later.
     module.run(bodies[0], at_import=True, inner=inner)
+    bound = frozenset(module.bound)
     definitions += [_definition(node, 0) for node in inner if isinstance(node, _DEFINITIONS)]
     module.run(inner, at_import=False)
     return ModuleIndex(
@@ -116,6 +134,7 @@ def _index(bodies: tuple[list[ast.stmt], ...], units: tuple[UnitText, ...]) -> M
         imports=tuple([each for scan in scans for each in scan.imports]),
         definitions=tuple(sorted(definitions, key=lambda each: each.first_line)),
         units=tuple([scan.result(unit.name) for scan, unit in zip(scans, units, strict=True)]),
+        bound=bound,
     )
 
 
@@ -164,10 +183,11 @@ _FIELDS = _Fields()
 class _Scan:
     """The names of one unit while they are collected."""
 
-    __slots__ = ("calls", "imports", "names", "stores", "unit")
+    __slots__ = ("bound", "calls", "imports", "names", "stores", "unit")
 
     def __init__(self, unit: int) -> None:
         self.unit = unit
+        self.bound: set[str] = set()
         self.calls: set[str] = set()
         self.stores: set[str] = set()
         self.names: set[str] = set()
@@ -188,6 +208,8 @@ class _Scan:
             cls = type(node)
             if cls is ast.Name:
                 names.add(node.id)
+                if inner is not None and type(node.ctx) is not ast.Load:
+                    self.bound.add(node.id)
             elif cls is ast.Attribute:
                 names.add(node.attr)
                 push(node.value)

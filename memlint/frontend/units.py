@@ -71,6 +71,8 @@ def tree_extents(tree: ast.Module) -> tuple[Extent, ...]:
 
 def cut(text: str, definitions: tuple[Extent, ...]) -> tuple[UnitText, ...]:
     """The units of ``text`` for definitions that are known already."""
+    if "\r" not in text and "\\\n" not in text:
+        return _cut_plain(text, definitions)
     lines = _LINE.findall(text)
     own = lines.copy()
     units: list[UnitText] = []
@@ -83,6 +85,23 @@ def cut(text: str, definitions: tuple[Extent, ...]) -> tuple[UnitText, ...]:
             # each with its own newline: \n after a \r would be no line of its own
             own[number] = lines[number][len(lines[number].rstrip("\r\n")) :]
     return (UnitText("", 0, 1, "".join(own)), *units)
+
+
+def _cut_plain(text: str, definitions: tuple[Extent, ...]) -> tuple[UnitText, ...]:
+    """As `cut`, of a source whose lines all end in line feeds and are never joined."""
+    lines = text.split("\n")
+    own: list[str] = []
+    units: list[UnitText] = []
+    done = 0
+    for each in definitions:
+        first, last = each.first_line - 1, each.last_line
+        ends = "\n" if last < len(lines) else ""
+        units.append(UnitText(each.name, len(units) + 1, each.first_line, "\n".join(lines[first:last]) + ends))
+        own += lines[done:first]
+        own += [""] * (last - first)
+        done = last
+    own += lines[done:]
+    return (UnitText("", 0, 1, "\n".join(own)), *units)
 
 
 def _continues(lines: list[str], number: int) -> bool:

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from memlint.project.listing import parts
 from memlint.project.pins import newest_allowed
@@ -20,6 +20,16 @@ from memlint.project.source import Sources
 _SINCE_04 = re.compile(
     r"no_grad|inference_mode|set_grad_enabled|is_grad_enabled|\.item\(\)|torch\.(device|tensor)\(|torch\.cuda\.amp"
 )
+
+
+class Earlier(Protocol):
+    """What was made of texts, kept from run to run."""
+
+    def get(self, text: str) -> bytes | None:
+        """What was made of a text; None where it is not known."""
+
+    def put(self, text: str, value: bytes) -> None:
+        """Keep what was made of a text."""
 
 
 class Project:
@@ -62,6 +72,8 @@ class Project:
         self._asked: dict[tuple[str, str, int], str | None] = {}
         #: what others read of the files and keep for as long as the project is there, its parts included
         self.kept: dict[str, Any] = {}
+        #: what earlier runs read of such files; None where nobody wants to know
+        self.earlier: Earlier | None = None
 
     @functools.cached_property
     def newest_torch(self) -> tuple[int, int] | None:
@@ -196,9 +208,13 @@ class Project:
     @functools.cached_property
     def _holders(self) -> dict[str, list[Path]]:
         """The folders that hold folders of a name."""
-        folders = {folder for path in self._keys for folder in path.parents if folder.is_relative_to(self.root)}
+        folders: set[Path] = set()
+        for folder in {path.parent for path in self._keys}:
+            while folder not in folders and folder != self.root and folder.is_relative_to(self.root):
+                folders.add(folder)
+                folder = folder.parent
         found: dict[str, list[Path]] = {}
-        for folder in sorted(folders - {self.root}):
+        for folder in sorted(folders):
             found.setdefault(folder.name, []).append(folder.parent)
         return found
 

@@ -13,7 +13,8 @@ import pytest
 
 import memlint
 from memlint.engine import cache as caching
-from memlint.engine.cache import FOLDER, VARIABLE, Cache
+from memlint.engine.cache import Cache
+from memlint.engine.database import FOLDER, VARIABLE
 
 TRAIN = """
 import torch

@@ -1,0 +1,101 @@
+"""The indexes of files, kept beside the project: a file is read as a program once, however often it changes hands.
+
+They are kept by content, whatever the file is called, so that an edit, a branch or another configuration costs the
+files that changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memlint.engine.cache import Key
+from memlint.engine.database import INDEXES, Database
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_TABLE = "shelf (key BLOB PRIMARY KEY, used INTEGER, size INTEGER, value BLOB)"
+#: what is kept in all, in bytes: what was not used for the longest goes first
+MAX_BYTES = 64 * 2**20
+#: how many are written at once: processes beside each other find what the others have read so far
+_AT_ONCE = 256
+#: seconds after which it is noted anew that something is still used
+_FRESH = 24 * 3600
+
+
+class Shelf:
+    """What earlier runs made of texts. ``remarks``: what the user may want to know of it.
+
+    Where the database cannot be used, nothing is found, nothing is kept, and nobody is kept waiting a second time.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._database = Database(root, INDEXES, _TABLE)
+        self.remarks = self._database.remarks
+        self._salt = Key().digest()
+        self._now = int(time.time())
+        self._new: list[tuple[bytes, int, int, bytes]] = []
+        self._still_used: list[bytes] = []
+
+    def get(self, text: str) -> bytes | None:
+        """What was made of a text; None where it is not known."""
+        if self.remarks or not self._database.exists:
+            return None
+        key = self._key(text)
+
+        def look(database: sqlite3.Connection) -> bytes | None:
+            row = database.execute("SELECT used, value FROM shelf WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                return None
+            if row[0] < self._now - _FRESH:
+                self._still_used.append(key)
+            return zlib.decompress(row[1])
+
+        return self._database.do(look)
+
+    def put(self, text: str, value: bytes) -> None:
+        """Keep what was made of a text."""
+        packed = zlib.compress(value, 1)
+        self._new.append((self._key(text), self._now, len(packed), packed))
+        if len(self._new) >= _AT_ONCE:
+            self._write()
+
+    def close(self) -> None:
+        """Write what is not written yet, and drop what is beyond the bounds."""
+        if self._new or self._still_used:
+            self._write(last=True)
+        self._database.close()
+
+    def _write(self, last: bool = False) -> None:
+        new, used = self._new, self._still_used if last else []
+        self._new = []
+        if self.remarks or not self._database.make():
+            return
+
+        def keep(database: sqlite3.Connection) -> None:
+            database.execute("BEGIN IMMEDIATE")
+            database.executemany("INSERT OR REPLACE INTO shelf (key, used, size, value) VALUES (?, ?, ?, ?)", new)
+            database.executemany("UPDATE shelf SET used = ? WHERE key = ?", [(self._now, key) for key in used])
+            if last:
+                _bound(database)
+            database.execute("COMMIT")
+
+        self._database.do(keep)
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._salt).digest()
+
+
+def _bound(database: sqlite3.Connection) -> None:
+    total = database.execute("SELECT TOTAL(size) FROM shelf").fetchone()[0]
+    if total <= MAX_BYTES:
+        return
+    for key, size in database.execute("SELECT key, size FROM shelf ORDER BY used, key").fetchall():
+        database.execute("DELETE FROM shelf WHERE key = ?", (key,))
+        total -= size
+        if total <= MAX_BYTES // 2:  # so that it is not for every run to do
+            return

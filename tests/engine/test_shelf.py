@@ -1,0 +1,172 @@
+"""The indexes of files that earlier runs read: the same findings with them and without, whatever happens to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memlint.engine import shelf as shelving
+from memlint.engine.database import FOLDER, VARIABLE
+from memlint.engine.shelf import Shelf
+
+TRAIN = """
+import torch
+from meters import Meter
+
+
+def train(model, loader, optimizer):
+    meter = Meter()
+    for x, y in loader:
+        loss = (model(x) - y).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        meter.update(loss)
+    print(meter.total)
+"""
+METERS = """
+try:
+    from fast import Base
+except ImportError:
+    from base import Base
+
+if True:
+    class Meter(Base):
+        pass
+"""
+BASE = """
+import torch
+from kept import keep as kept_value
+
+class Base:
+    def __init__(self):
+        self.total = 0
+
+    def update(self, value):
+        self.total += kept_value(value)
+"""
+KEEPS, CUTS = "def keep(value):\n    return value\n", "def keep(value):\n    return value.item()\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose cache lies in it, and whose finding crosses four files."""
+    monkeypatch.delenv(VARIABLE)
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("[tool.memlint]\n")
+    for name, text in {"train": TRAIN, "meters": METERS, "base": BASE, "kept": KEEPS}.items():
+        (folder / f"{name}.py").write_text(text)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(*arguments: str) -> tuple[list[tuple[str, str, int]], str]:
+    """(code, file and line of each finding, what was said on standard error) of ``memlint train.py``."""
+    command = [sys.executable, "-m", "memlint", "train.py", "--output-format", "json", "--verbose", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return [(one["code"], one["path"], one["line"]) for one in json.loads(done.stdout)["findings"]], done.stderr
+
+
+def forget_results(project: Path) -> None:
+    (project / FOLDER / "results.sqlite").unlink()
+
+
+def test_findings_are_those_of_a_run_that_reads_everything(project: Path) -> None:
+    cold, _ = run()
+    assert [code for code, _, _ in cold] == ["MEM101"]
+    for line in ("one = 1\n", "two = 2\n"):
+        with (project / "train.py").open("a") as file:
+            file.write(line)
+        assert run()[0] == cold == run("--no-cache")[0]
+
+
+def test_a_change_in_another_file_is_seen(project: Path) -> None:
+    assert run()[0]
+    (project / "kept.py").write_text(CUTS)
+    assert run()[0] == []
+    (project / "kept.py").write_text(KEEPS)
+    (project / "base.py").write_text(BASE.replace("import keep as kept_value", "import keep") + "kept_value = float\n")
+    assert run()[0] == []
+
+
+def test_a_name_that_is_bound_twice_is_no_import_alone(project: Path) -> None:
+    assert run()[0]
+    (project / "base.py").write_text(BASE + "\nkept_value = float\n")
+    cold = run("--no-cache")[0]
+    for line in ("", "one = 1\n"):
+        with (project / "train.py").open("a") as file:
+            file.write(line)
+        assert run()[0] == cold
+
+
+@pytest.mark.parametrize("content", [b"this is no database", b"", b"SQLite format 3\0" + b"\xff" * 4000])
+def test_broken_indexes_are_made_anew(project: Path, content: bytes) -> None:
+    cold, _ = run()
+    forget_results(project)
+    (project / FOLDER / "indexes.sqlite").write_bytes(content)
+    assert run()[0] == cold
+    forget_results(project)
+    found, said = run()
+    assert found == cold
+    assert "broken" not in said
+
+
+@pytest.mark.parametrize("value", ["x'00'", "x'789c030000000001'"])
+def test_an_index_that_cannot_be_read_is_read_from_the_file(project: Path, value: str) -> None:
+    cold, _ = run()
+    forget_results(project)
+    with sqlite3.connect(project / FOLDER / "indexes.sqlite") as database:
+        database.execute(f"UPDATE shelf SET value = {value}")
+    database.close()
+    assert run()[0] == cold
+    forget_results(project)
+    assert run()[0] == cold
+
+
+def test_a_lock_that_another_process_holds(project: Path) -> None:
+    cold, _ = run()
+    forget_results(project)
+    holder = sqlite3.connect(project / FOLDER / "indexes.sqlite", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    found, said = run()
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert found == cold
+    assert said.count("locked") == 1
+
+
+def test_a_folder_that_can_only_be_read(project: Path) -> None:
+    cold, _ = run()
+    forget_results(project)
+    (project / FOLDER / "indexes.sqlite").chmod(0o444)
+    (project / "kept.py").write_text(KEEPS + "\n")
+    assert run()[0] == cold
+
+
+def test_what_was_not_used_for_the_longest_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelving, "MAX_BYTES", 2_000)
+    for day in range(8):
+        monkeypatch.setattr(shelving.time, "time", lambda day=day: day * 90_000.0)
+        shelf = Shelf(tmp_path)
+        if day > 1:
+            assert shelf.get("text 1") is not None  # used every day
+        shelf.put(f"text {day}", os.urandom(600))
+        shelf.close()
+    reader = Shelf(tmp_path)
+    assert [day for day in range(8) if reader.get(f"text {day}") is not None] == [1, 7]
+
+
+def test_texts_that_differ_are_told_apart(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.put("x = '\ud800'", b"lone")
+    shelf.put("x = 1\n", b"one")
+    shelf.close()
+    assert (shelf.get("x = '\ud800'"), shelf.get("x = 1\n"), shelf.get("x = 1")) == (b"lone", b"one", None)
