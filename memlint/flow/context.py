@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from memlint.flow.analyser import Analyser
 from memlint.flow.program import Function, Program
 from memlint.flow.screen import relevant_modules
+from memlint.flow.syntax import identifiers
 
 #: units of other files that are read to learn how a function of one name is called. Of more, the first ones: that
 #: nobody is seen to guard a call says nothing where nobody was asked
@@ -75,6 +76,7 @@ def _direct(program: Program, functions: Sequence[Function], inside: set[str]) -
     naming = {key for name in called.names for key in program.words.files(name)}
     others = [key for key in program.project.sources if key not in inside and key in naming]
     found: dict[str, list[tuple[str, int]]] = {}
+    by_name: dict[tuple[str, int], set[str]] = {}
     for key in sorted(relevant_modules(program, others)):
         index = program.module(key).index
         # (``from train import train_sparse as train``)
@@ -87,15 +89,28 @@ def _direct(program: Program, functions: Sequence[Function], inside: set[str]) -
                     meant[shown] = called.may_be_meant(program, key, shown, name)
                 if meant[shown]:
                     found.setdefault(name, []).append((key, number))
+                    by_name.setdefault((key, number), set()).add(shown)
     units = {place for places in found.values() for place in places[:MAX_CALLERS]}
     callers: list[Function] = []
     for key, number in sorted(units):
         module = program.module(key)
         module.build(number)
-        if number == 0:
-            callers.append(module.main)
-        callers += [function for function in list(module.functions.values()) if function.unit == number]
+        inside_unit = [function for function in list(module.functions.values()) if function.unit == number]
+        callers += _mentioning([module.main, *inside_unit] if number == 0 else inside_unit, by_name[key, number])
     return callers
+
+
+def _mentioning(functions: Iterable[Function], names: set[str]) -> Iterator[Function]:
+    """Those of a unit's functions that mention one of some names, and those around them."""
+    found: dict[Function, None] = {}
+    for function in functions:
+        variables, attributes = identifiers(function.body)
+        if not names.isdisjoint(variables) or not names.isdisjoint(attributes):
+            around: Function | None = function
+            while around is not None and around not in found:
+                found[around] = None
+                around = around.around
+    return iter(found)
 
 
 def _hangs_on_callers(analyser: Analyser, function: Function) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.lineage import Lineage
 from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.texts import texts_of
 from memlint.ir import nodes as ir
@@ -36,6 +37,7 @@ class Program:
         texts = texts_of(project)
         self._indexes = texts.indexes
         self.words = texts.words
+        self._lineage = Lineage(texts.words, lambda key: self.module(key).index)
         #: what names are, and through how many imports they were followed
         self._found: dict[tuple[str, str], tuple[tuple[str, Any], int]] = {}
         #: the most imports that were followed so far, in the search at hand
@@ -294,6 +296,8 @@ class Program:
         for key in self.words.defining(name):
             for definition in self.module(key).index.definitions:
                 if name not in definition.methods or definition.kind != "class":
+                    continue
+                if not self._lineage.may_be_below(definition, cls.node.name):
                     continue
                 other = self.module(key).cls(definition.name)
                 if other is None or other is cls or cls not in self.ancestors(other)[0]:

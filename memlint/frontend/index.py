@@ -59,11 +59,12 @@ class UnitIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
 class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The index of one source. ``units`` are in the order of `units.split`.
 
-    ``bound``: names that the module's own statements may bind by other means than imports and definitions.
+    ``bound``: names that the module's own statements may bind by other means than imports and definitions;
+    ``nested``: classes that are defined in functions and in other classes.
 
     Where ``complete`` is False, the host's ``ast`` could not read the source: ``calls`` and ``stores`` then hold
-    every identifier, nothing is told of ``bound``, and a source that libcst cannot read either has no imports and no
-    definitions.
+    every identifier, nothing is told of ``bound`` and ``nested``, and a source that libcst cannot read either has no
+    imports and no definitions.
     """
 
     complete: bool
@@ -71,6 +72,7 @@ class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
     definitions: tuple[Definition, ...]
     units: tuple[UnitIndex, ...]
     bound: frozenset[str] = frozenset()
+    nested: frozenset[str] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
@@ -135,6 +137,7 @@ def _index(bodies: tuple[list[ast.stmt], ...], units: tuple[UnitText, ...]) -> M
         definitions=tuple(sorted(definitions, key=lambda each: each.first_line)),
         units=tuple([scan.result(unit.name) for scan, unit in zip(scans, units, strict=True)]),
         bound=bound,
+        nested=frozenset([name for scan in scans for name in scan.nested]),
     )
 
 
@@ -183,7 +186,7 @@ _FIELDS = _Fields()
 class _Scan:
     """The names of one unit while they are collected."""
 
-    __slots__ = ("bound", "calls", "imports", "names", "stores", "unit")
+    __slots__ = ("bound", "calls", "imports", "names", "nested", "stores", "unit")
 
     def __init__(self, unit: int) -> None:
         self.unit = unit
@@ -191,6 +194,7 @@ class _Scan:
         self.calls: set[str] = set()
         self.stores: set[str] = set()
         self.names: set[str] = set()
+        self.nested: set[str] = set()
         self.imports: list[Imported] = []
 
     def result(self, name: str) -> UnitIndex:
@@ -231,6 +235,8 @@ class _Scan:
             else:
                 if cls in _DEFINITIONS:
                     self._decorated(node)
+                    if cls is ast.ClassDef:
+                        self.nested.add(node.name)
                 for field in fields[cls]:
                     value = getattr(node, field, None)
                     if type(value) is list:
