@@ -8,6 +8,7 @@ from memlint import knowledge
 from memlint.flow import containers, external, hotloops, instances, records
 from memlint.flow import evaluate as evaluating
 from memlint.flow.frame import Frame
+from memlint.flow.frozen import made_frozen
 from memlint.flow.functions import call_function, construct
 from memlint.flow.heap import deep
 from memlint.flow.methods import call_method
@@ -211,7 +212,7 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
         expr.at,
         text(expr),
         parents,
-        unknown=not guess,
+        unknown=not guess and not made_frozen(frame, callee),
         callee=symbol,
         guess=guess,
     )

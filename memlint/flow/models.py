@@ -7,7 +7,7 @@ from memlint.flow import call as calls
 from memlint.flow.computing import prepares
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
-from memlint.flow.modes import frozen_of, mode_of
+from memlint.flow.modes import frozen_class, frozen_of, mode_of
 from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
@@ -60,7 +60,8 @@ def run_module(
     batches.model_called(frame, expr)
     shown = text(expr.func)
     program = frame.analyser.program
-    frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
+    freezes = frozen_of(frame, state, module, module_expression(expr, module))
+    frozen = freezes is True
     #: classes whose subclasses have the forward that runs
     open_classes = set()
     for ref in ordered(module.refs):
@@ -71,6 +72,8 @@ def run_module(
         if ref.kind != "instance" or frozen:
             continue
         cls = program.module(ref.key).cls(ref.name)
+        if freezes is None and module.syms and cls is not None and frozen_class(frame.analyser, cls):
+            continue  # (another one may be passed in, which is not)
         function = program.method(cls, method) if cls is not None else None
         if function is None and cls is not None and method == "forward":
             function = program.method(cls, "__call__")
