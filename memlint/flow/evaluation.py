@@ -21,7 +21,7 @@ from memlint.flow.teachers import teaches
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
-from memlint.flow.wanted import ENABLED, REACHED, asked_for, wanted_by
+from memlint.flow.wanted import ENABLED, REACHED, asked_for, differentiates_itself, wanted_by
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -98,7 +98,7 @@ def model_calls(
     for verdict in verdicts:
         run = verdict.run
         owner = owner_of(analyser, frame, run)
-        if owner == "no" and not frame.notes.gradients:
+        if owner == "no" and not frame.notes.gradients and not differentiates_itself(analyser, run):
             keeper = _keeper(frame, [run], kept)
             in_loss = any({run.node} & reached for reached, *_ in frame.backwards)
             yield _event(
@@ -140,6 +140,8 @@ def model_calls(
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
         elif first.evaluation == "kept" and retained is not None:
             certainty = weakest(certainty, retained.lost)
+        if not run.resolved and run.origin is None and analyser.facts.differentiates:
+            certainty = "low"  # it may be a model whose forward needs its graph
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
         yield _event(frame, first, loop, certainty, _consumed(frame, run), keeper=retained, phase=first.phase)
