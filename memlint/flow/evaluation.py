@@ -189,6 +189,7 @@ def _event(
         consumed=consumed,
         named=is_evaluation_name(frame.function),
         followed=run.resolved or trains_otherwise(frame, run),
+        served=run.served,
         phase=phase.quiet if phase is not None else "",
         training=phase.training if phase is not None else "",
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from memlint import knowledge
 from memlint.flow import batches, functions, instances
 from memlint.flow import call as calls
 from memlint.flow.computing import prepares
@@ -34,6 +37,8 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
+#: names of models whose ``encode`` libraries leave open (AutoencoderKL of diffusers)
+_AUTOENCODERS = re.compile(r"vae|vq|auto_?enc")
 #: methods that may well give what was decoded, on the host: words, numbers of classes
 _DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
 #: factories of inputs that are there for their shape
@@ -140,7 +145,15 @@ def run_module(
         note_run(frame, state, expr, module, result, key, args, resolved=bool(open_classes))
         if expr.at in frame.runs:
             frame.runs[expr.at].method = method
+            frame.runs[expr.at].served = not open_classes and _is_served(frame, shown, method)
     return result
+
+
+def _is_served(frame: Frame, shown: str, method: str) -> bool:
+    """Whether a model of no class in sight runs by a method that most libraries guard."""
+    if method not in knowledge.serving_methods() or _AUTOENCODERS.search(shown.lower()) is not None:
+        return False
+    return all(one.cls is None for one in frame.analyser.methods_named(method, frame.function))
 
 
 def _overrides(frame: Frame, cls: Class, method: str) -> list[Frame | None]:
