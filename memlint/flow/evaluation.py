@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence, weakest
+from memlint.flow.as_called import left_out
 from memlint.flow.collected import gives_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Fact, Loop, ModelCall
@@ -142,6 +143,8 @@ def model_calls(
             certainty = weakest(certainty, retained.lost)
         if not run.resolved and run.origin is None and analyser.facts.differentiates:
             certainty = "low"  # it may be a model whose forward needs its graph
+        if left_out(analyser, frame, run.tests):
+            certainty = "low"
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
         yield _event(frame, first, loop, certainty, _consumed(frame, run), keeper=retained, phase=first.phase)

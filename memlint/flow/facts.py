@@ -90,6 +90,10 @@ class Facts:
         self.attributes.renew()
         self._in_backward = None
 
+    def is_handed_on(self, function: Function) -> bool:
+        """Whether some call hands the function on as a value: who calls it then, and with what, is not known."""
+        return function.key in self._handed_on
+
     def calls_of(self, function: Function) -> list[tuple[Frame, CallRecord]]:
         """The known calls of a function; for a method, those of the base method that it overrides as well."""
         key = function.key
