@@ -260,7 +260,7 @@ class Application(Translation):
             if run.mode_key is not None or not run.grad & AMBIENT or run.depth >= MAX_RUN_DEPTH or count >= MAX_RUNS:
                 continue
             module = join_all(self._seen(path) for path in run.module.syms if isinstance(path, Path))
-            if frozen_of(self.frame.analyser, self.state, module, None):
+            if frozen_of(self.frame, self.state, module, None):
                 continue
             nodes = self.source(run.node)
             if not nodes:

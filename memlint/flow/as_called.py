@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from memlint.flow.flags import decided
 from memlint.flow.frame import CallRecord, Frame, Store
 from memlint.flow.modes import look_up
+from memlint.flow.spent import is_test
 from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.syntax import assigned_names, walk_expression
 from memlint.flow.told import told
+from memlint.flow.values import NONE, UNKNOWN
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -36,6 +39,46 @@ def _freed_with(analyser: Analyser, frame: Frame, store: Store, record: CallReco
     called = analyser.summary(frame.function, record.args, record.trains)
     same = called.stores.get(store.key) if called is not None and called is not frame else None
     return same is not None and same.freed == "yes"
+
+
+def left_out(analyser: Analyser, frame: Frame, tests: tuple[ir.Expr, ...]) -> bool:
+    """Whether no known call comes to what stands under these tests: ``if history is not None:``, where each leaves
+    ``history`` as it is by default. (Tests of the project say nothing of how it is used.)"""
+    function = frame.function
+    own = {param.name for param in function.params} - assigned_names(function.body)[0]
+    if not tests or not any(
+        isinstance(part, ir.Name) and part.id in own for test in tests for part in walk_expression(test)
+    ):
+        return False
+    if analyser.facts.is_handed_on(function):
+        return False
+    records = [
+        record
+        for caller, record in analyser.facts.calls_of(function)
+        if not (caller is frame or is_test(caller.function))
+    ]
+    return bool(records) and all(any(_passed_over(record, test, own) for test in tests) for record in records)
+
+
+def _passed_over(record: CallRecord, test: ir.Expr, own: set[str]) -> bool:
+    """Whether a test on parameters does not hold by what a call passes for them, be it by default."""
+
+    def passed(part: ir.Expr) -> bool | None:
+        none = isinstance(part, ir.Compare) and part.ops in (("is",), ("is not",)) and _is_none(part.rights[0])
+        name = part.left if isinstance(part, ir.Compare) and none else part
+        value = record.args.get(name.id) if isinstance(name, ir.Name) and name.id in own else None
+        if value is None or not value.kinds:
+            return None
+        if isinstance(part, ir.Compare):
+            known = True if value.is_only(NONE) else None if value.may_be(NONE | UNKNOWN) else False
+            return known if known is None or part.ops == ("is",) else not known
+        return False if value.is_only(NONE) else value.const if isinstance(value.const, bool) else None
+
+    return decided(test, passed) is False
+
+
+def _is_none(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Const) and expr.kind == "None"
 
 
 def frozen_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:

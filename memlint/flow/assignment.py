@@ -9,6 +9,7 @@ from memlint.flow.class_places import class_places
 from memlint.flow.evaluate import evaluate
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
+from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
 from memlint.flow.keys import grows, is_of_pairs, is_replaced, over_itself
@@ -17,7 +18,7 @@ from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
-from memlint.flow.state import State
+from memlint.flow.state import OFF, State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources
 from memlint.flow.syntax import mentions, text, walk_expression
 from memlint.flow.values import (
@@ -29,6 +30,7 @@ from memlint.flow.values import (
     NONE,
     NONE_VALUE,
     NOTHING,
+    TENSOR,
     TENSORS,
     TREE,
     UNKNOWN,
@@ -56,8 +58,12 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
                 value = cut(value)  # autograd never hears of it
             elif statement is not None:
                 carry.assigned(frame, state, statement, target, value)
-            if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame.analyser, state, base, target.value):
+            if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame, state, base, target.value):
                 freeze(state, base, target.value, None)  # a new part of a frozen module trains
+            if target.name == "requires_grad":
+                weight_frozen(frame, state, target.value, not value.const if isinstance(value.const, bool) else None)
+            elif target.name == "weight" and base.kinds & MODULE and state.grad != OFF:
+                weight_frozen(frame, state, target, value.is_only(TENSOR) and not value.src)
             write_attribute(frame, state, base, target.name, value)
         case ir.Subscript():
             base = evaluate(frame, state, target.value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence, weakest
+from memlint.flow.as_called import left_out
 from memlint.flow.collected import gives_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Fact, Loop, ModelCall
@@ -21,7 +22,7 @@ from memlint.flow.teachers import teaches
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
-from memlint.flow.wanted import ENABLED, REACHED, asked_for, wanted_by
+from memlint.flow.wanted import ENABLED, REACHED, asked_for, differentiates_itself, wanted_by
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -98,7 +99,7 @@ def model_calls(
     for verdict in verdicts:
         run = verdict.run
         owner = owner_of(analyser, frame, run)
-        if owner == "no" and not frame.notes.gradients:
+        if owner == "no" and not frame.notes.gradients and not differentiates_itself(analyser, run):
             keeper = _keeper(frame, [run], kept)
             in_loss = any({run.node} & reached for reached, *_ in frame.backwards)
             yield _event(
@@ -140,6 +141,10 @@ def model_calls(
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
         elif first.evaluation == "kept" and retained is not None:
             certainty = weakest(certainty, retained.lost)
+        if not run.resolved and run.origin is None and analyser.facts.differentiates:
+            certainty = "low"  # it may be a model whose forward needs its graph
+        if left_out(analyser, frame, run.tests):
+            certainty = "low"
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
         yield _event(frame, first, loop, certainty, _consumed(frame, run), keeper=retained, phase=first.phase)
@@ -187,6 +192,7 @@ def _event(
         consumed=consumed,
         named=is_evaluation_name(frame.function),
         followed=run.resolved or trains_otherwise(frame, run),
+        served=run.served,
         phase=phase.quiet if phase is not None else "",
         training=phase.training if phase is not None else "",
     )

@@ -250,6 +250,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     named: bool = False
     #: the forward that runs is in sight, or another run of the same model is trained by
     followed: bool = False
+    #: what runs is a method of a class out of sight, by a name under which libraries guard theirs
+    served: bool = False
     #: where one body serves several phases: a test of the rounds without a backward, and of those that have one
     phase: str = ""
     training: str = ""

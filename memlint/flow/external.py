@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow import batches, factories, inert, instances
 from memlint.flow.frame import Frame
+from memlint.flow.frozen import put_together
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import compared, deep, make
 from memlint.flow.library import builtin, is_statement, literal_device, standard
@@ -131,7 +132,9 @@ def _by_row(
             if name.startswith("torch.nn.") or row.returns != "module"
             else EMPTY
         )
-        return V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
+        made = V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
+        put_together(frame, state, name, args, made)
+        return made
     if row.returns in ("module-transform", "module-transform-transform"):
         parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}
         parts["0"] = V(MODULE, store=frozenset((expr.at,)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 #: methods of a name that a call on an unknown receiver may mean
 MAX_METHODS = 8
+#: names of modules that differentiate to train by it
+_LOSSES = re.compile(r"loss|penalt|regular|criterion|discrimin|critic|trainer")
 _PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
 
 
@@ -55,6 +58,7 @@ class Facts:
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[tuple[str, ...]] | None = None
         self._owned: frozenset[str] | None = None
+        self._differentiates: bool | None = None
         #: what callers say of modules (`memlint.flow.told`), since the calls were last learnt
         self.told: dict[tuple[Frame, tuple[Path, ...], str, int], bool | None] = {}
         self.may_train: dict[tuple[Frame, int], bool] = {}
@@ -82,8 +86,13 @@ class Facts:
         self.may_train.clear()
         self._differentiated = None
         self._owned = None
+        self._differentiates = None
         self.attributes.renew()
         self._in_backward = None
+
+    def is_handed_on(self, function: Function) -> bool:
+        """Whether some call hands the function on as a value: who calls it then, and with what, is not known."""
+        return function.key in self._handed_on
 
     def calls_of(self, function: Function) -> list[tuple[Frame, CallRecord]]:
         """The known calls of a function; for a method, those of the base method that it overrides as well."""
@@ -127,6 +136,22 @@ class Facts:
                 key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps
             )
         return self._owned
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether a module of the project differentiates in its forward, and is no loss: what a model is whose class is
+        not known may be that one."""
+        if self._differentiates is None:
+            self._differentiates = any(
+                frame.notes.gradients
+                and function.name == "forward"
+                and function.cls is not None
+                and not _LOSSES.search(function.cls.node.name.lower())
+                and self.analyser.program.is_module(function.cls)
+                for frame in self.analyser.frames()
+                for function in (frame.function,)
+            )
+        return self._differentiates
 
     def made_mode(self, cls: Class, steps: tuple[str, ...], tag: str) -> bool | None:
         """The mode (with a tag: frozenness) that ``__init__`` gives ``self`` + steps and no other method changes."""

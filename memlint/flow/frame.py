@@ -129,6 +129,8 @@ class ModelRun:
     mode_key: Source = None
     #: what runs: the module itself, or a method of it by name
     method: str = "forward"
+    #: it is a method of a class out of sight, by a name under which libraries guard theirs
+    served: bool = False
     #: the callee's frame and its run, where the model runs in a callee
     origin: tuple[Frame, ModelRun] | None = None
     #: it runs on a tensor of ones or zeros, which is there for its shape

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
+from memlint.flow.modes import member
 from memlint.flow.ops import batch_tree, names_count, names_labels, names_number
 from memlint.flow.periods import resets_soon
 from memlint.flow.state import Obj, State
@@ -138,7 +139,7 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
             ),
         )
     if value.kinds & MODULE:
-        found = join(found, V(MODULE))
+        found = join(found, member(frame, state, value))
     if value.kinds & DATA:
         found = join(found, DATA_VALUE)
     for path in ordered(value.syms):
@@ -253,7 +254,7 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
             V(base.kinds & TENSORS, base.src, bare=base.bare, size=base.size, device=base.device, store=base.store),
         )
     if base.kinds & MODULE:
-        found = join(found, V(MODULE))
+        found = join(found, member(frame, state, base))
     if base.kinds & LOADER:
         found = join(found, UNKNOWN_VALUE)
     if base.kinds & DATA:

@@ -88,7 +88,7 @@ def call_instance(
     from memlint.flow.models import module_expression, note_run
     from memlint.flow.placement import device_of
 
-    frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
+    frozen = frozen_of(frame, state, module, module_expression(expr, module)) is True
     parents = frozenset(source for value in inner for source in value.src)
     key = (expr.at, "run")
     src = frame.record(state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen)

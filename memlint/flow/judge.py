@@ -9,7 +9,7 @@ import msgspec
 
 from memlint.finding import Confidence, weakest
 from memlint.flow import allocation, batches, growing, inert, practices, updates
-from memlint.flow.as_called import freed_as_called, frozen_as_called
+from memlint.flow.as_called import freed_as_called, frozen_as_called, left_out
 from memlint.flow.bounds import (
     begun_by_inner_loop,
     ends_with_members,
@@ -161,6 +161,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no")  # a number on some path
             or (store.loop is None and in_trial(frame.function))
             or inert.guards_in_its_time(frame)
+            or left_out(analyser, frame, store.tests)
         ):
             certainty = "low"
     elif (

@@ -278,7 +278,7 @@ def standard(
     if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):
         made = args[0].but(syms=EMPTY, store=frozenset((expr.at,)), src=EMPTY)
         same = args[0].but(refs=EMPTY)
-        frozen, (mode, _) = frozen_of(frame.analyser, state, same, expr.args[0]), mode_of(state, same, expr.args[0])
+        frozen, (mode, _) = frozen_of(frame, state, same, expr.args[0]), mode_of(state, same, expr.args[0])
         if frozen is not False:
             freeze(state, made, None, frozen)
         if mode is not None:

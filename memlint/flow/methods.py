@@ -6,6 +6,7 @@ from memlint import knowledge
 from memlint.flow import call as calls
 from memlint.flow import containers, instances, tables, tensors
 from memlint.flow.frame import Backward, Frame
+from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import accepts, call_function
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
@@ -58,6 +59,10 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     """``receiver.name(…)``"""
     if name in hook_calls.ADDING:
         hook_calls.noted(frame, name, expr, args, words)
+    if name == "requires_grad_" and isinstance(expr.func, ir.Attr):
+        flag = next(iter([*args, *words.values()]), None)
+        known = flag is None or isinstance(flag.const, bool)
+        weight_frozen(frame, state, expr.func.value, (flag is not None and not flag.const) if known else None)
     if entered_by_hand(frame, state, receiver, name, args):
         return NONE_VALUE
     if (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from memlint import knowledge
 from memlint.flow import batches, functions, instances
 from memlint.flow.computing import prepares
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
-from memlint.flow.modes import frozen_of, mode_of
+from memlint.flow.modes import frozen_class, frozen_of, mode_of
 from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
@@ -34,6 +37,8 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
+#: names of models whose ``encode`` libraries leave open (AutoencoderKL of diffusers)
+_AUTOENCODERS = re.compile(r"vae|vq|auto_?enc")
 #: methods that may well give what was decoded, on the host: words, numbers of classes
 _DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
 #: factories of inputs that are there for their shape
@@ -60,7 +65,8 @@ def run_module(
     batches.model_called(frame, expr)
     shown = text(expr.func)
     program = frame.analyser.program
-    frozen = frozen_of(frame.analyser, state, module, module_expression(expr, module)) is True
+    freezes = frozen_of(frame, state, module, module_expression(expr, module))
+    frozen = freezes is True
     #: classes whose subclasses have the forward that runs
     open_classes = set()
     for ref in ordered(module.refs):
@@ -71,6 +77,8 @@ def run_module(
         if ref.kind != "instance" or frozen:
             continue
         cls = program.module(ref.key).cls(ref.name)
+        if freezes is None and module.syms and cls is not None and frozen_class(frame.analyser, cls):
+            continue  # (another one may be passed in, which is not)
         function = program.method(cls, method) if cls is not None else None
         if function is None and cls is not None and method == "forward":
             function = program.method(cls, "__call__")
@@ -137,7 +145,15 @@ def run_module(
         note_run(frame, state, expr, module, result, key, args, resolved=bool(open_classes))
         if expr.at in frame.runs:
             frame.runs[expr.at].method = method
+            frame.runs[expr.at].served = not open_classes and _is_served(frame, shown, method)
     return result
+
+
+def _is_served(frame: Frame, shown: str, method: str) -> bool:
+    """Whether a model of no class in sight runs by a method that most libraries guard."""
+    if method not in knowledge.serving_methods() or _AUTOENCODERS.search(shown.lower()) is not None:
+        return False
+    return all(one.cls is None for one in frame.analyser.methods_named(method, frame.function))
 
 
 def _overrides(frame: Frame, cls: Class, method: str) -> list[Frame | None]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from memlint.flow.frame import Frame
     from memlint.flow.program import Class
 
+#: parts of parts that are told apart
+_MAX_PARTS = 4
+
 
 def mode_keys(module: V, expr: ir.Expr | None) -> list[Source]:
     """What a module is known by, the surest first."""
@@ -83,8 +86,10 @@ def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -
     return None
 
 
-def frozen_of(analyser: Analyser, state: State, module: V, expr: ir.Expr | None) -> bool | None:
+def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether no parameter of the module requires grad; None where a flag decides."""
+    from memlint.flow.frozen import made_frozen
+
     for key in mode_keys(module, expr) if state.modes else ():
         for outer in outward(key):
             if ("frozen", outer) in state.modes:
@@ -92,11 +97,25 @@ def frozen_of(analyser: Analyser, state: State, module: V, expr: ir.Expr | None)
                 return None if frozen and _part_trains(state, module, expr) else frozen
     for ref in ordered(module.refs):
         if ref.kind == "instance":
-            cls = analyser.program.module(ref.key).cls(ref.name)
-            if cls is not None and frozen_class(analyser, cls):
+            cls = frame.analyser.program.module(ref.key).cls(ref.name)
+            if cls is not None and frozen_class(frame.analyser, cls):
                 # (what is made where nothing was passed in says nothing of what was)
                 return None if module.syms and module.store else True
-    return False
+    return made_frozen(frame, module)
+
+
+def member(frame: Frame, state: State, module: V) -> V:
+    """Any of the modules inside a module, which is known by that one where it is frozen."""
+    if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
+        return V(MODULE)
+    return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))
+
+
+def _depth(item: Source) -> int:
+    depth = 0
+    while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
+        depth, item = depth + 1, item[1]
+    return depth
 
 
 def _part_trains(state: State, module: V, expr: ir.Expr | None) -> bool:

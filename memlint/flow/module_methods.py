@@ -7,7 +7,7 @@ from memlint.flow.computing import is_any_callable, names_computing, names_part,
 from memlint.flow.frame import Frame
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
-from memlint.flow.modes import freeze
+from memlint.flow.modes import freeze, member
 from memlint.flow.namesakes import namesakes, unseen
 from memlint.flow.owner import marks_of_parameters
 from memlint.flow.placement import moved_module
@@ -21,7 +21,6 @@ from memlint.flow.values import (
     DATA,
     DATA_VALUE,
     EMPTY,
-    MODULE,
     NONE,
     NONE_VALUE,
     SAMPLE,
@@ -76,7 +75,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
             ).objs,
         )
     if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
-        return V(MODULE)
+        return member(frame, state, receiver)
     if name in ("state_dict", "buffers", "named_buffers"):
         return V(TREE, size=4)
     if name in ("forward", "__call__"):

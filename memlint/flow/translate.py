@@ -282,7 +282,7 @@ class Translation:
         for node in nodes:
             if node.ambient and self.state.grad == OFF:
                 continue
-            if node.definite and node.model and node.callee is not None and self._is_frozen(node.callee):
+            if self._runs_frozen(node):
                 continue
             if node.definite:
                 definite = _shown_first(definite, node)
@@ -361,8 +361,13 @@ class Translation:
         value = self.resolve(path)
         return bool(value.kinds) and not value.kinds & UNKNOWN
 
-    def _is_frozen(self, path: Path) -> bool:
-        return frozen_of(self.frame.analyser, self.before, self.resolve(path), None) is True
+    def _runs_frozen(self, node: Node) -> bool:
+        """Whether what recorded a node is a module that is frozen here."""
+        if node.callee is None or not (
+            (node.definite and node.model) or (node.unknown and self._is_model(node.callee))
+        ):
+            return False
+        return frozen_of(self.frame, self.before, self.resolve(node.callee), None) is True
 
     def _is_model(self, path: Path) -> bool:
         return bool(self.resolve(path).kinds & MODULE)

@@ -6,6 +6,7 @@ import re
 
 from memlint.flow import hotloops
 from memlint.flow.frame import Frame
+from memlint.flow.frozen import made_frozen
 from memlint.flow.heap import deep
 from memlint.flow.ops import asks_for_count, names_model, names_number
 from memlint.flow.owner import give_away
@@ -52,7 +53,7 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
         expr.at,
         text(expr),
         parents,
-        unknown=not guess,
+        unknown=not guess and not made_frozen(frame, callee),
         callee=symbol,
         guess=guess,
     )

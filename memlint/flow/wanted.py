@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
+from memlint.flow.kept import kept
 from memlint.flow.spent import blindly_reached
-from memlint.flow.syntax import calls_backward, dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    bodies,
+    calls_backward,
+    dotted,
+    expressions,
+    last_name,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.told import MAX_CALLERS_UP
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
 from memlint.ir import nodes as ir
@@ -19,11 +28,14 @@ if TYPE_CHECKING:
 ENABLED = "grad mode is switched on"
 REQUIRES = "an input requires grad"
 REACHED = "a backward() reaches it"
+ITSELF = "the model differentiates by itself"
+#: calls after which autograd records for certain
+_RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
 def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     """Why the gradients of a run are wanted, in words; "" where nothing says so."""
-    why = asked_for(frame)
+    why = asked_for(frame) or (ITSELF if differentiates_itself(analyser, run) else "")
     if why:
         return why
     deeper = run.origin
@@ -39,6 +51,53 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
             return why  # it may be what this function is given
     marks = {run.node, *run.value.src}
     return _reached(analyser, frame, marks, 0)
+
+
+def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
+    """Whether the forward that runs, or what it calls, differentiates (forces are the gradient of an energy) or makes
+    what it is given require grad: under a guard it would raise."""
+    classes = [analyser.cls(ref) for ref in run.module.refs if ref.kind == "instance"]
+    methods = [analyser.program.method(cls, run.method) for cls in classes if cls is not None]
+    todo = [(method.key, 0) for method in methods if method is not None]
+    seen = {key for key, _ in todo}
+    while todo:
+        key, depth = todo.pop()
+        function = analyser.function_at(key)
+        inner = analyser.summary(function) if function is not None else None
+        if inner is None:
+            continue
+        if inner.notes.gradients or inner.backwards or requires_inputs(inner.function.body):
+            return True
+        for record in inner.calls.values() if depth < MAX_CALLERS_UP else ():
+            if record.callee not in seen:
+                seen.add(record.callee)
+                todo.append((record.callee, depth + 1))
+    return False
+
+
+@kept
+def requires_inputs(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a body makes tensors require grad, or records whatever the mode outside is: not where it trains alone."""
+    for statement in body:
+        if isinstance(statement, ir.If) and _of_training(statement.test):
+            continue
+        targets = statement.targets if isinstance(statement, ir.Assign) and _true(statement.value) else ()
+        if "requires_grad" in map(last_name, targets):
+            return True
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                name = last_name(part.func) if isinstance(part, ir.Call) else ""
+                if isinstance(part, ir.Call) and name in _RECORDING and not (part.args and not _true(part.args[0])):
+                    return True
+        if any(requires_inputs(block) for block in bodies(statement)):
+            return True
+    return False
+
+
+def _of_training(test: ir.Expr) -> bool:
+    """Whether a test is one for training, or for the checkpointing of activations, which serves it."""
+    names = (last_name(part) for part in walk_expression(test))
+    return any("training" in name or "checkpoint" in name for name in names)
 
 
 def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:

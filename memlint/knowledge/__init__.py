@@ -119,6 +119,12 @@ def guarded_methods() -> frozenset[str]:
 
 
 @functools.cache
+def serving_methods() -> frozenset[str]:
+    """Methods by which libraries' models serve whoever has one: most turn grad mode off themselves."""
+    return frozenset(read("torch.toml")["modules"]["serving"])
+
+
+@functools.cache
 def module_evidence() -> frozenset[str]:
     """Methods that only modules have."""
     return frozenset(read("torch.toml")["modules"]["evidence"])

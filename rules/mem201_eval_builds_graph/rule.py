@@ -54,6 +54,8 @@ def _severity(event: ModelCall) -> Severity:
     What tells: its forward is in sight, the loop goes through data, the function is named as evaluations are. One of
     these is enough for a warning where the model was put into eval mode as well.
     """
+    if event.served and not event.followed:
+        return "note"
     through_data = event.loop is not None and (event.loop.over == "loader" or event.loop.names_data)
     signs = sum((event.followed, through_data, event.named))
     if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data)):

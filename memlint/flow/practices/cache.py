@@ -37,6 +37,9 @@ _OTHER_MODEL = re.compile(
     r"|data_?sets?|ckpts?|checkpoints?|weights|adapters?|methods?|pipe(line)?s?|shards?|learners?|agents?|clients?"
     r"|stages?|phases?|splits?|epochs?|params?|repeats?|experiments?|variants?|args|opts?|arch(itecture)?s?)$"
 )
+#: libraries whose authors say to call it in every step, since their tensors have another size in each one
+#: (https://github.com/NVIDIA/MinkowskiEngine/issues/150)
+_ASKED_FOR_BY = ("MinkowskiEngine",)
 #: calls that may go through all data by themselves
 _GOES_THROUGH = re.compile(
     r"^_?(train|fit|evaluate?|valid(ate)?|test|run|main|finetune|fine_tune|search|optimi[sz]e|learn|benchmark)"
@@ -46,6 +49,8 @@ _GOES_THROUGH = re.compile(
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[EmptiedCache]:
     """The caches that one function empties again and again."""
+    if any(_imports(analyser, library) for library in _ASKED_FOR_BY):
+        return
     found: list[tuple[ir.Call, LoopFrame | None, bool]] = [
         (call.expr, call.loop, True) for _, call in sorted(frame.notes.outside.items()) if call.name in EMPTIES
     ]
@@ -66,6 +71,13 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[EmptiedCache]:
             called.append((expr, each))
     if called:  # (of one function that runs again and again: one finding)
         yield _event(frame, *called[0], others=[expr for expr, _ in called[1:]])
+
+
+def _imports(analyser: Analyser, library: str) -> bool:
+    """Whether a file of the project imports a library."""
+    program = analyser.program
+    imported = (item.module for key in program.words.files(library) for item in program.module(key).index.imports)
+    return any(name.partition(".")[0] == library for name in imported)
 
 
 def _event(

@@ -32,6 +32,7 @@ _EPOCHS = re.compile(r"epoch|(^|[^a-z])(ep|step|iter|it|round|rnd|update|episode
 _FEW = re.compile(
     r"fold|client|user|task|seed|model|net($|[^a-z])|split|run|trial|member|agent|worker|parent|candi|layer|param"
 )
+_MAX_FEW = 10
 #: what goes on the list takes room from elsewhere, or for a while
 _BOUNDS = frozenset({"pop", "popleft", "clear", "remove", "heappop", "heapreplace", "heappushpop"})
 _ADDS = frozenset({"append", "add", "insert", "appendleft"})
@@ -64,7 +65,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ModelSnapshot]:
             certainty = _on_device(analyser, frame, copy.model) if kept is not None else None
             if kept is None or certainty is None:
                 continue
-            loop = _grows(frame, kept, around) if kept.is_member else None
+            loop = _grows(analyser, frame, kept, around) if kept.is_member else None
             if kept.is_member:
                 if loop is None or _run_as_models(function, kept.place):
                     continue
@@ -253,7 +254,7 @@ def _runs(function: Function, place: ir.Expr, around: tuple[ir.Stmt, ...]) -> bo
 # -------------------------------------------------------------------------------------- a list of them
 
 
-def _grows(frame: Frame, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | None:
+def _grows(analyser: Analyser, frame: Frame, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | None:
     """The loop over epochs with which a container of copies grows."""
     place = text(kept.place)
     loops = [one for one in around if isinstance(one, ir.For | ir.While)]
@@ -269,11 +270,27 @@ def _grows(frame: Frame, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | Non
         known = frame.notes.rounds.get(("loop", loop.at))
         if known is None or _FEW.search(header.lower()):
             continue
-        if known.loop.trips is not None and known.loop.trips <= 10:
+        if (known.loop.trips is not None and known.loop.trips <= _MAX_FEW) or _usually_few(analyser, frame, loop):
             continue
         if known.loop.over_data or _EPOCHS.search(header.lower()):
             return known.loop
     return None
+
+
+def _usually_few(analyser: Analyser, frame: Frame, loop: ir.For | ir.While) -> bool:
+    """``for _ in range(steps)``, where ``steps`` is a small number by default, and in every call that is seen."""
+    if not isinstance(loop, ir.For) or not isinstance(loop.iter, ir.Call) or text(loop.iter.func) != "range":
+        return False
+    count = loop.iter.args[-1] if loop.iter.args else None
+    param = next((one for one in frame.function.params if isinstance(count, ir.Name) and one.name == count.id), None)
+    if param is None or not isinstance(param.default, ir.Const) or not _is_few(param.default.value):
+        return False
+    given = (record.args.get(param.name) for _, record in analyser.facts.calls_of(frame.function))
+    return all(value is not None and _is_few(value.const) for value in given)
+
+
+def _is_few(value: object) -> bool:
+    return isinstance(value, int) and value <= _MAX_FEW
 
 
 def _given_inside(loop: ir.Stmt, loops: list[ir.For | ir.While]) -> set[str]:

@@ -1,0 +1,123 @@
+"""Parts that a class freezes when it is made, and modules put together of frozen ones: they record nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.flow.kept import kept
+from memlint.flow.modes import freeze, frozen_of, look_up
+from memlint.flow.program import Class
+from memlint.flow.state import State
+from memlint.flow.syntax import expressions, last_name, walk_expression, walk_statements
+from memlint.flow.values import MODULE, UNKNOWN, Path, V, ordered
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+    from memlint.flow.frame import Frame
+
+#: modules that run what they are made of
+_HOLDERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
+
+
+def made_frozen(frame: Frame, module: V) -> bool:
+    """Whether all that a module may be are parts of the object whose method this is, which its ``__init__`` froze."""
+    function = frame.function
+    if function.cls is None or not function.takes_self or not function.params or function.name == "__init__":
+        return False
+    if not module.syms or module.store:
+        return False
+    own, cls = f"p:{function.params[0].name}", function.cls
+    return all(
+        path.root == own and path.steps and _freezes_part(frame.analyser, cls, path.steps)
+        for path in ordered(module.syms)
+    )
+
+
+def _freezes_part(analyser: Analyser, cls: Class, steps: tuple[str, ...]) -> bool:
+    init = analyser.program.method(cls, "__init__")
+    summary = analyser.summary(init) if init is not None and init.params else None
+    if init is None or summary is None or summary.exit is None:
+        return False
+    modes, own = summary.exit.modes, f"p:{init.params[0].name}"
+    if not any(isinstance(key, tuple) and key[:1] == ("frozen",) and frozen for key, frozen in modes.items()):
+        return False
+    order, _ = analyser.program.ancestors(cls)
+    if any(_thaws(method.body) for item in order for method in item.methods.values() if method.name != "__init__"):
+        return False
+    if (told := look_up(modes, V(UNKNOWN, syms=frozenset((Path(own, steps),))), "", "frozen")) is not None:
+        return told
+    made = summary.exit.sym.get(Path(own, steps[:1]))
+    if made is None:
+        return False
+    # (of what is made in one way or another, each has to be)
+    ways = [V(UNKNOWN, syms=frozenset((item,))) for item in made.syms]
+    ways += [V(UNKNOWN, store=frozenset((item,))) for item in made.store]
+    return bool(ways) and all(look_up(modes, way, "", "frozen") is True for way in ways)
+
+
+@kept
+def _thaws(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether some parameters may be made to require grad."""
+    for statement in walk_statements(body):
+        targets = statement.targets if isinstance(statement, ir.Assign) and not _is_false(statement.value) else ()
+        if "requires_grad" in map(last_name, targets):
+            return True
+        if any(_is_thawing(part) for expr in expressions(statement) for part in walk_expression(expr)):
+            return True
+    return False
+
+
+def _is_thawing(part: ir.Expr) -> bool:
+    if not isinstance(part, ir.Call):
+        return False
+    name = last_name(part.func)
+    return "unfreeze" in name or (name == "requires_grad_" and not (part.args and _is_false(part.args[0])))
+
+
+def _is_false(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Const) and expr.value is False
+
+
+def weight_frozen(frame: Frame, state: State, place: ir.Expr, frozen: bool | None) -> None:
+    """``layer.weight.requires_grad = False``, of one of torch's layers: without its weight, it saves no input."""
+    from memlint.flow.evaluate import evaluate
+
+    if not isinstance(place, ir.Attr) or place.name != "weight":
+        return
+    layer = evaluate(frame, state, place.value)
+    known = layer.refs and all(ref.kind == "extinstance" and ref.name.startswith("torch.nn.") for ref in layer.refs)
+    if known and (frozen or frozen_of(frame, state, layer, place.value) is not False):
+        freeze(state, layer, place.value, frozen)
+
+
+def put_together(frame: Frame, state: State, name: str, args: list[V], made: V) -> None:
+    """``nn.Sequential(*parts)``: it is frozen where all of the modules that it is made of are."""
+    if name not in _HOLDERS or not args:
+        return
+    found = [frozen for value in args for frozen in _members_frozen(frame, state, value)]
+    if found and all(found):
+        freeze(state, made, None, True)
+
+
+def _members_frozen(frame: Frame, state: State, value: V) -> Iterator[bool]:
+    """For each of the modules that a value is, or may hold, whether it is frozen."""
+    for part in _parts(state, value):
+        for item in (*part.syms, *part.store):
+            one = frozenset((item,))
+            same = V(MODULE, refs=part.refs, syms=one) if item in part.syms else V(MODULE, refs=part.refs, store=one)
+            yield frozen_of(frame, state, same, None) is True
+        if not part.syms and not part.store:
+            yield False
+
+
+def _parts(state: State, value: V) -> Iterator[V]:
+    """What may be a module in a value or, where it is a list, a dictionary or a tuple, in its members."""
+    if value.kinds & (MODULE | UNKNOWN):
+        yield value
+    for key in ordered(value.objs):
+        obj = state.heap.get(key)
+        for part in (*obj.fields.values(), obj.elem) if obj is not None else ():
+            if part.kinds & (MODULE | UNKNOWN):
+                yield part
