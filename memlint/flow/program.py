@@ -37,7 +37,7 @@ class Program:
         texts = texts_of(project)
         self._indexes = texts.indexes
         self.words = texts.words
-        self._lineage = Lineage(texts.words, lambda key: self.module(key).index)
+        self._lineage = Lineage(texts.words, lambda key: self.module(key).index, self.resolve)
         #: what names are, and through how many imports they were followed
         self._found: dict[tuple[str, str], tuple[tuple[str, Any], int]] = {}
         #: the most imports that were followed so far, in the search at hand
@@ -297,7 +297,7 @@ class Program:
             for definition in self.module(key).index.definitions:
                 if name not in definition.methods or definition.kind != "class":
                     continue
-                if not self._lineage.may_be_below(definition, cls.node.name):
+                if not self._lineage.may_be_below(key, definition, cls.node.name):
                     continue
                 other = self.module(key).cls(definition.name)
                 if other is None or other is cls or cls not in self.ancestors(other)[0]:

@@ -204,6 +204,7 @@ class _Scan:
         """Collect below ``roots``; definitions go to ``inner``, where given, and are left alone."""
         names, fields = self.names, _FIELDS
         # Strings on the stack are identifiers; whatever else has no fields is passed over.
+        tops = frozenset(roots)
         stack: list[Any] = [*roots]
         stack.reverse()
         push, extend = stack.append, stack.extend
@@ -235,7 +236,7 @@ class _Scan:
             else:
                 if cls in _DEFINITIONS:
                     self._decorated(node)
-                    if cls is ast.ClassDef:
+                    if cls is ast.ClassDef and node not in tops:
                         self.nested.add(node.name)
                 for field in fields[cls]:
                     value = getattr(node, field, None)
