@@ -7,20 +7,20 @@ import msgspec
 from memlint.flow import evaluate as evaluating
 from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.frame import Frame, LoopFrame
-from memlint.flow.heap import element, make
+from memlint.flow.heap import deep, element, make
 from memlint.flow.kept import kept
 from memlint.flow.library import over_loader
 from memlint.flow.state import State
 from memlint.flow.stores import end_iteration, store_value
 from memlint.flow.syntax import text, walk_expression
-from memlint.flow.values import NOTHING, PER_BATCH, V, ordered
+from memlint.flow.values import ACTIVATION, NOTHING, OUTPUT, PER_BATCH, V, ordered
 from memlint.ir import nodes as ir
 
 
 def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
     """What a comprehension makes, of what one round of its loops gives."""
     before = state.heap.get(expr.at)
-    result = make(frame, state, expr.at, "list" if expr.kind == "generator" else expr.kind, NOTHING)
+    result = make(frame, state, expr.at, expr.kind if expr.kind in ("set", "dict") else "list", NOTHING)
     inner = frame.fork(state)
     if before is not None:
         inner.heap[expr.at] = before  # what it made in the round before, which it may read: ``{k: sums[k] + x …}``
@@ -36,7 +36,7 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
         batches = feeds or PER_BATCH in source.refs or over_loader(source)
         if loop.loop.over == "unknown" and loop.loop.names_data and batches:
             loop.loop = msgspec.structs.replace(loop.loop, over="loader")
-        loop.counts = loop.counts and expr.kind != "generator" and loop.loop.over in ("loader", "range")
+        loop.counts = loop.counts and loop.loop.over in _COUNTING.get(expr.kind, ("loader", "range"))
         frame.loops.append(loop)
         pushed += 1
         bind(frame, inner, one.target, element(frame, inner, source, expr.at))
@@ -48,7 +48,7 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
     inner.heap[expr.at] = state.heap[expr.at]
     if frame.loops[-pushed].counts:
         store_value(frame, inner, result, "append", value, expr.at, _shown(expr), "a comprehension")
-        if frame.loops[-pushed].loop.over == "loader":
+        if frame.loops[-pushed].loop.over == "loader" and _of_model(deep(frame, inner, value)):
             inner.env["<made>"] = result  # which nothing leads to yet
             end_iteration(frame, inner, frame.loops[-pushed])
     for _ in range(pushed):
@@ -69,6 +69,15 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
     return result
 
 
+#: the loops of a comprehension whose rounds are iterations, by its kind; "collected" is a generator that is used up
+_COUNTING: dict[str, tuple[str, ...]] = {"generator": (), "collected": ("loader",)}
+
+
+def _of_model(value: V) -> bool:
+    """Whether what a round gives has come through a model: the members of a batch that are moved are few."""
+    return bool(value.src) or value.size in (ACTIVATION, OUTPUT)
+
+
 #: what makes a container of all that it is given, or a sum
 _COLLECTORS = frozenset({"list", "tuple", "set", "sorted", "sum"})
 
@@ -83,7 +92,7 @@ def collects(func: ir.Expr) -> bool:
 def listed(given: ir.Expr) -> ir.Expr:
     """``f(x) for x in xs`` and ``map(f, xs)`` as the list that is made of them."""
     if isinstance(given, ir.Comprehension) and given.kind == "generator":
-        return ir.Comprehension(given.at, "list", given.element, None, given.fors)
+        return ir.Comprehension(given.at, "collected", given.element, None, given.fors)
     if (
         isinstance(given, ir.Call)
         and isinstance(given.func, ir.Name)
@@ -97,7 +106,7 @@ def listed(given: ir.Expr) -> ir.Expr:
         made: ir.Expr = ir.Call(given.at, mapped, (name,), ())
         if isinstance(mapped, ir.Lambda) and len(mapped.params) == 1 and mapped.params[0].kind == "positional":
             name, made = ir.Name(given.at, mapped.params[0].name), mapped.body
-        return ir.Comprehension(given.at, "list", made, None, (ir.CompFor(name, over, (), False),))
+        return ir.Comprehension(given.at, "collected", made, None, (ir.CompFor(name, over, (), False),))
     return given
 
 
@@ -105,7 +114,7 @@ def listed(given: ir.Expr) -> ir.Expr:
 def members_of(given: ir.Expr) -> ir.Comprehension:
     """``list(xs)`` as ``[item for item in xs]``."""
     item = ir.Name(given.at, "item")
-    return ir.Comprehension(given.at, "list", item, None, (ir.CompFor(item, given, (), False),))
+    return ir.Comprehension(given.at, "collected", item, None, (ir.CompFor(item, given, (), False),))
 
 
 def _shown(expr: ir.Comprehension) -> str:

@@ -110,7 +110,7 @@ class Graphs:
                 continue
             unknown = {item for item, node in nodes.items() if node.unknown}
             unknown = {item for item in unknown if not _gives_data(nodes[item])} or unknown
-            self._settle_nearest(evidence, unknown)
+            self._settle_nearest(evidence, frozenset(unknown))
             roots = [item for item in unknown if not (self.closure(nodes[item].parents) & unknown)]
             if len(roots) == 1:
                 nodes[roots[0]].definite = True
