@@ -7,7 +7,7 @@ import itertools
 from memlint.flow import library
 from memlint.flow.events import Step
 from memlint.flow.frame import Backward, Frame, ModelRun
-from memlint.flow.heap import deep, make
+from memlint.flow.heap import deep, make, stream_of
 from memlint.flow.lift import Lifting
 from memlint.flow.modes import frozen_of, mode_of
 from memlint.flow.owner import ANY, gave
@@ -23,6 +23,7 @@ from memlint.flow.values import (
     NONE,
     NONE_VALUE,
     NOTHING,
+    PER_BATCH,
     UNKNOWN,
     Path,
     Source,
@@ -297,7 +298,9 @@ def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: in
     try:
         if callee.function.is_generator:
             items = join_all(work.value(value) for value, _ in callee.yields)
-            result = make(frame, state, (*work.key, "yields"), "list", items)
+            result = make(frame, state, stream_of(work.key), "list", items)
+            if callee.notes.gives_batches:
+                result = result.but(refs=frozenset((PER_BATCH,)))
         else:
             result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
         work.effects()

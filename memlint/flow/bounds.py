@@ -121,9 +121,12 @@ def _names_key(function: Function, key: str) -> bool:
 
 def _shares_a_needed_graph(analyser: Analyser, frame: Frame, store: Store) -> bool:
     """Whether a later backward needs the graph of the same model calls, which another place keeps until then. A
-    function that runs backward itself in the loop is done with them."""
+    function that runs backward itself in the loop, or in one around it that a list outlives, is done with them."""
     models = _models(frame, store)
-    trains = store.loop is not None and any(store.loop.id in backward.loops for backward in frame.backwards)
+    rounds = {store.loop.id} if store.loop is not None else set()
+    if rounds and store.local and store.kind == "retain":
+        rounds |= {loop for loop in store.loops if loop not in store.made}
+    trains = any(not rounds.isdisjoint(backward.loops) for backward in frame.backwards)
     return (
         bool(models)
         and not trains

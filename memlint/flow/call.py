@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow import containers, external, instances, methods, records
 from memlint.flow import evaluate as evaluating
+from memlint.flow.comprehensions import collects, listed
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, construct
 from memlint.flow.models import run_module
@@ -52,8 +53,9 @@ def evaluate_call(frame: Frame, state: State, expr: ir.Call) -> V:
 
 def arguments(frame: Frame, state: State, expr: ir.Call) -> tuple[Args, Words]:
     args: Args = []
+    collected = len(expr.args) == 1 and collects(expr.func)
     for arg in expr.args:
-        value = evaluating.evaluate(frame, state, arg)
+        value = evaluating.evaluate(frame, state, listed(arg) if collected else arg)
         args.append(value)
     words: Words = {}
     for number, word in enumerate(expr.keywords):

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from memlint.flow import evaluate as evaluating
+from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.frame import Frame
-from memlint.flow.heap import element, make
+from memlint.flow.heap import deep, element, make
+from memlint.flow.kept import kept
+from memlint.flow.library import over_loader
 from memlint.flow.loops import describe
 from memlint.flow.state import State
-from memlint.flow.stores import store_value
-from memlint.flow.syntax import text, walk_expression
-from memlint.flow.values import NOTHING, V, ordered
+from memlint.flow.stores import end_iteration, store_value
+from memlint.flow.syntax import reads_any, text, walk_expression
+from memlint.flow.values import ACTIVATION, NOTHING, OUTPUT, PER_BATCH, V, ordered
 from memlint.ir import nodes as ir
 
 
 def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
     """What a comprehension makes, of what one round of its loops gives."""
     before = state.heap.get(expr.at)
-    result = make(frame, state, expr.at, "list" if expr.kind == "generator" else expr.kind, NOTHING)
+    result = make(frame, state, expr.at, expr.kind if expr.kind in ("set", "dict") else "list", NOTHING)
     inner = frame.fork(state)
     if before is not None:
         inner.heap[expr.at] = before  # what it made in the round before, which it may read: ``{k: sums[k] + x …}``
     pushed = 0
     for one in expr.fors:
+        feeds = feeds_device(one.target, _body(expr))
+        if feeds:
+            assume_loader(frame, inner, one.iter, one.target)
         source = evaluating.evaluate(frame, inner, one.iter)
         shown = f"for {text(one.target, 30)} in {text(one.iter, 40)}"
         loop = describe(frame, inner, expr.at, source, one.iter, one.target, shown)
-        loop.counts = loop.counts and expr.kind != "generator" and loop.loop.over in ("loader", "range")
+        batches = feeds or PER_BATCH in source.refs or over_loader(source)
+        if loop.loop.over == "unknown" and loop.loop.names_data and batches:
+            loop.loop = msgspec.structs.replace(loop.loop, over="loader")
+        loop.counts = loop.counts and loop.loop.over in _COUNTING.get(expr.kind, ("loader", "range"))
         frame.loops.append(loop)
         pushed += 1
         bind(frame, inner, one.target, element(frame, inner, source, expr.at))
@@ -36,7 +47,10 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
     value = evaluating.evaluate(frame, inner, expr.element)
     inner.heap[expr.at] = state.heap[expr.at]
     if frame.loops[-pushed].counts:
-        store_value(frame, inner, result, "append", value, expr.at, text(expr.element), "a comprehension")
+        store_value(frame, inner, result, "append", value, expr.at, _shown(expr), "a comprehension")
+        if frame.loops[-pushed].loop.over == "loader" and _of_model(deep(frame, inner, value)):
+            inner.env["<made>"] = result  # which nothing leads to yet
+            end_iteration(frame, inner, frame.loops[-pushed])
     for _ in range(pushed):
         frame.loops.pop()
     for key in ordered(result.objs):
@@ -49,6 +63,69 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
         inner.modes,
     )
     return result
+
+
+#: the loops of a comprehension whose rounds are iterations, by its kind; "collected" is a generator that is used up
+_COUNTING: dict[str, tuple[str, ...]] = {"generator": (), "collected": ("loader",)}
+
+
+def _of_model(value: V) -> bool:
+    """Whether what a round gives has come through a model: the members of a batch that are moved are few."""
+    return bool(value.src) or value.size in (ACTIVATION, OUTPUT)
+
+
+#: what makes a container of all that it is given, or a sum
+_COLLECTORS = frozenset({"list", "tuple", "set", "sorted", "sum"})
+
+
+def collects(func: ir.Expr) -> bool:
+    """Whether a call of this function keeps all that its argument gives: in a new container, in one that is there, or
+    in a sum."""
+    return func.id in _COLLECTORS if isinstance(func, ir.Name) else isinstance(func, ir.Attr) and func.name == "extend"
+
+
+@kept
+def listed(given: ir.Expr) -> ir.Expr:
+    """``f(x) for x in xs`` and ``map(f, xs)`` as the list that is made of them."""
+    if isinstance(given, ir.Comprehension) and given.kind == "generator":
+        return ir.Comprehension(given.at, "collected", given.element, None, given.fors)
+    if (
+        isinstance(given, ir.Call)
+        and isinstance(given.func, ir.Name)
+        and given.func.id == "map"
+        and len(given.args) == 2
+        and not given.keywords
+        and not any(isinstance(arg, ir.Starred) for arg in given.args)
+    ):
+        mapped, over = given.args
+        free = "item"
+        while reads_any(mapped, {free}):  # ``map(item.score, xs)``
+            free += "_"
+        name = ir.Name(given.at, free)
+        made: ir.Expr = ir.Call(given.at, mapped, (name,), ())
+        if isinstance(mapped, ir.Lambda) and len(mapped.params) == 1 and mapped.params[0].kind == "positional":
+            name, made = ir.Name(given.at, mapped.params[0].name), mapped.body
+        return ir.Comprehension(given.at, "collected", made, None, (ir.CompFor(name, over, (), False),))
+    return given
+
+
+@kept
+def members_of(given: ir.Expr) -> ir.Comprehension:
+    """``list(xs)`` as ``[item for item in xs]``."""
+    item = ir.Name(given.at, "item")
+    return ir.Comprehension(given.at, "collected", item, None, (ir.CompFor(item, given, (), False),))
+
+
+def _shown(expr: ir.Comprehension) -> str:
+    """What is kept, in the user's words: of ``[item for item in xs]``, ``xs``."""
+    plain = expr.fors[-1].target == expr.element
+    return text(expr.fors[-1].iter if plain else expr.element)
+
+
+@kept
+def _body(expr: ir.Comprehension) -> tuple[ir.Stmt, ...]:
+    """What a comprehension does in each round, as the body of a loop."""
+    return (ir.ExprStmt(expr.at, expr.element),)
 
 
 def bind(frame: Frame, state: State, target: ir.Expr, value: V) -> None:

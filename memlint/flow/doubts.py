@@ -11,6 +11,7 @@ from memlint.flow.evaluation import is_evaluation_name, unguarded_module
 from memlint.flow.events import Loop, Value
 from memlint.flow.feeding import cuts_rows, names_source
 from memlint.flow.frame import Frame, Store
+from memlint.flow.heap import is_stream
 from memlint.flow.later import dropped_by_callers, marks_of
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function
@@ -152,6 +153,7 @@ def held_already(frame: Frame, store: Store, incoming: V) -> bool:
             isinstance(item, tuple)
             and item[:1] == ("elem",)
             and item[1] != store.place
+            and not is_stream(item[1])
             and (obj := heap.get(item[1])) is not None
             and store.loop.id not in obj.loops
             for item in incoming.src
@@ -196,10 +198,11 @@ def adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
     ):
         return True
     proved = {item for evidence in frame.graphs.evidence if evidence <= incoming.src for item in evidence}
+    given = any(isinstance(item, tuple) and item[:1] == ("elem",) and is_stream(item[1]) for item in incoming.src)
     return any(
         (node := frame.graphs.nodes.get(item)) is not None
         and (node.definite or item in proved)
-        and store.loop.id in node.loops
+        and (given or store.loop.id in node.loops)
         for item in reached
     )
 

@@ -328,6 +328,8 @@ def _yield(frame: Frame, state: State, expr: ir.Yield) -> V:
     if expr.is_from:
         value = elements_of(frame, state, value)
     frame.yields.append((value, frame.fork(state)))
+    if any(loop.loop.over == "loader" for loop in frame.loops):
+        frame.notes.gives_batches = True
     frame.escape(value.src)
     return UNKNOWN_VALUE
 

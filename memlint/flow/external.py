@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import batches, factories, inert, instances
+from memlint.flow import batches, factories, inert, instances, threads
 from memlint.flow.frame import Frame
 from memlint.flow.frozen import put_together
 from memlint.flow.guards import grad_of_reference, guard_value
@@ -54,6 +54,8 @@ def call_external(frame: Frame, state: State, name: str, args: list[V], words: d
     if name.startswith("builtins."):
         return builtin(frame, state, name[9:], args, words, expr)
     last = name.rsplit(".", 1)[-1]
+    if name == "threading.Thread":
+        threads.thread(frame, state, expr, words)
     if last in _PASS_THROUGH or name.startswith("tqdm."):
         return args[0] if args else words.get("iterable", DATA_VALUE)
     special = standard(frame, state, name, last, args, words, expr)

@@ -51,6 +51,16 @@ def part_of(item: Source, root: Source) -> bool:
     return isinstance(item, tuple) and len(item) > len(head) and item[: len(head)] == head and isinstance(item[-1], str)
 
 
+#: methods that bring data in, of environments, queues and data sets: no model has them
+_DATA = frozenset({"reset", "step", "sample", "next", "next_batch", "get_batch", "recv", "fetch", "read"})
+
+
+def _gives_data(node: Node) -> bool:
+    """``env.reset()``, ``env.step(action)``, ``buffer.sample(32)``"""
+    method = node.what.partition("(")[0].rpartition(".")
+    return bool(method[0]) and method[2] in _DATA
+
+
 @dataclass(slots=True)
 class Graphs:
     """All nodes of a function, and what backward() calls tell about them."""
@@ -99,12 +109,55 @@ class Graphs:
             if any(node.definite for node in nodes.values()):
                 continue
             unknown = {item for item, node in nodes.items() if node.unknown}
+            unknown = {item for item in unknown if not _gives_data(nodes[item])} or unknown
+            self._settle_nearest(evidence, frozenset(unknown))
             roots = [item for item in unknown if not (self.closure(nodes[item].parents) & unknown)]
             if len(roots) == 1:
                 nodes[roots[0]].definite = True
                 nodes[roots[0]].model = True
                 if not nodes[roots[0]].opaque:
                     self._settle_parts(roots[0], evidence, nodes)
+        self._settle_others()
+
+    def _settle_others(self) -> None:
+        """What was seen to give a graph that none of its arguments can have brought in, gives one at each call:
+        ``G(fixed_noise)``, where ``D(G(noise))`` is trained by."""
+        proved = {
+            (node.callee, node.what.partition("(")[0])
+            for node in self.nodes.values()
+            if node.unknown and node.model and node.callee is not None and self._brings(node)
+        }
+        for node in self.nodes.values() if proved else ():
+            if node.unknown and (node.callee, node.what.partition("(")[0]) in proved:
+                node.definite = node.model = True
+
+    def _brings(self, node: Node) -> bool:
+        """Whether what a call was given has no graph: what was made here, or drawn from data."""
+        reached = self.closure(node.parents)
+        return not any(item in self.nodes for item in reached) and all(
+            "[]" in item.steps for item in reached if isinstance(item, Path)
+        )
+
+    def _settle_nearest(self, evidence: Sources, unknown: Sources) -> None:
+        """Where all ways from a backward lead through one call that cannot be resolved, its result has a graph,
+        whatever it was given (``policy(env.reset())``); of a result that is unpacked, the first part."""
+        nearest: set[Source] = set()
+        seen: set[Source] = set()
+        todo = list(evidence)
+        while todo:
+            source = todo.pop()
+            if source in seen:
+                continue
+            seen.add(source)
+            if source in unknown:
+                nearest.add(source)
+            elif source in self.nodes:
+                todo.extend(self.nodes[source].parents)
+        if len(nearest) > 1:
+            wholes = {whole for whole in unknown if all(part_of(item, whole) for item in nearest)}
+            nearest = {item for item in nearest if item[-1] == "[0]"} | wholes if len(wholes) == 1 else set()
+        for item in nearest:
+            self.nodes[item].definite = True
 
     def _settle_parts(self, root: Source, evidence: Sources, nodes: dict[Any, Node]) -> None:
         """Where the loss was computed from the result itself, that is a tensor, and its parts are views of it."""

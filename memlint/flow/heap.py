@@ -82,6 +82,16 @@ def make(
     return V(CONTAINER, objs=frozenset((key,)))
 
 
+def stream_of(key: tuple[Source, ...]) -> Source:
+    """The key of what a generator gives, one after the other: it holds none of it."""
+    return (*key, "yields")
+
+
+def is_stream(key: Source) -> bool:
+    """Whether an object is what a generator gives, which is made anew in each round of who asks for it."""
+    return isinstance(key, tuple) and key[-1:] == ("yields",)
+
+
 def tuple_of(frame: Frame, state: State, at: int, values: list[V]) -> V:
     """One item of ``zip``, ``enumerate`` or ``items()``."""
     return make(frame, state, (at, "pair"), "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})

@@ -24,6 +24,8 @@ from memlint.flow.values import (
     NONE_VALUE,
     NOTHING,
     OF_MODULES,
+    OVER_LOADER,
+    PER_BATCH,
     TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
@@ -113,6 +115,10 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
         for value in args:
             frame.used |= deep(frame, state, value).src
         return DATA_VALUE
+    if name in ("list", "tuple", "set", "sorted", "sum") and args and PER_BATCH in args[0].refs and len(expr.args) == 1:
+        from memlint.flow.comprehensions import comprehension, members_of  # (which read what libraries give)
+
+        args = [comprehension(frame, state, members_of(expr.args[0]))]
     if name in ("list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"):
         if not args:
             return make(frame, state, expr.at, "list" if name != "set" else "set", NOTHING)
@@ -197,12 +203,12 @@ def draws(frame: Frame, source: V) -> None:
 
 def over_loader(value: V) -> bool:
     """Whether a value is a loader, or goes through one: ``enumerate(loader)``."""
-    return bool(value.kinds & LOADER) or any(ref.kind == "over" and ref.name == "loader" for ref in value.refs)
+    return bool(value.kinds & LOADER) or OVER_LOADER in value.refs
 
 
 def _over(args: list[V]) -> frozenset[Ref]:
     if any(map(over_loader, args)):
-        return frozenset((Ref("over", "", "loader"),))
+        return frozenset((OVER_LOADER,))
     if any(value.kinds & MODULE or any(ref.kind == "over" for ref in value.refs) for value in args):
         return frozenset((OF_MODULES,))
     return EMPTY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow import call as calls
-from memlint.flow import containers, instances, tables, tensors
+from memlint.flow import containers, instances, tables, tensors, threads
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import accepts, call_function
@@ -85,6 +85,9 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         return DATA_VALUE
     if name in _OF_TEXT and not receiver.resolved() and not receiver.objs and all(one.is_only(DATA) for one in args):
         return DATA_VALUE
+    threaded = threads.call_method(frame, state, expr, receiver, name, args, words)
+    if threaded is not None:
+        return threaded
     held = _held_module(frame, state, expr, receiver, name)
     if held is not None:
         return run_module(frame, state, expr, held, args, words)

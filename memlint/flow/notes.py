@@ -42,6 +42,8 @@ class Notes(Lean):
         self.cleared: dict[Path, bool] = {}
         #: those of them that are emptied in a loop over iterations
         self.cleared_in_rounds: set[Path] = set()
+        #: it yields something for each batch
+        self.gives_batches = False
         #: symbols that ``next`` draws from
         self.drawn: set[Source] = set()
         #: the modules of each optimizer that is made here; None for one that is not known

@@ -24,6 +24,8 @@ def in_tests(key: str) -> bool:
 
 #: classes that use a mixin, of which all must be modules for it to be one of modules
 MAX_USERS = 32
+#: what project subclasses have in place of one method, which are followed where they are no more
+MAX_OVERRIDES = 8
 #: imports of imports that a name is followed through
 MAX_IMPORTS = 12
 
@@ -283,7 +285,7 @@ class Program:
         _, outside = self.ancestors(cls)
         return any(MODULE_BASES.fullmatch(name) or name in ("?.nn.Module", "?.LightningModule") for name in outside)
 
-    def overrides(self, cls: Class, name: str, limit: int = 4) -> list[Function]:
+    def overrides(self, cls: Class, name: str, limit: int = MAX_OVERRIDES) -> list[Function]:
         """What project subclasses have in place of a method, where they are few."""
         asked = (cls.key, name, limit)
         if asked not in self._overrides:

@@ -216,7 +216,7 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
                 return analyser.evaluate_constant(item.module, item.attributes[name])
         return NOTHING
     fact: V = analyser.attribute(cls, name)
-    if not fact.kinds and receiver.kinds & MODULE and not name.startswith(("set_", "_set_")):
+    if not fact.kinds and not name.startswith(("set_", "_set_")):
         # what only classes below define: a base class calls it all the same
         below = analyser.program.overrides(cls, name)
         if below:

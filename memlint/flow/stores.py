@@ -91,7 +91,7 @@ def note_store(
 ) -> Store | None:
     """Remember a store for judgement at the end of the iteration."""
     made, survives = outlived(frame, state, place)
-    around = frame.innermost(made)
+    around = _around(frame, made, place)
     local = not isinstance(place, Path)
     if around is None and local:
         return None
@@ -134,6 +134,21 @@ def note_store(
     frame.stores[key] = store
     state.pending |= {key}
     return store
+
+
+def _around(frame: Frame, made: tuple[Source, ...], place: Source) -> LoopFrame | None:
+    """The loop that the place outlives. A member of what an inner loop goes through (``for callback in callbacks:
+    callback.add(loss)``) is another one in each of its rounds, and grows with those of the loop around it."""
+    inner = frame.innermost(made)
+    if inner is None or not _is_member(place, inner):
+        return inner
+    outer = (loop for loop in reversed(frame.loops[: frame.loops.index(inner)]) if loop.counts)
+    return next((loop for loop in outer if loop.id not in made and not _is_member(place, loop)), inner)
+
+
+def _is_member(place: Source, loop: LoopFrame) -> bool:
+    """Whether a place is, or belongs to, what a round of the loop was given."""
+    return _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
 
 
 def _spent(frame: Frame, state: State, loop: LoopFrame | None, value: V, old: Store | None) -> bool:

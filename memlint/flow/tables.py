@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from memlint.flow.frame import Frame
+from memlint.flow.program import Class, Module
 from memlint.flow.scope import lookup
 from memlint.flow.state import State
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import CALLABLE, NOTHING, Ref, V
 from memlint.ir import nodes as ir
 
@@ -17,8 +19,8 @@ _MAX_ENTRIES = 16
 
 
 def entries(frame: Frame, table: ir.Expr) -> V:
-    """The project's functions in a table that nothing else is put into by name, or any of its networks; NOTHING where
-    it is no such table."""
+    """The project's functions in a table that is written out, or filled by decorators, or any of its networks; NOTHING
+    where it is no such table."""
     root = table
     while isinstance(root, ir.Attr):
         root = root.value
@@ -34,14 +36,56 @@ def entries(frame: Frame, table: ir.Expr) -> V:
         return NOTHING
     display = bindings[0].value
     values = display.values if isinstance(display, ir.DictDisplay) else ()
-    if not 0 < len(values) <= _MAX_ENTRIES:
-        return NOTHING
     refs = [ref for value in values for ref in analyser.evaluate_constant(module, value).refs]
-    if refs and len(refs) >= len(values) and all(_is_network(frame, ref) for ref in refs):
+    if isinstance(display, ir.DictDisplay) and not values:
+        refs = _registered(frame, module, name)
+    if not refs or max(len(refs), len(values)) > _MAX_ENTRIES:
+        return NOTHING
+    if len(refs) >= len(values) and all(_is_network(frame, ref) for ref in refs):
         return V(CALLABLE, refs=frozenset((ANY_NETWORK,)))
-    if not refs or any(ref.kind != "func" for ref in refs):
+    if any(ref.kind != "func" for ref in refs):
         return NOTHING
     return V(CALLABLE, refs=frozenset(refs))
+
+
+def _registered(frame: Frame, module: Module, table: str) -> list[Ref]:
+    """What decorators of the project put into an empty table: ``@register("resnet")``."""
+    program = frame.analyser.program
+    found: list[Ref] = []
+    for registrar in module.index.definitions:
+        if registrar.kind != "function" or table not in module.index.units[registrar.unit].names:
+            continue
+        function = module.function(registrar.name)
+        if function is None or not _fills(function.body, table):
+            continue
+        for key in program.words.files(registrar.name):
+            other = program.module(key)
+            for definition in other.index.definitions:
+                if registrar.name not in other.index.units[definition.unit].calls:
+                    continue
+                made = other.function(definition.name) or other.cls(definition.name)
+                if made is not None and registrar.name in _decorating(made.node):
+                    found.append(Ref("class" if isinstance(made, Class) else "func", key, definition.name))
+    return found
+
+
+def _fills(body: tuple[ir.Stmt, ...], table: str) -> bool:
+    """Whether a function, or one in it, puts a name into a table: ``TABLE[name] = cls``."""
+    return any(
+        isinstance(statement, ir.Assign)
+        and isinstance(statement.value, ir.Name)
+        and any(
+            isinstance(target, ir.Subscript) and isinstance(target.value, ir.Name) and target.value.id == table
+            for target in statement.targets
+        )
+        for statement in walk_statements(body)
+    )
+
+
+def _decorating(node: ir.FunctionDef | ir.Lambda | ir.ClassDef | None) -> set[str]:
+    """The last components of the names of a definition's decorators."""
+    decorators = node.decorators if isinstance(node, ir.FunctionDef | ir.ClassDef) else ()
+    return {dotted(item.func if isinstance(item, ir.Call) else item).rsplit(".", 1)[-1] for item in decorators}
 
 
 def of_package(frame: Frame, state: State, expr: ir.Expr) -> V:

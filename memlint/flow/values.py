@@ -77,6 +77,10 @@ class Ref(NamedTuple):
 OWN_DEVICE = Ref("own-device", "", "")
 #: of a container: it lists what a dict has of which all keys are known
 OF_KEYS = Ref("over", "", "keys")
+#: of a container: it lists what a loader gives
+OVER_LOADER = Ref("over", "", "loader")
+#: of a generator: it gives something for each batch of a loader
+PER_BATCH = Ref("rounds", "", "loader")
 #: of a container: its members are modules
 OF_MODULES = Ref("over", "", "modules")
 
