@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow import containers, external, instances, methods, records
 from memlint.flow import evaluate as evaluating
-from memlint.flow.comprehensions import collects, listed
+from memlint.flow.collecting import collects, listed
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, construct
 from memlint.flow.models import run_module

@@ -146,6 +146,10 @@ def counts(store: Store) -> bool:
 def held_already(frame: Frame, store: Store, incoming: V) -> bool:
     """Whether the value was read out of a container that lives as long: keeping it twice keeps no more."""
     heap = frame.exit.heap if frame.exit is not None else {}
+    if store.loop is not None and store.loop.loop.over == "unknown" and incoming.src:
+        given = {item for item in store.loop.items if isinstance(item, Path) and item.steps[-1:] == ("[]",)}
+        if incoming.src <= given:
+            return True  # ``for loss in losses: total += loss``, of a list that a caller has filled
     return (
         store.kind == "retain"
         and store.loop is not None

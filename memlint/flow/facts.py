@@ -290,10 +290,20 @@ class Facts:
                 for cls in order
                 if cls.key != function.cls.key and function.name in cls.methods
                 for frame, record in self.calls_of(cls.methods[function.name])
+                if not self._is_beside(frame.function, function.cls, cls)
             ]
         if not records and function.cls is not None:
             records = [(frame.function, grad) for frame, grad in self._named.get(function.name, ())]
         return records
+
+    def _is_beside(self, caller: Function, cls: Class, base: Class) -> bool:
+        """Whether a caller is a method of a class that shares a base with this one alone: its own ``self`` is none of
+        this class."""
+        other = caller.cls
+        if other is None or other is cls:
+            return False
+        above = self.analyser.program.ancestors
+        return base in above(other)[0] and other not in above(cls)[0] and cls not in above(other)[0]
 
     def attributes_in_backward(self) -> frozenset[str]:
         """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""

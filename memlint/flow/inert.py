@@ -237,11 +237,23 @@ def _ended_before(frame: Frame, blocks: dict[int, ir.With], at: int) -> ir.With 
     return None
 
 
+#: attributes that are parameters, and their values
+_PARAMETERS = frozenset({"data", "grad", "weight", "bias"})
+
+
+def _targets(statement: ir.Stmt) -> Sequence[ir.Expr]:
+    if isinstance(statement, ir.Assign):
+        return statement.targets
+    return (statement.target,) if isinstance(statement, ir.AnnAssign | ir.AugAssign) else ()
+
+
 def _only_prepares(block: ir.With) -> bool:
     calls = 0
     for statement in walk_statements(block.body):
         if not isinstance(statement, ir.Assign | ir.AnnAssign | ir.ExprStmt | ir.AugAssign):
             return False
+        if any(isinstance(one, ir.Attr) and one.name in _PARAMETERS for one in _targets(statement)):
+            return False  # weights are set, which is what the guard is for
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 if not isinstance(part, ir.Call):

@@ -6,6 +6,7 @@ import msgspec
 
 from memlint.flow import containers, records
 from memlint.flow.class_places import class_of
+from memlint.flow.collecting import members_of
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, elements_of, make, members, tuple_of
 from memlint.flow.modes import freeze, frozen_of, mode_of
@@ -116,7 +117,7 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
             frame.used |= deep(frame, state, value).src
         return DATA_VALUE
     if name in ("list", "tuple", "set", "sorted", "sum") and args and PER_BATCH in args[0].refs and len(expr.args) == 1:
-        from memlint.flow.comprehensions import comprehension, members_of  # (which read what libraries give)
+        from memlint.flow.comprehensions import comprehension  # (which read what libraries give)
 
         args = [comprehension(frame, state, members_of(expr.args[0]))]
     if name in ("list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"):

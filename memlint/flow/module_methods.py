@@ -87,6 +87,8 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
     own = any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function))
     if name in knowledge.guarded_methods() and not own:
         return V(TREE, size=SAMPLE)
+    # (also where too many methods have the name for this to be told: whether it is guarded is)
+    frame.named.add((name, state.grad))
     dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
     quiet = knowledge.is_bookkeeping(name) or (dropped and not names_computing(name))
     if quiet or not _computes(frame, name):
@@ -95,7 +97,6 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return unknown_call(frame, state, expr, receiver.but(syms=EMPTY) if quiet else receiver, args, words)
     if not receiver.resolved() and _gives_data(frame, name):
         return DATA_VALUE
-    frame.named.add((name, state.grad))
     if receiver.resolved() and _defines(frame, receiver, name):
         return run_module(frame, state, expr, receiver, args, words, method=name)
     said = namesakes(frame, state, receiver, name, args, words)

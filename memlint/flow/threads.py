@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from memlint.flow import call as calls
-from memlint.flow.comprehensions import comprehension, listed
+from memlint.flow import comprehensions
+from memlint.flow.collecting import listed
 from memlint.flow.frame import Frame
 from memlint.flow.heap import elements_of, make
 from memlint.flow.state import ON, State
@@ -42,7 +43,7 @@ def call_method(
     if name not in ("map", "imap", "imap_unordered") or not isinstance(mapped, ir.Comprehension):
         return None
     around, state.grad = state.grad, ON
-    result = comprehension(frame, state, mapped)
+    result = comprehensions.comprehension(frame, state, mapped)
     state.grad = around
     return result
 

@@ -152,13 +152,13 @@ def test_a_folder_that_can_only_be_read(project: Path) -> None:
 
 
 def test_what_was_not_used_for_the_longest_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelving, "MAX_BYTES", 2_000)
+    monkeypatch.setattr(shelving, "MAX_BYTES", 1_800)
     for day in range(8):
         monkeypatch.setattr(shelving.time, "time", lambda day=day: day * 90_000.0)
         shelf = Shelf(tmp_path)
         if day > 1:
             assert shelf.get("text 1") is not None  # used every day
-        shelf.put(f"text {day}", os.urandom(600))
+        shelf.put(f"text {day}", os.urandom(10 if day == 1 else 600))
         shelf.close()
     reader = Shelf(tmp_path)
     assert [day for day in range(8) if reader.get(f"text {day}") is not None] == [1, 7]
