@@ -296,7 +296,7 @@ class Attributes:
         if name not in self._begun:
             self._begun[name] = any(
                 method.name != "__init__" and self._is_called(method.name) and _begins(method, name)
-                for cls in self._classes_with(name)
+                for cls in self.classes_with(name)
                 for method in cls.methods.values()
             )
         return self._begun[name]
@@ -305,11 +305,11 @@ class Attributes:
         """Whether a module of the project keeps a module under this name."""
         return any(
             self.analyser.attribute(cls, name).kinds & MODULE
-            for cls in itertools.islice(self._classes_with(name), MAX_ASKED)
+            for cls in itertools.islice(self.classes_with(name), MAX_ASKED)
             if self.analyser.program.is_module(cls)
         )
 
-    def _classes_with(self, name: str) -> Iterator[Class]:
+    def classes_with(self, name: str) -> Iterator[Class]:
         """The project's classes that assign an attribute of this name."""
         for key, number in self._assigning_units(name):
             module = self.analyser.program.module(key)

@@ -46,6 +46,7 @@ from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of
 from memlint.flow.periods import FEW, ends_early, ends_soon
+from memlint.flow.popped import is_popped
 from memlint.flow.repeats import each_call
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
@@ -153,6 +154,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or begun_elsewhere(analyser, frame, store)
             or held_already(frame, store, incoming)
             or may_sum_itself(analyser, frame, store)
+            or is_popped(analyser, store)
             or (certainty != "high" and counts(store))
             or (value.freed == "no" and loop.kind == "for" and store.loop is not None and ends_early(store.loop))
             or of_one_step(frame, store)
