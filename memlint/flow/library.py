@@ -109,6 +109,10 @@ def _called(frame: Frame, state: State, callee: V, args: list[V], words: dict[st
     return call_value(frame, state, callee, args, words, expr)
 
 
+#: distributions that a location moves and does not shape: their entropy is one of the scale alone
+_OF_LOCATION = frozenset({"Normal", "Laplace", "Cauchy", "Gumbel"})
+
+
 def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     if name == "type" and len(args) == 1 and (cls := class_of(args[0])) is not None:
         return cls
@@ -279,7 +283,11 @@ def standard(
         return make(frame, state, (expr.at, "tree"), "list", made)
     if name.startswith("torch.distributions.") and last[:1].isupper():
         given = [deep(frame, state, value) for value in (*args, *words.values())]
-        return tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)
+        made = tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)
+        shaping = words.get("scale", args[1] if len(args) > 1 else None) if last in _OF_LOCATION else None
+        return made.but(
+            refs=frozenset((Ref("shape", "", "", made if shaping is None else deep(frame, state, shaping)),))
+        )
     if name == "functools.partial" and args:
         return V(CALLABLE, refs=frozenset((Ref("partial", "", "", args[0], tuple(args[1:]), tuple(words.items())),)))
     if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):

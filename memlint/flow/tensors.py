@@ -95,6 +95,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
     if receiver.kinds & TREE and name in ("log_prob", "cdf", "icdf"):
         return tensor_op(frame, state, expr.at, inputs, text(expr))  # of a distribution
+    if name == "entropy" and receiver.is_only(TREE) and any(ref.kind == "shape" for ref in receiver.refs):
+        shapes = [ref.self_ for ref in ordered(receiver.refs) if ref.kind == "shape"]
+        return tensor_op(frame, state, expr.at, shapes, text(expr))
     if receiver.kinds & TREE and name == "sample":
         frame.used |= receiver.src
         return cut(receiver)  # of a distribution: what is drawn has no graph (what rsample() gives has)

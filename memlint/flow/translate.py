@@ -180,8 +180,9 @@ class Translation:
         return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
 
     def _bound(self, ref: Ref) -> Ref:
-        """What a callable value refers to, with a container that is the callee's as it is here."""
-        return ref._replace(self_=self.value(ref.self_)) if ref.kind == "bound" else ref
+        """What a value refers to, with a container, or the shape of a distribution, that is the callee's as it is
+        here."""
+        return ref._replace(self_=self.value(ref.self_)) if ref.kind in ("bound", "shape") else ref
 
     def _placed(self, value: V) -> int:
         """The device of a callee's value: what it computed is where its arguments are, if it says nothing else."""
