@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from memlint.flow.analyser import Analyser
 from memlint.flow.program import Function, Program
 from memlint.flow.screen import relevant_modules
-from memlint.flow.syntax import identifiers
+from memlint.flow.syntax import parts, walk_expression, walk_statements
+from memlint.ir import nodes as ir
 
 #: units of other files that are read to learn how a function of one name is called. Of more, the first ones: that
 #: nobody is seen to guard a call says nothing where nobody was asked
 MAX_CALLERS = 12
+#: functions of the units of callers that are all read, for what else they tell; of more, those that name a callee
+FEW = 150
 #: how far up callers of callers are asked for, where these pass on what they run
 LEVELS = 3
 #: what a function may note of itself that hangs on its callers
@@ -91,26 +94,59 @@ def _direct(program: Program, functions: Sequence[Function], inside: set[str]) -
                     found.setdefault(name, []).append((key, number))
                     by_name.setdefault((key, number), set()).add(shown)
     units = {place for places in found.values() for place in places[:MAX_CALLERS]}
-    callers: list[Function] = []
+    around: dict[tuple[str, int], list[Function]] = {}
     for key, number in sorted(units):
         module = program.module(key)
         module.build(number)
-        inside_unit = [function for function in list(module.functions.values()) if function.unit == number]
-        callers += _mentioning([module.main, *inside_unit] if number == 0 else inside_unit, by_name[key, number])
-    return callers
+        around[key, number] = [function for function in list(module.functions.values()) if function.unit == number]
+        if number == 0:
+            around[key, number].insert(0, module.main)
+    if sum(map(len, around.values())) <= FEW:
+        return [function for functions in around.values() for function in functions]
+    return [function for place, functions in around.items() for function in _mentioning(functions, by_name[place])]
 
 
-def _mentioning(functions: Iterable[Function], names: set[str]) -> Iterator[Function]:
-    """Those of a unit's functions that mention one of some names, and those around them."""
+def _mentioning(functions: Sequence[Function], names: set[str]) -> Iterator[Function]:
+    """Those of a unit's functions that mention one of some names, or an attribute that is given what mentions one
+    (``self.loss = ComputeLoss(…)``), and those around them."""
+    known = names | {name for function in functions for name in _given(function, names)}
     found: dict[Function, None] = {}
     for function in functions:
-        variables, attributes = identifiers(function.body)
-        if not names.isdisjoint(variables) or not names.isdisjoint(attributes):
+        if not known.isdisjoint(_mentioned(function)):
             around: Function | None = function
             while around is not None and around not in found:
                 found[around] = None
                 around = around.around
     return iter(found)
+
+
+def _given(function: Function, names: set[str]) -> Iterator[str]:
+    """The attributes that are assigned what mentions one of the names."""
+    for statement in walk_statements(function.body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and not names.isdisjoint(_words([statement.value])):
+            for target in statement.targets:
+                if isinstance(target, ir.Attr):
+                    yield target.name
+
+
+def _mentioned(function: Function) -> set[str]:
+    return _words(parts(function.body))
+
+
+def _words(expressions: Iterable[ir.Expr]) -> set[str]:
+    """The variables and attributes in expressions, and in the lambdas in them."""
+    found: set[str] = set()
+    todo = [*expressions]
+    while todo:
+        part = todo.pop()
+        for inner in walk_expression(part):
+            if isinstance(inner, ir.Name):
+                found.add(inner.id)
+            elif isinstance(inner, ir.Attr):
+                found.add(inner.name)
+            elif isinstance(inner, ir.Lambda):
+                todo.append(inner.body)
+    return found
 
 
 def _hangs_on_callers(analyser: Analyser, function: Function) -> bool:

@@ -22,7 +22,7 @@ from memlint.flow.teachers import teaches
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
-from memlint.flow.wanted import ENABLED, REACHED, asked_for, differentiates_itself, wanted_by
+from memlint.flow.wanted import ENABLED, ITSELF, REACHED, asked_for, differentiates_itself, wanted_by
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -80,11 +80,9 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
         verdict = judge_run(analyser, frame, run)
         if verdict is not None and not (_reported_inside(analyser, run) or _left_to_callers(analyser, frame, run)):
             found.append(verdict)
-    frame.notes.evaluations = frozenset(
-        item.run.node
-        for item in found
-        if item.evaluation == "eval" and item.wanted in ("", ENABLED) and item.phase is None
-    )
+    shown = [item for item in found if item.evaluation == "eval" and item.phase is None]
+    frame.notes.evaluations = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
+    frame.notes.unguarded = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED))
     return found
 
 

@@ -20,7 +20,7 @@ from memlint.flow.bounds import (
 )
 from memlint.flow.carry import PART
 from memlint.flow.collected import becomes_array, compared_with, proved_free, trained_on
-from memlint.flow.described import of_evaluation, self_name, value_of
+from memlint.flow.described import lacks_guard, of_evaluation, self_name, value_of
 from memlint.flow.doubts import (
     adds_a_graph,
     begun_elsewhere,
@@ -183,7 +183,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         and store.loop is not None
     ):
         yield from _summed(frame, store, place, loop)
-    retained_run = of_evaluation(frame, incoming)
+    retained_run = lacks_guard(frame, incoming)
     shown = not needed and "low" not in (certainty, value.certainty)
     cut = cut_of(analyser, frame, store) if shown else None
     if store.kind == "retain":

@@ -53,6 +53,8 @@ class Notes(Lean):
         #: judged model runs by their key, and the graphs that evaluations record
         self.verdicts: dict[Source, Verdict | None] = {}
         self.evaluations: Sources = frozenset()
+        #: those of them that a guard would spare: not what a model needs that differentiates by itself
+        self.unguarded: Sources = frozenset()
         #: DataLoaders that are made, and models that run
         self.loaders: dict[int, ir.Call] = {}
         self.models: dict[int, ir.Call] = {}

@@ -45,8 +45,20 @@ def _popped(cls: Class) -> frozenset[str]:
         gone = set(resets[method.name])
         for call in _calls_of(method, own):
             gone |= resets.get(call, frozenset())
-        found |= gone & _returned(method, own)
+        found |= gone & _returned(method, own) - _added_to(method, own)
     return frozenset(found)
+
+
+def _added_to(method: Function, own: str) -> set[str]:
+    """The attributes that a method rebuilds from what they were: it is the one that adds them up."""
+    found: set[str] = set()
+    for statement in walk_statements(method.body, into_definitions=False):
+        if isinstance(statement, ir.AugAssign):
+            found |= _attributes(statement.target, own)
+        elif isinstance(statement, ir.Assign):
+            targets = set().union(*(_attributes(target, own) for target in statement.targets))
+            found |= targets & _attributes(statement.value, own)
+    return found
 
 
 def _emptied(method: Function) -> frozenset[str]:

@@ -91,7 +91,6 @@ GUARDS = [
         {"pre": "from torch import is_grad_enabled", "fwd": "x = x * 2 if is_grad_enabled() else x"},
     ),
     ("requires_grad in fwd", "unsafe", {"fwd": "x = x * 2 if self.head(x).requires_grad else x"}),
-    ("enable_grad in fwd", "unsafe", {"fwd": "with torch.enable_grad():\n            x = x * 2"}),
     ("hook", "unsafe", {"main": "model.body.register_forward_hook(lambda m, i, o: print(o.requires_grad))"}),
     ("backward hook", "unsafe", {"main": "model.body.register_full_backward_hook(print)"}),
     ("extra metric in loop", "unsafe", {"pre": "from lib import metric", "inloop": "metric.update(out)"}),

@@ -101,3 +101,36 @@ def search(model, x):
 def test_rows_that_are_brought_into_another_order_are_copied_anyway(tmp_path: Path, old: str, severity: str) -> None:
     (tmp_path / "search.py").write_text(SEARCH.format(old=old))
     assert [found.severity for found in memlint.lint([tmp_path], select=["MEM302"]).findings] == [severity]
+
+
+FORCES = """
+import torch
+from torch import nn
+from forces import parts
+
+
+class Potential(nn.Sequential):
+    def forward(self, graph):
+        graph["positions"].requires_grad_(True)
+        for module in self:
+            graph = module(graph)
+        return graph
+
+
+def infer(loader):
+    model = Potential(*parts()).cuda()
+    model.eval()
+    energies = []
+    for graph in loader:
+        result = model(graph.to("cuda"))
+        energies.append({kept})
+    print(len(energies))
+"""
+
+
+@pytest.mark.parametrize(("kept", "codes"), [("result", {"MEM102"}), ("result.detach().cpu()", set())])
+def test_a_model_that_differentiates_needs_no_guard_and_its_outputs_need_a_cut(
+    tmp_path: Path, kept: str, codes: set[str]
+) -> None:
+    (tmp_path / "infer.py").write_text(FORCES.format(kept=kept))
+    assert {one.code for one in memlint.lint([tmp_path], isolated=True).findings} == codes
