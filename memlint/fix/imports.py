@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 
 from memlint.fix.spans import Text
 
@@ -13,9 +14,8 @@ def torch_name(text: Text, line: int, *, at_import: bool = False) -> tuple[str, 
     None where the file cannot be read, or calls something else by that name. ``at_import``: the line runs when the file
     is imported (a decorator's), so that the name must be bound before it, whatever happens.
     """
-    try:
-        tree = ast.parse("".join(text.lines))
-    except (SyntaxError, ValueError):
+    tree = _parsed("".join(text.lines))
+    if tree is None:
         return None
     local = _bound_around(tree, line)
     for node in _top_level(tree.body):
@@ -28,6 +28,15 @@ def torch_name(text: Text, line: int, *, at_import: bool = False) -> tuple[str, 
     if "torch" in local or _binds(tree.body, "torch"):
         return None
     return "torch", _import_line(tree)
+
+
+@functools.lru_cache(maxsize=4)
+def _parsed(source: str) -> ast.Module | None:
+    """The tree of a file, whose findings come one after another."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
 
 
 def _top_level(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -43,10 +52,14 @@ def _top_level(body: list[ast.stmt]) -> list[ast.stmt]:
 def _bound_around(tree: ast.Module, line: int) -> set[str]:
     """The names that the functions around a line bind."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        first = getattr(node, "lineno", line)  # (arguments and the like have no place of their own)
+        if not first <= line <= (getattr(node, "end_lineno", None) or first):
+            continue
+        todo += ast.iter_child_nodes(node)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            if not node.lineno <= line <= (node.end_lineno or node.lineno):
-                continue
             names |= {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import tokenize
 from collections import Counter
@@ -17,11 +18,11 @@ def indented(text: Text, first: int, last: int, unit: str) -> list[tuple[Span, s
 
     Comments to the left of the block stay there: code that was commented out from the first column on.
     """
-    kept = _inside_strings(text)
-    if kept is None:
+    inside = _inside_strings("".join(text.lines))
+    if inside is None:
         return None
     depth = len(text.indent(first))
-    kept |= {
+    kept = inside | {
         line
         for line in range(first, last + 1)
         if text.lines[line - 1].lstrip().startswith("#") and len(text.indent(line)) < depth
@@ -33,14 +34,15 @@ def indented(text: Text, first: int, last: int, unit: str) -> list[tuple[Span, s
     ]
 
 
-def _inside_strings(text: Text) -> set[int] | None:
+@functools.lru_cache(maxsize=4)
+def _inside_strings(source: str) -> frozenset[int] | None:
     """The lines that begin inside of a string, whose blanks are its value, or behind a backslash in one."""
     kept: set[int] = set()
     opened: list[int] = []
     start, end = getattr(tokenize, "FSTRING_START", -1), getattr(tokenize, "FSTRING_END", -1)
     starts, ends = {start, getattr(tokenize, "TSTRING_START", -1)}, {end, getattr(tokenize, "TSTRING_END", -1)}
     try:
-        for token in tokenize.generate_tokens(io.StringIO("".join(text.lines), newline="").readline):
+        for token in tokenize.generate_tokens(io.StringIO(source, newline="").readline):
             if token.type == tokenize.STRING:
                 kept.update(range(token.start[0] + 1, token.end[0] + 1))
             elif token.type in starts and token.type != -1:
@@ -49,7 +51,7 @@ def _inside_strings(text: Text) -> set[int] | None:
                 kept.update(range(opened.pop() + 1, token.end[0] + 1))
     except (tokenize.TokenError, SyntaxError, IndentationError):
         return None
-    return kept
+    return frozenset(kept)
 
 
 def unit_of(text: Text, indent: str) -> str:

@@ -22,7 +22,14 @@ def findings(folder: Path, seed: int) -> list[dict[str, object]]:
     return found
 
 
-@pytest.mark.parametrize("folder", ["demo", "projects/rollouts", "projects/segtrain"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "demo",
+        pytest.param("projects/rollouts", marks=pytest.mark.slow),
+        pytest.param("projects/segtrain", marks=pytest.mark.slow),
+    ],
+)
 def test_findings_do_not_depend_on_the_hash_seed(folder: str) -> None:
     first = findings(FIXTURES / folder, 0)
     assert first

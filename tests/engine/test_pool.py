@@ -212,7 +212,14 @@ def test_what_hangs_on_other_files_is_found_in_parts_as_well(
     assert lint(tmp_path).findings == whole.findings
 
 
-@pytest.mark.parametrize("folder", ["demo", "projects/rollouts", "projects/segtrain"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "projects/rollouts",
+        pytest.param("demo", marks=pytest.mark.slow),
+        pytest.param("projects/segtrain", marks=pytest.mark.slow),
+    ],
+)
 def test_real_projects_have_the_same_findings_in_parts(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     root = Path(__file__).parents[2] / "fixtures" / folder
     monkeypatch.chdir(root)
