@@ -10,7 +10,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.heap import as_held
 from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, is_true, walk_expression, walk_statements
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     CONTAINER,
@@ -329,7 +329,7 @@ def _learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> N
                 frozen.add(target.value.name)
             elif isinstance(value, ir.Call) and dotted(value.func).rsplit(".", 1)[-1] == "Parameter":
                 flags = [*value.args[1:], *(word.value for word in value.keywords if word.name == "requires_grad")]
-                trains = all(isinstance(flag, ir.Const) and flag.value is True for flag in flags)
+                trains = all(map(is_true, flags))
                 (made if trains else frozen).add(target.name)
     elif isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
         func = statement.value.func

@@ -112,7 +112,7 @@ def _mentioning(functions: Sequence[Function], names: set[str]) -> Iterator[Func
     known = names | {name for function in functions for name in _given(function, names)}
     found: dict[Function, None] = {}
     for function in functions:
-        if not known.isdisjoint(_mentioned(function)):
+        if not known.isdisjoint(_words(parts(function.body))):
             around: Function | None = function
             while around is not None and around not in found:
                 found[around] = None
@@ -127,10 +127,6 @@ def _given(function: Function, names: set[str]) -> Iterator[str]:
             for target in statement.targets:
                 if isinstance(target, ir.Attr):
                     yield target.name
-
-
-def _mentioned(function: Function) -> set[str]:
-    return _words(parts(function.body))
 
 
 def _words(expressions: Iterable[ir.Expr]) -> set[str]:

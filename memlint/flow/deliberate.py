@@ -8,6 +8,7 @@ from memlint.flow.syntax import (
     assigned_names,
     bodies,
     calls,
+    is_false,
     last_name,
     parts,
     text,
@@ -70,7 +71,7 @@ def _is_off(frame: Frame, context: ir.Expr) -> bool:
         return True
     if not isinstance(context, ir.Call) or last_name(context.func) != "set_grad_enabled":
         return False
-    return any(isinstance(given, ir.Const) and given.value is False for given in context.args)
+    return any(map(is_false, context.args))
 
 
 def _leaves(body: tuple[ir.Stmt, ...]) -> bool:

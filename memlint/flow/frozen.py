@@ -9,7 +9,7 @@ from memlint.flow.kept import kept
 from memlint.flow.modes import freeze, frozen_of, look_up
 from memlint.flow.program import Class
 from memlint.flow.state import State
-from memlint.flow.syntax import expressions, last_name, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, is_false, last_name, walk_expression, walk_statements
 from memlint.flow.values import MODULE, UNKNOWN, Path, V, ordered
 from memlint.ir import nodes as ir
 
@@ -61,7 +61,7 @@ def _freezes_part(analyser: Analyser, cls: Class, steps: tuple[str, ...]) -> boo
 def _thaws(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether some parameters may be made to require grad."""
     for statement in walk_statements(body):
-        targets = statement.targets if isinstance(statement, ir.Assign) and not _is_false(statement.value) else ()
+        targets = statement.targets if isinstance(statement, ir.Assign) and not is_false(statement.value) else ()
         if "requires_grad" in map(last_name, targets):
             return True
         if any(_is_thawing(part) for expr in expressions(statement) for part in walk_expression(expr)):
@@ -73,11 +73,7 @@ def _is_thawing(part: ir.Expr) -> bool:
     if not isinstance(part, ir.Call):
         return False
     name = last_name(part.func)
-    return "unfreeze" in name or (name == "requires_grad_" and not (part.args and _is_false(part.args[0])))
-
-
-def _is_false(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Const) and expr.value is False
+    return "unfreeze" in name or (name == "requires_grad_" and not (part.args and is_false(part.args[0])))
 
 
 def weight_frozen(frame: Frame, state: State, place: ir.Expr, frozen: bool | None) -> None:

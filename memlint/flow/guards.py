@@ -9,7 +9,7 @@ from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.syntax import calls, dotted, walk_statements
+from memlint.flow.syntax import calls, dotted, is_false, is_true, walk_statements
 from memlint.flow.values import CALLABLE, Ref, V, ordered
 from memlint.ir import nodes as ir
 
@@ -53,7 +53,7 @@ def _named_grad(state: State, func: V, context: ir.Call) -> int | None:
     name = _HUMP.sub("_", dotted(context.func).rpartition(".")[2]).lower()
     if _GUARD.search(name) is None:
         return None
-    told = any(isinstance(given, ir.Const) and given.value is False for given in context.args)
+    told = any(map(is_false, context.args))
     return state.grad if told else OFF
 
 
@@ -256,7 +256,7 @@ def is_guard(frame: Frame, function: Function, expr: ir.Expr) -> bool:
         return is_guard(frame, function, expr.body) and is_guard(frame, function, expr.orelse)
     if isinstance(expr, ir.Call):
         given = (*expr.args, *(word.value for word in expr.keywords))
-        always = all(isinstance(arg, ir.Const) and arg.value is True for arg in given)
+        always = all(map(is_true, given))
         return always and is_guard(frame, function, expr.func)
     kind, what = frame.analyser.program.find_expression(function.module, expr, function)
     if kind == "none":

@@ -407,6 +407,16 @@ def mentions(expr: ir.Expr, place: str) -> bool:
     return place in (names if place.isidentifier() else places)
 
 
+def is_true(expr: ir.Expr) -> bool:
+    """Whether the expression is the constant True."""
+    return isinstance(expr, ir.Const) and expr.value is True
+
+
+def is_false(expr: ir.Expr) -> bool:
+    """Whether the expression is the constant False."""
+    return isinstance(expr, ir.Const) and expr.value is False
+
+
 def reads_any(expr: ir.Expr, names: AbstractSet[str]) -> bool:
     """Whether the expression reads one of these variables."""
     return any(isinstance(part, ir.Name) and part.id in names for part in walk_expression(expr))

@@ -13,6 +13,8 @@ from memlint.flow.syntax import (
     calls_backward,
     dotted,
     expressions,
+    is_false,
+    is_true,
     last_name,
     walk_expression,
     walk_statements,
@@ -81,13 +83,13 @@ def requires_inputs(body: tuple[ir.Stmt, ...]) -> bool:
     for statement in body:
         if isinstance(statement, ir.If) and _of_training(statement.test):
             continue
-        targets = statement.targets if isinstance(statement, ir.Assign) and _true(statement.value) else ()
+        targets = statement.targets if isinstance(statement, ir.Assign) and is_true(statement.value) else ()
         if "requires_grad" in map(last_name, targets):
             return True
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 name = last_name(part.func) if isinstance(part, ir.Call) else ""
-                if isinstance(part, ir.Call) and name in _RECORDING and not (part.args and not _true(part.args[0])):
+                if isinstance(part, ir.Call) and name in _RECORDING and not (part.args and not is_true(part.args[0])):
                     return True
         if any(requires_inputs(block) for block in bodies(statement)):
             return True
@@ -137,7 +139,7 @@ def asked_for(frame: Frame) -> str:
     for statement in walk_statements(frame.function.body):
         if isinstance(statement, ir.Assign):
             for target in statement.targets:
-                if isinstance(target, ir.Attr) and target.name == "requires_grad" and _true(statement.value):
+                if isinstance(target, ir.Attr) and target.name == "requires_grad" and is_true(statement.value):
                     return REQUIRES
         for expr in expressions(statement):
             for part in walk_expression(expr):
@@ -146,20 +148,12 @@ def asked_for(frame: Frame) -> str:
                 name = dotted(part.func).rsplit(".", 1)[-1] if not isinstance(part.func, ir.Attr) else part.func.name
                 if name == "zero_grad" and not frame.backwards and not calls_backward(frame.function.body):
                     return "gradients are cleared, so some code that is called makes them"
-                if name in ("requires_grad_", "enable_grad") and not (part.args and _false(part.args[0])):
+                if name in ("requires_grad_", "enable_grad") and not (part.args and is_false(part.args[0])):
                     return "gradients are asked for"
-                if name == "set_grad_enabled" and part.args and _true(part.args[0]):
+                if name == "set_grad_enabled" and part.args and is_true(part.args[0]):
                     return ENABLED
-                if any(word.name == "volatile" and _true(word.value) for word in part.keywords):
+                if any(word.name == "volatile" and is_true(word.value) for word in part.keywords):
                     return "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
-                if any(word.name == "requires_grad" and _true(word.value) for word in part.keywords):
+                if any(word.name == "requires_grad" and is_true(word.value) for word in part.keywords):
                     return REQUIRES
     return ""
-
-
-def _true(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Const) and expr.value is True
-
-
-def _false(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Const) and expr.value is False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import subprocess
@@ -10,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cached_runs import run
 
 import memlint
 from memlint.engine import cache as caching
@@ -48,17 +48,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def run(*arguments: str) -> tuple[list[tuple[str, int]], str]:
-    """(code and line of each finding, what was said on standard error) of ``memlint train.py``."""
-    command = [sys.executable, "-m", "memlint", "train.py", "--output-format", "json", "--verbose", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    return [(one["code"], one["line"]) for one in json.loads(done.stdout)["findings"]], done.stderr
-
-
 def test_a_second_run_takes_what_the_first_one_found(project: Path) -> None:
     cold, said = run()
-    assert [code for code, _ in cold] == ["MEM101"]
+    assert [code for code, _, _ in cold] == ["MEM101"]
     assert HIT not in said
     warm, said = run()
     assert warm == cold
@@ -141,7 +133,7 @@ def test_a_broken_entry_is_made_anew(project: Path) -> None:
 def test_a_folder_that_cannot_be_made_costs_nothing_but_time(project: Path) -> None:
     (project / FOLDER).write_text("somebody's file")
     found, said = run()
-    assert [code for code, _ in found] == ["MEM101"]
+    assert [code for code, _, _ in found] == ["MEM101"]
     assert "no cache" in said
     assert (project / FOLDER).read_text() == "somebody's file"
 

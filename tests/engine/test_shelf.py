@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from cached_runs import run
 
 from memlint.engine import shelf as shelving
 from memlint.engine.database import FOLDER, VARIABLE
@@ -65,14 +63,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / f"{name}.py").write_text(text)
     monkeypatch.chdir(folder)
     return folder
-
-
-def run(*arguments: str) -> tuple[list[tuple[str, str, int]], str]:
-    """(code, file and line of each finding, what was said on standard error) of ``memlint train.py``."""
-    command = [sys.executable, "-m", "memlint", "train.py", "--output-format", "json", "--verbose", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    return [(one["code"], one["path"], one["line"]) for one in json.loads(done.stdout)["findings"]], done.stderr
 
 
 def forget_results(project: Path) -> None:

@@ -13,7 +13,7 @@ from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
 from memlint.flow.program import Class
 from memlint.flow.spent import captured, is_test
-from memlint.flow.syntax import calls, mentions, names_bound_by, parts, text, walk_statements
+from memlint.flow.syntax import calls, is_false, mentions, names_bound_by, parts, text, walk_statements
 from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir
 
@@ -71,16 +71,12 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
 def _argument(expr: ir.Call) -> ir.Expr | None:
     """The literal that keeps the graph, where the gradients themselves are not to be differentiated."""
     if any(
-        word.name in (None, "inputs") or (word.name == "create_graph" and not _is_false(word.value))
+        word.name in (None, "inputs") or (word.name == "create_graph" and not is_false(word.value))
         for word in expr.keywords
     ):
         return None
     given = next((word.value for word in expr.keywords if word.name == "retain_graph"), None)
     return given if isinstance(given, ir.Const) and given.value is True else None
-
-
-def _is_false(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Const) and expr.value is False
 
 
 def _recorded(frame: Frame, last: Backward) -> frozenset[Source]:
