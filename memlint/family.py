@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 #: top-level packages whose values are tensors, modules, optimizers or loaders
 TORCH_FAMILY = frozenset(
     {
@@ -67,3 +69,6 @@ TORCH_FAMILY = frozenset(
         "intel_extension_for_pytorch",
     }
 )
+
+#: what is done to tensors, modules and optimizers: a file that imports none of these libraries may be given some
+TENSOR_WORDS = re.compile(r"\.(?:backward|cpu|cuda|detach_?|eval|item|no_grad|requires_grad_?|zero_grad)\b")

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from memlint.family import TORCH_FAMILY
+from memlint.family import TENSOR_WORDS, TORCH_FAMILY
 
 #: ``import`` or ``from`` and what may belong to its statement: the line, lines joined by a backslash, parentheses.
 #: No word boundary in front: the search is three times faster without it
@@ -52,16 +52,20 @@ def _normal(text: str) -> str:
 def says_nothing(files: Sequence[str]) -> bool:
     """Whether there is certainly no finding in ``files`` (absolute paths), all of which parse, under the default
     configuration and with no other for their projects: none imports torch or has a comment for us, and each project
-    imports no torch either, or has nothing that one of them may import."""
+    imports no torch either, or has nothing that one of them may import and gives them no tensors."""
     try:
         projects: dict[str, dict[str, set[str]]] = {}
+        given: set[str] = set()
         for file in files:
             text = _text(file)
             imported = set(_imported(text))
             if _is_for_us(text) or not TORCH_FAMILY.isdisjoint(imported):
                 return False
-            projects.setdefault(_root(os.path.dirname(file)), {})[file] = imported
-        return not any(_concerns(root, group) for root, group in projects.items())
+            root = _root(os.path.dirname(file))
+            projects.setdefault(root, {})[file] = imported
+            if TENSOR_WORDS.search(text):
+                given.add(root)
+        return not any(_concerns(root, group, root in given) for root, group in projects.items())
     except (OSError, UnicodeError, _UnsureError):
         return False
 
@@ -111,12 +115,13 @@ def _configures(folder: str) -> bool:
     return b"memlint" in raw or b"\\u" in raw.lower()
 
 
-def _concerns(root: str, imported: dict[str, set[str]]) -> bool:
-    """Whether one of the files may import a module of its project, and one of these torch. ``imported``: by file."""
+def _concerns(root: str, imported: dict[str, set[str]], given: bool) -> bool:
+    """Whether one of the files may import a module of its project, and one of these torch. ``imported``: by file;
+    ``given``: one of the files may be handed tensors by whoever imports it."""
     sources, names = _listed(root)
     if not imported.keys() <= sources:
         raise _UnsureError
-    if all(names.isdisjoint(words) for words in imported.values()):
+    if not given and all(names.isdisjoint(words) for words in imported.values()):
         return False
     return any(may_import_torch(_text(file)) for file in sources - imported.keys())
 

@@ -107,6 +107,7 @@ class Application(Translation):
             gave(self.frame, self._named_here(key) if isinstance(key, Path) else [key] if key == ANY else ())
         if self.callee.notes.gradients:
             self.frame.notes.gradients = True
+            self.frame.notes.gradient_calls.add(self.at)
 
     def _modules_in(self, value: V, depth: int = 3) -> Sources:
         """The storages of a callee's value and of what it holds (``return model, teacher``)."""

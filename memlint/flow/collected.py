@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
-from memlint.flow.syntax import calls, calls_backward, dotted, mentions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    calls,
+    calls_backward,
+    dotted,
+    expressions,
+    is_true,
+    mentions,
+    parts,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import Sources
 from memlint.ir import nodes as ir
 
@@ -196,6 +207,36 @@ def _is_unpacked(frame: Frame, run: ModelRun) -> bool:
         and any(part.at == run.site.at for part in walk_expression(statement.value))
         for statement in walk_statements(frame.function.body, into_definitions=False)
     )
+
+
+def is_moved_later(frame: Frame, store: Store) -> bool:
+    """Whether the function brings all that it has collected to the host in the end, which shows where it lies until
+    then: ``torch.cat(rows).cpu()``, ``rows.numpy(force=True)``."""
+    if not store.local or store.loop is None:
+        return False
+    names = {store.place_text.partition("[")[0]}
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if statement.at <= store.site.at:
+            continue
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call) and _moves(part) and _joined(part, names):
+                    return True
+        if isinstance(statement, ir.Assign) and _joined(statement.value, names):
+            names |= {name for target in statement.targets for name in _bound(target)}
+    return False
+
+
+def _moves(call: ir.Call) -> bool:
+    """``x.cpu()``, ``x.numpy(force=True)``: of a tensor on the host, nobody asks for either."""
+    forced = any(word.name == "force" and is_true(word.value) for word in call.keywords)
+    return isinstance(call.func, ir.Attr) and (call.func.name == "cpu" or (call.func.name == "numpy" and forced))
+
+
+def _joined(expr: ir.Expr, names: set[str]) -> bool:
+    """Whether all of a collection takes part, and not a member that is read alone."""
+    members = (part.value for part in walk_expression(expr) if isinstance(part, ir.Subscript))
+    return _mention(expr, names) and not any(isinstance(one, ir.Name) and one.id in names for one in members)
 
 
 def _made_from(frame: Frame, names: set[str]) -> set[str]:

@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
+from memlint.flow.collected import is_moved_later
+from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import SIZES, Device, Fact, Size, Step, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import part_of
@@ -66,15 +68,17 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
     if freed == "no" and store.loop is None and layer_code(analyser, frame.function):
         # whoever trains the module runs backward through what its forward makes
         freed = "yes" if store.kind == "retain" or (store.how != "call" and _is_shared(frame, sources)) else "no"
+    moved_later = fact == "no" and is_moved_later(frame, store)
     return Value(
         attached=fact,
         freed=freed,
-        device=_device(value),
+        device="accelerator" if moved_later else _device(analyser, frame, store, value, fact),
         size=_size(frame, store, value, fact),
         text=store.text,
         certainty=certainty,
         origin=_origin(frame, sources),
         by_backward=by_backward,
+        moved_later=moved_later,
         usual_size=value.size == OUTPUT or _A_FEW.search(store.text.lower()) is not None,
     )
 
@@ -108,10 +112,15 @@ def _of_runs_without_grad(analyser: Analyser, frame: Frame, sources: frozenset[S
     return off and not analyser_grad(analyser, frame, AMBIENT) & ON
 
 
-def _device(value: V) -> Device:
+def _device(analyser: Analyser, frame: Frame, store: Store, value: V, fact: Fact) -> Device:
     if on_accelerator(value.device):
         return "accelerator"
-    return "cpu" if value.device == CPU else "unknown"
+    if value.device == CPU:
+        return "cpu"
+    of_model = fact == "no" and value.size == OUTPUT and not value.kinds & UNKNOWN
+    if of_model and store.loop is not None and store.loop.loop.over == "loader" and not store.loop.loop.assumed:
+        return "likely" if touches_an_accelerator(analyser, frame) else "unknown"
+    return "unknown"
 
 
 #: a member of what a framework passes on from a step, which may be text or numbers, and names of what is none of these
@@ -129,7 +138,8 @@ def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
     member = _MEMBER.fullmatch(store.text) if frame.hook is not None and frame.hook.outputs else None
     if member is not None and not _LARGE.search(member[1]):
         return "unknown"
-    return "unknown" if names_number(store.text) or names_number(store.place_text) else "batch"
+    members = store.text[1:-1].split(", ") if store.text.startswith(("(", "[")) else [store.text]
+    return "unknown" if all(map(names_number, members)) or names_number(store.place_text) else "batch"
 
 
 def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:

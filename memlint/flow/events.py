@@ -18,7 +18,8 @@ PlaceKind = Literal["local", "attribute", "global", "closure", "parameter", "buf
 Over = Literal["loader", "epochs", "range", "modules", "time", "rows", "unknown"]
 How = Literal["add", "average", "call", "cat", "update"]
 GuardKind = Literal["bare", "volatile", "early"]
-Device = Literal["accelerator", "cpu", "unknown"]
+#: likely: where a model lies that goes through batches, in a project that names accelerators
+Device = Literal["accelerator", "likely", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]
 #: the sizes in the order in which values know them
@@ -127,6 +128,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     by_backward: bool = False
     #: its size is what models usually give: nothing tells that it is not a few numbers a sample
     usual_size: bool = False
+    #: all that was collected is brought to the host in the end
+    moved_later: bool = False
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):

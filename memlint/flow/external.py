@@ -207,7 +207,7 @@ def _autograd_grad(frame: Frame, state: State, inner: list[V], words: dict[str, 
     frame.backward(state, deep(frame, state, outputs), expr.at, retain=keeps)
     if retain is not None and retain.const is True:
         frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
-    frame.notes.gradients = True
+    frame.notes.gradients = frame.notes.differentiates = True
     if create is not None and create.const is not False:
         src = frame.record(state, expr.at, expr.at, text(expr), outputs.src, definite=create.const is True)
         return V(TREE, src, size=MODEL)

@@ -10,6 +10,7 @@ from memlint.flow.periods import resets_soon
 from memlint.flow.state import Obj, State
 from memlint.flow.syntax import text
 from memlint.flow.values import (
+    ACTIVATION,
     ANYWHERE,
     BATCH,
     CONTAINER,
@@ -318,8 +319,15 @@ def placed(value: V, device: int) -> V:
     return value.but(device=device) if value.device == ANYWHERE and device != ANYWHERE else value
 
 
+#: parts of a language model's output with a vector for each token
+_OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "encoder_hidden_states"})
+
+
 def sized(value: V, name: str) -> V:
-    """A part of a batch or of a model's output under a name that speaks of numbers: its size is not known."""
+    """A part of a batch or of a model's output under a name that speaks of numbers: its size is not known. States of a
+    sequence have three dimensions: what is summed over one is still a vector a sample."""
+    if value.size == OUTPUT and name in _OF_SEQUENCES:
+        return value.but(size=ACTIVATION)
     if name and (
         (value.size == OUTPUT and names_number(name)) or (value.size in (BATCH, OUTPUT) and names_labels(name))
     ):

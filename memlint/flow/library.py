@@ -301,6 +301,8 @@ def standard(
         return made
     if name in _WRAPPERS and (args or "module" in words):
         wrapped = args[0] if args else words["module"]
+        if name.endswith("DataParallel") and not wrapped.kinds & (MODULE | CALLABLE):
+            return wrapped.but(kinds=MODULE, src=EMPTY)  # (a part of what was loaded, say)
         return (
             wrapped.but(kinds=wrapped.kinds & ~UNKNOWN | MODULE, src=EMPTY)
             if wrapped.kinds & (MODULE | UNKNOWN)

@@ -106,7 +106,8 @@ def run_module(
                     frame.graphs.nodes[tip].model = True
             followed = functions.is_abstract(function)  # (all that may run in its place was called)
             if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
-                frame.notes.gradients |= any(one is not None and one.notes.gradients for one in below)
+                if any(one is not None and one.notes.gradients for one in below):
+                    frame.notes.gradients = frame.notes.differentiates = True
                 continue  # it may be one of those that run layers
             if not told and not tips:
                 return as_output(state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), shown)

@@ -110,7 +110,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
     ):
         return unknown_call(frame, state, expr, receiver, args, words)
     if said.differentiates:
-        frame.notes.gradients = True
+        frame.notes.gradients = frame.notes.differentiates = True
     layer = not said.found and frame.analyser.facts.attributes.names_layer(name)
     graph = said.graph if said.found else "yes" if layer else unseen(name)
     return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)

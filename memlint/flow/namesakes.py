@@ -83,7 +83,7 @@ def unseen(name: str) -> str:
     """What the name alone says of the graph of what is called so, which no code in sight defines: ``yes`` for a model
     inside the module (``model.encoder(x)``), ``unknown`` for a method that gives what layers compute, else
     ``unheard``: it may not even run a layer."""
-    if names_model(name) or _LAYERS.fullmatch(name):
+    if names_model(name) or _LAYERS.fullmatch(name) or name in knowledge.computing_methods():
         return "yes"
     return "unknown" if _GIVES.fullmatch(name.lower()) is not None else "unheard"
 

@@ -32,6 +32,10 @@ class Notes(Lean):
         self.blind_at: set[int] = set()
         #: autograd.grad, or another call that differentiates
         self.gradients = False
+        #: where functions are called that do so
+        self.gradient_calls: set[int] = set()
+        #: it is done by this function itself, or by what it calls that is not in sight
+        self.differentiates = False
         #: what numpy takes as it is, which has no graph (else it raises), each with the tests around the call
         self.arrays: list[tuple[Sources, tuple[ir.Expr, ...]]] = []
         #: what the function hands back, with all that its graphs are made of

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+from pathlib import PurePosixPath
 
-from memlint.family import TORCH_FAMILY
+from memlint.family import TENSOR_WORDS, TORCH_FAMILY
 from memlint.flow.program import Program
 from memlint.frontend.index import ModuleIndex
 
 
 def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) -> frozenset[str]:
-    """Those of ``keys`` that know the torch family, or import (at any distance) a module of the project that does.
+    """Those of ``keys`` that know the torch family, or import (at any distance) a module of the project that does, or
+    are imported by one and handle what may be tensors.
 
     ``lower``: all of those will be analysed, so lower them while their trees are there.
     """
@@ -36,7 +38,21 @@ def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) 
             if importer not in relevant:
                 relevant.add(importer)
                 knowing.append(importer)
-    return frozenset(relevant & set(keys))
+    rest = [key for key in keys if key not in relevant and TENSOR_WORDS.search(program.module(key).text)]
+    return frozenset(relevant & set(keys)).union(key for key in rest if _serves(program, key, frozenset({key})))
+
+
+def _serves(program: Program, key: str, asked: frozenset[str]) -> bool:
+    """Whether a module that knows the torch family imports this one, at any distance. ``asked``: of which modules that
+    is asked already."""
+    stem = PurePosixPath(key).with_suffix("")
+    name = stem.parent.name if stem.name == "__init__" else stem.name
+    importers = [
+        other for other in program.words.files(name) if other not in asked and key in _imported(program, other)
+    ]
+    return any(_knows_torch(program.module(other).index) for other in importers) or any(
+        _serves(program, other, asked.union(importers)) for other in importers
+    )
 
 
 def _knows_torch(index: ModuleIndex) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_class
 from memlint.flow.spent import is_trial, used_up
+from memlint.flow.syntax import calls, is_true, last_name, walk_statements
 from memlint.flow.told import told
-from memlint.flow.values import ordered
+from memlint.flow.values import Source, ordered
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -18,7 +21,7 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a run in training code (or in a forward) records a graph that nobody can want: every use of its output
     cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing."""
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
-    if not marks or marks & frame.notes.returned or run.origin is not None or frame.notes.gradients:
+    if not marks or marks & frame.notes.returned or run.origin is not None or _is_differentiated(frame, marks):
         return False
     if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(frame.function):
         return False  # (a method that trains by itself)
@@ -26,15 +29,42 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
     if not known or any(frozen_class(analyser, cls) for cls in classes):
         return False
-    if _freezes(frame) or not (frame.backwards or _gives_a_graph(frame)):
+    if not (frame.backwards or _gives_a_graph(frame)) or told(analyser, frame, run.module, "frozen") is not None:
         return False
-    return told(analyser, frame, run.module, "frozen") is None and used_up(analyser, frame, marks)
+    return used_up(analyser, frame, marks, of_gradients=True) and not _freezes(frame)
+
+
+def _is_differentiated(frame: Frame, marks: set[Source]) -> bool:
+    """Whether `autograd.grad` may go through these graphs: here, or in a function that is given one of them."""
+    end = frame.exit
+    if frame.notes.differentiates or end is None:
+        return True
+    records = [record for record in frame.calls.values() if record.at in frame.notes.gradient_calls]
+    if frame.notes.gradient_calls - {record.at for record in records}:
+        return True
+    given = (value for record in records for value in record.args.values())
+    return any(marks & frame.graphs.closure(deep(frame, end, value).src) for value in given)
 
 
 def _freezes(frame: Frame) -> bool:
-    """Whether the file touches requires_grad of anything: which network that is for, a helper may hide."""
-    words = {"requires_grad", "requires_grad_", "set_requires_grad", "freeze"}
-    return bool(words & frame.module.index.names)
+    """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide."""
+    names = frame.module.index.names
+    if {"set_requires_grad", "freeze"} & names:
+        return True
+    return bool({"requires_grad", "requires_grad_"} & names) and any(map(_turns_off, frame.module.bodies))
+
+
+def _turns_off(body: tuple[ir.Stmt, ...]) -> bool:
+    """``p.requires_grad = False``, ``net.requires_grad_(flag)``: anything but what asks for gradients."""
+    for statement in walk_statements(body):
+        targets = statement.targets if isinstance(statement, ir.Assign) and not is_true(statement.value) else ()
+        if any(isinstance(target, ir.Attr) and target.name == "requires_grad" for target in targets):
+            return True
+    return any(
+        last_name(call.func) == "requires_grad_"
+        and not all(is_true(given) for given in (*call.args, *(word.value for word in call.keywords)))
+        for call in calls(body, into_definitions=True)
+    )
 
 
 def _gives_a_graph(frame: Frame) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
-from memlint.flow.spent import blindly_reached
+from memlint.flow.spent import blindly_reached, is_spent
 from memlint.flow.syntax import (
     bodies,
     calls_backward,
@@ -31,13 +31,17 @@ ENABLED = "grad mode is switched on"
 REQUIRES = "an input requires grad"
 REACHED = "a backward() reaches it"
 ITSELF = "the model differentiates by itself"
+CLEARED = "gradients are cleared, so some code that is called makes them"
 #: calls after which autograd records for certain
 _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
 def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     """Why the gradients of a run are wanted, in words; "" where nothing says so."""
-    why = asked_for(frame) or (ITSELF if differentiates_itself(analyser, run) else "")
+    why = asked_for(frame)
+    if why == CLEARED and is_spent(analyser, frame, run):
+        why = ""  # (whatever makes them, it is not this run, of which nothing but numbers is left)
+    why = why or (ITSELF if differentiates_itself(analyser, run) else "")
     if why:
         return why
     deeper = run.origin
@@ -136,6 +140,7 @@ def asked_for(frame: Frame) -> str:
     """Gradients are asked for in this function: autograd.grad, requires_grad, saliency, an optimizer step."""
     if frame.notes.gradients:
         return "autograd.grad is called"
+    cleared = False
     for statement in walk_statements(frame.function.body):
         if isinstance(statement, ir.Assign):
             for target in statement.targets:
@@ -147,7 +152,7 @@ def asked_for(frame: Frame) -> str:
                     continue
                 name = dotted(part.func).rsplit(".", 1)[-1] if not isinstance(part.func, ir.Attr) else part.func.name
                 if name == "zero_grad" and not frame.backwards and not calls_backward(frame.function.body):
-                    return "gradients are cleared, so some code that is called makes them"
+                    cleared = True
                 if name in ("requires_grad_", "enable_grad") and not (part.args and is_false(part.args[0])):
                     return "gradients are asked for"
                 if name == "set_grad_enabled" and part.args and is_true(part.args[0]):
@@ -156,4 +161,4 @@ def asked_for(frame: Frame) -> str:
                     return "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
                 if any(word.name == "requires_grad" and is_true(word.value) for word in part.keywords):
                     return REQUIRES
-    return ""
+    return CLEARED if cleared else ""

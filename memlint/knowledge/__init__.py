@@ -125,6 +125,12 @@ def serving_methods() -> frozenset[str]:
 
 
 @functools.cache
+def computing_methods() -> frozenset[str]:
+    """Methods of libraries' bases of modules that run what the module's own class computes."""
+    return frozenset(read("torch.toml")["modules"]["computing"])
+
+
+@functools.cache
 def module_evidence() -> frozenset[str]:
     """Methods that only modules have."""
     return frozenset(read("torch.toml")["modules"]["evidence"])

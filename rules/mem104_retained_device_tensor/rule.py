@@ -21,9 +21,9 @@ _PUT = re.compile(r"\.(cuda\(\w*\)|to\([\w.]*device\w*\))$")
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(Retain):
         value = event.value
-        if value.attached != "no" or value.device != "accelerator":
+        if value.attached != "no" or value.device not in ("accelerator", "likely"):
             continue
-        if value.size not in ("batch", "activation") or not _every_batch(event.loop):
+        if value.size not in ("batch", "activation") or not _every_batch(event):
             continue
         until = f", until {event.reset}" if event.reset else ""
         yield Report(
@@ -53,8 +53,10 @@ def _fix(event: Retain) -> Plan | None:
 
 def _severity(event: Retain) -> Severity:
     """Batches of one sample are often small. (How many numbers a sample's tensor has, the code seldom tells: a few of
-    them fill no device, so that this is no error.) Who puts each one on the device in so many words wants it there."""
-    return "note" if event.loop.single or _PUT.search(event.value.text) else "warning"
+    them fill no device, so that this is no error.) Who puts each one on the device in so many words wants it there. A
+    loop that is none over a loader may have few rounds; a model may lie on the host where nothing says where it is."""
+    unsure = event.loop.single or not _of_loader(event.loop) or event.value.device == "likely"
+    return "note" if unsure or _PUT.search(event.value.text) else "warning"
 
 
 def _to_host(text: str) -> str:
@@ -62,7 +64,13 @@ def _to_host(text: str) -> str:
     return "its tensors to the host first (`.cpu()`)" if shown else f"it to the host first (`{text}.cpu()`)"
 
 
-def _every_batch(loop: Loop) -> bool:
+def _every_batch(event: Retain) -> bool:
+    """Whether each round brings a batch; of what is moved to the host in the end, nothing says that it does not."""
+    loop = event.loop
+    return _of_loader(loop) or (event.value.moved_later and loop.kind == "for" and loop.over == "unknown")
+
+
+def _of_loader(loop: Loop) -> bool:
     return loop.over == "loader" or loop.kind == "calls"
 
 

@@ -32,7 +32,9 @@ def _is_large(event: KeptGraph) -> bool:
     """Whether the graph is there beside another one, round after round."""
     if event.kind == "retain":
         return bool(event.alive) and event.sure
-    return event.kind == "gradients" or (event.loop is not None and not event.flag)
+    if event.kind == "rounds":
+        return False
+    return event.kind in ("gradients", "inputs") or (event.loop is not None and not event.flag)
 
 
 def _message(event: KeptGraph) -> str:
@@ -44,6 +46,16 @@ def _message(event: KeptGraph) -> str:
         names = " and ".join(f"`{name}`" for name in event.alive[:2])
         hold = "holds" if len(event.alive) == 1 else "hold"
         return f"{nobody}: {names} {hold} its activations while the next round runs the model"
+    if event.kind == "rounds":
+        return (
+            f"`{event.text}` keeps what the graph has saved after the last of `{event.alive[0]}` as well, where no "
+            "other backward needs it: the activations stay until the losses go"
+        )
+    if event.kind == "inputs":
+        return (
+            f"`{event.text}` records the graph of the gradients of all parameters, where that of `{event.alive[0]}` "
+            "alone is read: they stay, in a cycle with the parameters, until the gradients are set to None"
+        )
     if event.kind == "gradients":
         return (
             f"`{event.text}` records the graph of all gradients, and only an optimizer reads them, which "
@@ -56,6 +68,11 @@ def _message(event: KeptGraph) -> str:
 def _advice(event: KeptGraph) -> str:
     if event.kind == "retain":
         return "leave `retain_graph=True` out: backward frees each activation as soon as it is used"
+    if event.kind == "rounds":
+        return "keep the graph for all but the last: `retain_graph=i < len(losses) - 1`"
+    if event.kind == "inputs":
+        name = event.alive[0]
+        return f"take it from `torch.autograd.grad(…, {name}, create_graph=True)`, which leaves the parameters alone"
     if event.kind == "gradients":
         return (
             "leave `create_graph=True` out; to differentiate a gradient step, take the gradients from "

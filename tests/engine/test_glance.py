@@ -53,6 +53,7 @@ def test_nothing_can_be_found_there(others: dict[str, str], tmp_path: Path) -> N
         ("from \\\n  .b import x\n", {"b.py": TORCH}),
         ("import b\n", {"b.py": "import c\n", "c.py": "from lightning import Trainer\n"}),
         ("import os\n", {"os.py": TORCH}),
+        ("def f(x):\n    return x.cuda()\n", {"b.py": "import a\nimport torch\n"}),
         ("import ｂ\n", {"b.py": TORCH}),
     ],
 )

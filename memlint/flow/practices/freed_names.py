@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.bound_names import argument
+from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import NameOnly
-from memlint.flow.practices.devices import touches_an_accelerator
 from memlint.flow.practices.holders import Holder, Kind, holders_of, own_calls
 from memlint.flow.practices.lifetimes import Afterlife, Spot, afterlife, reads, spots
 from memlint.flow.practices.outside import COLLECTS, EMPTIES

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.bound_names import argument
+from memlint.flow.devices import names_an_accelerator, touches_an_accelerator
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import LoadedToDevice
-from memlint.flow.practices.devices import names_an_accelerator, touches_an_accelerator
 from memlint.flow.practices.outside import OutsideCall
 from memlint.flow.syntax import (
     calls,

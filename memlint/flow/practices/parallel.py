@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
 from memlint.flow.bound_names import Names, argument
+from memlint.flow.devices import code, is_of_script
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import SingleProcess
-from memlint.flow.practices.devices import code, is_of_script
 from memlint.flow.practices.outside import SPREADS
 from memlint.flow.program import in_tests
 from memlint.flow.syntax import calls, calls_backward, dotted, statement_at, text, walk_expression, walk_statements

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.bound_names import Names, argument
+from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import KeptGraph
-from memlint.flow.practices.devices import touches_an_accelerator
 from memlint.flow.program import Function
 from memlint.flow.spent import is_test, used_up
 from memlint.flow.syntax import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 _GRAD = "torch.autograd.grad"
+_GRADS = frozenset({_GRAD, "autograd.grad"})
 #: what has no graph of what it is called on, or of what it is an attribute of
 _CUTS = frozenset({"detach", "data", "item", "tolist", "numpy"})
 #: what may be done with ``p.grad`` that differentiates nothing
@@ -166,7 +167,11 @@ def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         for given in (_literal(next((word.value for word in call.keywords if word.name == "create_graph"), None)),)
         if given is not None and not any(word.name in (None, "inputs") for word in call.keywords)
     ]
-    if not found or _reads_gradients(frame):
+    if not found:
+        return
+    told = list(_of_inputs(frame, found))
+    yield from told
+    if told or _reads_gradients(frame):
         return
     names = Names(analyser, frame)
     for call, given in found:
@@ -191,6 +196,46 @@ def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         )
 
 
+def _of_inputs(frame: Frame, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator[KeptGraph]:
+    """``out.backward(create_graph=True)`` where the function reads the gradient of one of its inputs alone: those of
+    the parameters are recorded for nobody."""
+    body = frame.function.body
+    own = {
+        part.value.id
+        for part in parts(body)
+        if isinstance(part, ir.Attr) and part.name == "grad" and isinstance(part.value, ir.Name)
+    } - {"autograd"}
+    others = (part for part in parts(body) if isinstance(part, ir.Attr) and part.name == "grad")
+    if len(own) != 1 or any(not isinstance(part.value, ir.Name) and dotted(part) not in _GRADS for part in others):
+        return
+    name = next(iter(own))
+    if not frame.runs or not _is_made_leaf(body, name):
+        return
+    for call, given in found:
+        yield KeptGraph(
+            site=frame.site(call.at),
+            function=frame.function.qual,
+            kind="inputs",
+            text=text(call),
+            word=frame.site(given.at),
+            alive=(name,),
+        )
+
+
+def _is_made_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """``x.requires_grad = True``, ``x.requires_grad_()``, ``x = Variable(…, requires_grad=True)``"""
+    for statement in walk_statements(body, into_definitions=False):
+        targets = statement.targets if isinstance(statement, ir.Assign) else ()
+        value = statement.value if isinstance(statement, ir.Assign) else None
+        if any(text(target) == f"{name}.requires_grad" for target in targets):
+            return True
+        if any(text(target) == name for target in targets) and isinstance(value, ir.Call):
+            asked = any(word.name == "requires_grad" for word in value.keywords)
+            if asked or last_name(value.func) == "requires_grad_":
+                return True
+    return any(text(call.func) == f"{name}.requires_grad_" for call in calls(body))
+
+
 def _loop_around(frame: Frame, call: ir.Call) -> ir.For | ir.While | None:
     """The innermost loop around a call."""
     best: ir.For | ir.While | None = None
@@ -212,7 +257,7 @@ def _reads_gradients(frame: Frame) -> bool:
                 harmless |= _below(part.value)
             elif isinstance(part, ir.Compare) and part.ops in (("is",), ("is not",)):
                 harmless.add(part.left.at)
-            elif isinstance(part, ir.Attr) and part.name == "grad" and dotted(part) in (_GRAD, "autograd.grad"):
+            elif isinstance(part, ir.Attr) and part.name == "grad" and dotted(part) in _GRADS:
                 harmless.add(part.at)
         for part in parts(body, into_definitions=True):
             if isinstance(part, ir.Attr) and part.name == "grad" and part.at not in harmless:

@@ -28,6 +28,8 @@ _DEPTH = 3
 _STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
 #: names of plain settings
 _SETTINGS = re.compile(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
+#: names of what decides over mixed precision
+_PRECISION = re.compile(r"scal[ae]r|(^|[^a-z])amp($|[^a-z])|fp16|half|mixed|apex")
 #: names of the batch of one step
 _BATCH = re.compile(r"batch")
 #: names of what a loop draws batches from
@@ -141,12 +143,17 @@ def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
             if other.site.at > last.site.at and not _is_known(frame, other):
                 return False  # (a helper may have hidden what its loss is made of)
             continue
-        if excluded(other.tests, last.tests) and other.site.at not in frame.notes.retained:
+        if excluded(other.tests, last.tests) and other.site.at not in frame.notes.retained and not _scales(other):
             return False  # one side frees the graph, and the other one keeps it: somebody thought of it
         before = other.site.at < last.site.at and other.loops[: len(last.loops)] == last.loops
         if not before and not excluded(other.tests, last.tests):
             return False
     return True
+
+
+def _scales(backward: Backward) -> bool:
+    """Whether it is the backward of mixed precision, which differs from the other one by that alone."""
+    return any(_PRECISION.search(text(test, 200).lower()) for test in backward.tests)
 
 
 def _share(frame: Frame, marks: frozenset[Source], reached: frozenset[Source]) -> bool:
