@@ -17,7 +17,7 @@ from memlint.flow.interpret import run
 from memlint.flow.ops import batch_tree
 from memlint.flow.program import Class, Function, Module, Program, in_tests
 from memlint.flow.sharing import Shared
-from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.state import AMBIENT, OFF, ON, State, width
 from memlint.flow.summaries import Summaries
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
@@ -45,6 +45,10 @@ from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.mends.mentions import Mention
+
+#: sources in what a function leaves behind: where classes hold each other in circles, each of their places leads to all
+#: graphs that any of them has, and every caller would translate them all. (Training code has some thousands at most.)
+MAX_SOURCES = 20_000
 
 
 class Analyser:
@@ -145,12 +149,19 @@ class Analyser:
         except Exception as error:  # one function costs itself alone, and is said: the others go on
             if not isinstance(error, RecursionError):
                 self.errors[function.key] = error
-            frame = Frame(self, function, flags)
-            frame.hook = hook
-            frame.cut_short = True
+            frame = self._cut_short(frame)
+        if frame.exit is not None and width(frame.exit) > MAX_SOURCES:
+            frame = self._cut_short(frame)
         if frame.cut_short:
             self.remarks.append(f"{function.module.key}: {function.qual}: too much to follow, cut short")
         return frame
+
+    def _cut_short(self, frame: Frame) -> Frame:
+        """A summary that says nothing, in place of one that was not finished, or of which there is too much."""
+        empty = Frame(self, frame.function, frame.flags)
+        empty.hook = frame.hook
+        empty.cut_short = True
+        return empty
 
     def _parameter(self, function: Function, param: ir.Param, position: int, hook: knowledge.Hook | None) -> V:
         path = Path(f"p:{param.name}")

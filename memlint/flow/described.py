@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
 from memlint.flow.collected import is_moved_later
-from memlint.flow.devices import touches_an_accelerator
+from memlint.flow.devices import is_of_cuda
 from memlint.flow.events import SIZES, Device, Fact, Size, Step, Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import part_of
@@ -119,7 +119,7 @@ def _device(analyser: Analyser, frame: Frame, store: Store, value: V, fact: Fact
         return "cpu"
     of_model = fact == "no" and value.size == OUTPUT and not value.kinds & UNKNOWN
     if of_model and store.loop is not None and store.loop.loop.over == "loader" and not store.loop.loop.assumed:
-        return "likely" if touches_an_accelerator(analyser, frame) else "unknown"
+        return "likely" if is_of_cuda(analyser) else "unknown"
     return "unknown"
 
 

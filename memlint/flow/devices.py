@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _ACCELERATOR = re.compile(r"cuda|device|\bxpu\b|\bnpu\b|\bmps\b|accelerat|\bgpus?\b", re.IGNORECASE)
 _WORDS = ("cuda", "device", "xpu", "npu", "mps", "accelerator")
+_OF_CUDA = "is of cuda"
 _SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
 
 
@@ -29,6 +30,15 @@ def touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
     if is_of_script(frame):
         return False
     return any(analyser.program.words.files(word) for word in _WORDS)
+
+
+def is_of_cuda(analyser: Analyser) -> bool:
+    """Whether the project names CUDA: what it runs, it runs there."""
+    project = analyser.program.project
+    if _OF_CUDA not in project.kept:
+        project.kept[_OF_CUDA] = any("cuda" in source.text for source in project.sources.values())
+    found: bool = project.kept[_OF_CUDA]
+    return found
 
 
 def is_of_script(frame: Frame) -> bool:

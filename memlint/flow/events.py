@@ -18,7 +18,7 @@ PlaceKind = Literal["local", "attribute", "global", "closure", "parameter", "buf
 Over = Literal["loader", "epochs", "range", "modules", "time", "rows", "unknown"]
 How = Literal["add", "average", "call", "cat", "update"]
 GuardKind = Literal["bare", "volatile", "early"]
-#: likely: where a model lies that goes through batches, in a project that names accelerators
+#: likely: where a model lies that goes through batches, in a project that names CUDA
 Device = Literal["accelerator", "likely", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
 Size = Literal["scalar", "sample", "batch", "activation", "model", "unknown"]

@@ -194,6 +194,12 @@ def reachable(state: State) -> Sources:
     return frozenset(seen) or EMPTY
 
 
+def width(state: State) -> int:
+    """How many sources there are in all that the state holds."""
+    held = sum(len(obj.elem.src) + sum(len(value.src) for value in obj.fields.values()) for obj in state.heap.values())
+    return held + sum(len(value.src) for value in state.sym.values())
+
+
 def _before(state: State, path: Path) -> V:
     """What a symbolic place holds on the path that does not store there."""
     return NOTHING if path.root == state.making and len(path.steps) == 1 else untouched(path)
