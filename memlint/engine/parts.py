@@ -11,13 +11,13 @@ import itertools
 
 from memlint.project import Project
 
-#: bytes of source in a part, where a project has enough of them for some processes: the least, so that the start of a
-#: process pays, and the most, so that its summaries have room
-LEAST, MOST = 2_000_000, 6_000_000
+#: bytes of source in a part: the least, so that a part pays, which reads much of what the others read as well (a project
+#: of 6 MB takes 12 CPU s as one, and 27 in three parts), and the most, so that its summaries have room
+LEAST, MOST = 8_000_000, 16_000_000
 #: how a remark begins that tells of this run and of no other
 ALONE = "one process did all of the work"
 #: parts that a project which is neither small nor very large has
-USUAL = 8
+USUAL = 4
 
 
 def parts_of(project: Project) -> list[tuple[str, ...]]:
