@@ -11,8 +11,8 @@ import itertools
 
 from memlint.project import Project
 
-#: bytes of source in a part: the least, so that a part pays, which reads much of what the others read as well (a project
-#: of 6 MB takes 12 CPU s as one, and 27 in three parts), and the most, so that its summaries have room
+#: bytes of source in a part: the least, so that a part pays, which reads much of what the others read as well (timm, of
+#: 6 MB, takes 12 CPU s as one, and 27 in three parts), and the most, so that its summaries have room
 LEAST, MOST = 8_000_000, 16_000_000
 #: how a remark begins that tells of this run and of no other
 ALONE = "one process did all of the work"

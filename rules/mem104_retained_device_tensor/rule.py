@@ -17,6 +17,9 @@ META = Meta(
 #: ``features.to(device)``, ``features.cuda()``
 _PUT = re.compile(r"\.(cuda\(\w*\)|to\([\w.]*device\w*\))$")
 
+#: names of what a round of a loop over data gets
+_BATCH = re.compile(r"batch|data|tensors|inputs|samples|images")
+
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(Retain):
@@ -28,7 +31,7 @@ def check(facts: Facts) -> Iterator[Report]:
         until = f", until {event.reset}" if event.reset else ""
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` keeps `{value.text}` on the device: device memory grows by a tensor "
+            message=f"`{event.place.text}` keeps `{value.text}` on {_where(value.device)}: device memory grows by a tensor "
             f"{_batch(value.size)} with {each_round(event.loop)}{until}",
             advice=f"move {_to_host(value.text)}, or reduce it to the numbers that are needed",
             # a buffer that is emptied now and then (cached micro-batches) is most often meant
@@ -59,15 +62,20 @@ def _severity(event: Retain) -> Severity:
     return "note" if unsure or _PUT.search(event.value.text) else "warning"
 
 
+def _where(device: str) -> str:
+    return "the device" if device == "accelerator" else "the device of the model"
+
+
 def _to_host(text: str) -> str:
     shown = text.startswith(("(", "[", "{"))
     return "its tensors to the host first (`.cpu()`)" if shown else f"it to the host first (`{text}.cpu()`)"
 
 
 def _every_batch(event: Retain) -> bool:
-    """Whether each round brings a batch; of what is moved to the host in the end, nothing says that it does not."""
+    """Whether each round brings a batch: by what the loop runs over, or by its name where all is moved in the end."""
     loop = event.loop
-    return _of_loader(loop) or (event.value.moved_later and loop.kind == "for" and loop.over == "unknown")
+    named = loop.kind == "for" and loop.over == "unknown" and _BATCH.search(loop.text.partition(" in ")[0].lower())
+    return _of_loader(loop) or (event.value.moved_later and bool(named))
 
 
 def _of_loader(loop: Loop) -> bool:
