@@ -31,8 +31,8 @@ def check(facts: Facts) -> Iterator[Report]:
         until = f", until {event.reset}" if event.reset else ""
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` keeps `{value.text}` on {_where(value.device)}: device memory grows by a tensor "
-            f"{_batch(value.size)} with {each_round(event.loop)}{until}",
+            message=f"`{event.place.text}` keeps `{value.text}` on {_where(value.device)}: device memory grows by a "
+            f"tensor {_batch(value.size)} with {each_round(event.loop)}{until}",
             advice=f"move {_to_host(value.text)}, or reduce it to the numbers that are needed",
             # a buffer that is emptied now and then (cached micro-batches) is most often meant
             confidence="low" if event.reset else weakest(event.certainty, value.certainty),
