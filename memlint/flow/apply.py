@@ -13,7 +13,7 @@ from memlint.flow.modes import frozen_of, mode_of
 from memlint.flow.owner import ANY, gave
 from memlint.flow.state import AMBIENT, OFF, State
 from memlint.flow.stores import forget, forget_later
-from memlint.flow.syntax import dotted
+from memlint.flow.syntax import dotted, text
 from memlint.flow.translate import MAX_RUN_DEPTH, Translation
 from memlint.flow.values import (
     CONTAINER,
@@ -280,11 +280,12 @@ class Application(Translation):
                 mode,
                 V(UNKNOWN, nodes),
                 tip,
-                (Step(run.site, f"where `{run.text}` runs the model"), *run.trace),
+                (Step(run.site, f"calls `{run.called}`" if run.called else f"where `{run.text}` runs"), *run.trace),
                 loop=self.frame.innermost(()),
                 depth=run.depth + 1,
                 mode_key=key,
                 origin=(self.callee, run),
+                called=text(self.expr.func),
             )
 
     def _seen(self, path: Path) -> V:

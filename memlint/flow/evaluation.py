@@ -188,6 +188,7 @@ def _event(
         owner=owner,
         guard="",
         consumed=consumed,
+        called=run.called,
         named=is_evaluation_name(frame.function),
         followed=run.resolved or trains_otherwise(frame, run),
         served=run.served,
@@ -299,8 +300,17 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
         and item.evaluation == "eval"
         and not item.wanted
         and not _left_to_callers(analyser, told, one)
+        and not _is_alone(analyser, told, one)
         for one in told.runs.values()
     )
+
+
+def _is_alone(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether little tells of an evaluation there, which is not reported for all to see: a single run that is returned
+    (see MEM201)."""
+    if _consumed(frame, run) != "escapes" or _loop(analyser, frame, run) is not None:
+        return False
+    return run.mode is None or not is_evaluation_name(frame.function)
 
 
 def _left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:

@@ -249,6 +249,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     consumed: Literal["detached", "escapes", "loss", "dropped"]
     place: GuardPlace | None = None
     rounds: Loop | None = None
+    #: what is called at ``site``, where the model runs in a callee
+    called: str = ""
     #: the function is named as evaluations are
     named: bool = False
     #: the forward that runs is in sight, or another run of the same model is trained by

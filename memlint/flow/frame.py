@@ -137,6 +137,8 @@ class ModelRun:
     probes: bool = False
     #: the tests of the ifs around it, where it runs in the function itself
     tests: tuple[ir.Expr, ...] = ()
+    #: what is called here, where the model runs in a callee
+    called: str = ""
 
 
 @dataclass(slots=True)

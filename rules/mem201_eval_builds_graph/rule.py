@@ -36,8 +36,8 @@ def check(facts: Facts) -> Iterator[Report]:
         memory: Memory = "device-graph" if event.retained else "none"
         yield Report(
             site=event.site,
-            message=f"`{event.module}` is evaluated with grad mode on{_where(event)}, so the call saves every "
-            f"activation for a backward() that never comes: {_cost(event)}",
+            message=f"{_what(event)} with grad mode on{_where(event)}, so the call saves every activation for a "
+            f"backward() that never comes: {_cost(event)}",
             advice=_advice(event),
             severity=_severity(event),
             confidence=_confidence(event),
@@ -64,6 +64,10 @@ def _severity(event: ModelCall) -> Severity:
         return "note"  # a helper runs it, in one of its phases
     grows = event.rounds is not None and event.rounds.over_data
     return "error" if grows and signs > 1 else "warning"
+
+
+def _what(event: ModelCall) -> str:
+    return f"`{event.called}` evaluates `{event.module}`" if event.called else f"`{event.module}` is evaluated"
 
 
 def _where(event: ModelCall) -> str:
