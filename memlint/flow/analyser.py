@@ -281,6 +281,7 @@ class Analyser:
         return UNKNOWN_VALUE
 
     def external(self, name: str) -> V:
+        name = name.replace("torch.torch.", "torch.")  # (torch holds itself)
         known = self._externals.get(name)
         if known is None:
             known = self._externals[name] = V(CALLABLE, refs=frozenset((Ref("ext", "", name),)))

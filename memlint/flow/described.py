@@ -68,7 +68,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
     if freed == "no" and store.loop is None and layer_code(analyser, frame.function):
         # whoever trains the module runs backward through what its forward makes
         freed = "yes" if store.kind == "retain" or (store.how != "call" and _is_shared(frame, sources)) else "no"
-    moved_later = fact == "no" and is_moved_later(frame, store)
+    moved_later = fact == "no" and value.device != CPU and is_moved_later(frame, store)
     return Value(
         attached=fact,
         freed=freed,

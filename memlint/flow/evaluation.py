@@ -141,7 +141,7 @@ def model_calls(
             certainty = weakest(certainty, retained.lost)
         if not run.resolved and run.origin is None and analyser.facts.differentiates:
             certainty = "low"  # it may be a model whose forward needs its graph
-        if left_out(analyser, frame, run.tests):
+        if left_out(analyser, frame, run.tests) or analyser.facts.is_skipped(frame.function):
             certainty = "low"
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
@@ -289,20 +289,33 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
     """Whether the function that holds the model call reports it itself: then the caller has nothing to add."""
     if run.origin is None:
         return False
+    # (a caller in whose loop a model runs in eval mode says what the function itself can only guess)
+    surely = run.loop is not None and run.mode is not None
     frame, inner = run.origin
-    if _is_layer_code(analyser, frame):
-        return False
-    if _reported_inside(analyser, inner):
-        return True
-    told = analyser.summary(frame.function) if frame.flags else frame
-    return told is not None and any(
-        (item := judge_run(analyser, told, one)) is not None
-        and item.evaluation == "eval"
-        and not item.wanted
-        and not _left_to_callers(analyser, told, one)
-        and not _is_alone(analyser, told, one)
-        for one in told.runs.values()
-    )
+    while not _is_layer_code(analyser, frame):
+        told = analyser.summary(frame.function) if frame.flags else frame
+        if told is not None and _reports(analyser, told, surely):
+            return True
+        if inner.origin is None:
+            break
+        frame, inner = inner.origin
+    return False
+
+
+def _reports(analyser: Analyser, frame: Frame, surely: bool) -> bool:
+    """Whether a function reports one of its runs; ``surely``: for all to see."""
+    if surely not in frame.notes.reports:
+        frame.notes.reports[surely] = False  # asked again while it is judged: functions that call each other
+        frame.notes.reports[surely] = any(
+            not (surely and _is_alone(analyser, frame, one))
+            and (item := judge_run(analyser, frame, one)) is not None
+            and item.evaluation == "eval"
+            and not item.wanted
+            and not _left_to_callers(analyser, frame, one)
+            and not _reported_inside(analyser, one)
+            for one in frame.runs.values()
+        )
+    return frame.notes.reports[surely]
 
 
 def _is_alone(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:

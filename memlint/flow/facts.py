@@ -59,6 +59,7 @@ class Facts:
         self._differentiated: frozenset[tuple[str, ...]] | None = None
         self._owned: frozenset[str] | None = None
         self._differentiates: bool | None = None
+        self._skipped: frozenset[str] | None = None
         #: what callers say of modules (`memlint.flow.told`), since the calls were last learnt
         self.told: dict[tuple[Frame, tuple[Path, ...], str, int], bool | None] = {}
         self.may_train: dict[tuple[Frame, int], bool] = {}
@@ -87,6 +88,7 @@ class Facts:
         self._differentiated = None
         self._owned = None
         self._differentiates = None
+        self._skipped = None
         self.attributes.renew()
         self._in_backward = None
 
@@ -136,6 +138,14 @@ class Facts:
                 key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps
             )
         return self._owned
+
+    def is_skipped(self, function: Function) -> bool:
+        """Whether a function is called by its name where no program comes, and nowhere else."""
+        if self.calls_of(function):
+            return False
+        if self._skipped is None:
+            self._skipped = frozenset(name for frame in self.analyser.frames() for name in frame.notes.skipped)
+        return function.name in self._skipped
 
     @property
     def differentiates(self) -> bool:

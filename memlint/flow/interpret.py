@@ -28,7 +28,7 @@ from memlint.flow.practices.live_graphs import left_round
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
 from memlint.flow.stores import end_iteration
-from memlint.flow.syntax import dotted, expressions, last_name, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -253,6 +253,9 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     settle_mode(frame, other, statement)
     if statement.body and isinstance(statement.body[-1], ir.Return):
         narrow_to_number(state, statement.test)
+    if constant is not None:
+        left_out = statement.orelse if constant else statement.body
+        frame.notes.skipped.update(last_name(call.func) for call in calls(left_out))
     frame.tests.append(statement.test)
     start = frame.graphs.clock
     end = block(frame, state, statement.body) if constant is not False else None

@@ -46,6 +46,8 @@ class Notes(Lean):
         self.cleared: dict[Path, bool] = {}
         #: those of them that are emptied in a loop over iterations
         self.cleared_in_rounds: set[Path] = set()
+        #: names of what is called on sides of tests that are never taken
+        self.skipped: set[str] = set()
         #: it yields something for each batch
         self.gives_batches = False
         #: symbols that ``next`` draws from
@@ -56,6 +58,8 @@ class Notes(Lean):
         self.given: set[Source] = set()
         #: judged model runs by their key, and the graphs that evaluations record
         self.verdicts: dict[Source, Verdict | None] = {}
+        #: whether one of them is reported, for all to see (True) or at all (False), where somebody has asked
+        self.reports: dict[bool, bool] = {}
         self.evaluations: Sources = frozenset()
         #: those of them that a guard would spare: not what a model needs that differentiates by itself
         self.unguarded: Sources = frozenset()

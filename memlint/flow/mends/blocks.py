@@ -201,17 +201,21 @@ def _goes_back(whole: Block, body: Block) -> bool:
 def _trains_inside(analyser: Analyser, frame: Frame, body: Block) -> bool:
     """Whether statements call a function that calls a backward, as it is called there."""
     first, last = body[0].at, last_ordinal(body[-1])
-    return any(first <= record.at <= last and _calls_backward(analyser, record, 0) for record in frame.calls.values())
-
-
-def _calls_backward(analyser: Analyser, record: CallRecord, depth: int) -> bool:
-    function = analyser.function_at(record.callee)
-    summary = analyser.summary(function, record.args, record.trains) if function is not None else None
-    if summary is None or depth >= MAX_DEPTH:
-        return False
-    if summary.backwards or summary.notes.blind_backward or summary.notes.gradients:
-        return True
-    return any(_calls_backward(analyser, inner, depth + 1) for inner in summary.calls.values())
+    calls = [record for record in frame.calls.values() if first <= record.at <= last]
+    seen: set[int] = set()
+    for _ in range(MAX_DEPTH):
+        inner: list[CallRecord] = []
+        for record in calls:
+            function = analyser.function_at(record.callee)
+            summary = analyser.summary(function, record.args, record.trains) if function is not None else None
+            if summary is None or id(summary) in seen:
+                continue  # (functions that call one another are asked once)
+            if summary.backwards or summary.notes.blind_backward or summary.notes.gradients:
+                return True
+            seen.add(id(summary))
+            inner += summary.calls.values()
+        calls = inner
+    return False
 
 
 def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
