@@ -281,10 +281,10 @@ class Analyser:
         return UNKNOWN_VALUE
 
     def external(self, name: str) -> V:
-        name = name.replace("torch.torch.", "torch.")  # (torch holds itself)
         known = self._externals.get(name)
         if known is None:
-            known = self._externals[name] = V(CALLABLE, refs=frozenset((Ref("ext", "", name),)))
+            meant = name.replace("torch.torch.", "torch.")  # (torch holds itself)
+            known = self._externals[name] = V(CALLABLE, refs=frozenset((Ref("ext", "", meant),)))
         return known
 
     def global_value(self, kind: str, what: Any, *, frame: Frame | None = None) -> V:

@@ -61,6 +61,13 @@ class Function:
         names, foreign = assigned_names(self.body)
         return frozenset({param.name for param in self.params} | names) - foreign
 
+    def owner(self, name: str) -> Function | None:
+        """The innermost function around this one that has a variable of that name."""
+        around = self.around
+        while around is not None and name not in around.locals:
+            around = around.around
+        return around
+
     @functools.cached_property
     def decorators(self) -> tuple[ir.Expr, ...]:
         return self.node.decorators if isinstance(self.node, ir.FunctionDef) else ()

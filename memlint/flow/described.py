@@ -138,7 +138,8 @@ def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
     member = _MEMBER.fullmatch(store.text) if frame.hook is not None and frame.hook.outputs else None
     if member is not None and not _LARGE.search(member[1]):
         return "unknown"
-    members = store.text[1:-1].split(", ") if store.text.startswith(("(", "[")) else [store.text]
+    shown = store.text.startswith(("(", "[")) and store.text.endswith((")", "]"))
+    members = store.text[1:-1].split(", ") if shown else [store.text]
     return "unknown" if all(map(names_number, members)) or names_number(store.place_text) else "batch"
 
 

@@ -371,6 +371,7 @@ def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None) -> bool:
 
 
 def _tries(function: Function) -> bool:
+    """``_test_net()`` in the net's own file: a demonstration."""
     return function.name.lstrip("_").startswith("test_")
 
 

@@ -331,9 +331,7 @@ class Facts:
 
     def free_variable(self, function: Function, name: str) -> V | None:
         """What the enclosing function's assignments say of a free variable by themselves."""
-        around = function.around
-        while around is not None and name not in around.locals:
-            around = around.around
+        around = function.owner(name)
         if around is None or name in {param.name for param in around.params}:
             return V(MODULE) if around is not None and name in uses_of(around) else None
         if name in uses_of(around):

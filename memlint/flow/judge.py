@@ -47,7 +47,6 @@ from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of
 from memlint.flow.periods import FEW, ends_early, ends_soon
 from memlint.flow.popped import is_popped
-from memlint.flow.program import Function
 from memlint.flow.repeats import each_call
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
@@ -253,19 +252,9 @@ def _calls_of_hook(frame: Frame, store: Store) -> Loop | None:
         return None
     if not store.place.steps and store.place.root.startswith("p:"):
         return None
-    if store.place.root.startswith("c:") and not _is_around(frame.function, store.place.root[2:]):
+    if store.place.root.startswith("c:") and frame.function.owner(store.place.root[2:]) is None:
         return None  # a variable of whoever handed a function down: it goes with that call
     return each_call(frame.function)
-
-
-def _is_around(function: Function, name: str) -> bool:
-    """Whether a function around this one has a variable of that name."""
-    around = function.around
-    while around is not None:
-        if name in around.locals:
-            return True
-        around = around.around
-    return False
 
 
 def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:

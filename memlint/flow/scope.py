@@ -35,11 +35,9 @@ def lookup(frame: Frame, state: State, name: str) -> V:
         return known_by_use(frame, name, value) if value.kinds & _OPEN else value
     if name in frame.function.locals and frame.function.node is not None:
         return UNKNOWN_VALUE
-    around = frame.function.around
-    while around is not None:
-        if name in around.locals:
-            return known_by_use(frame, name, free_variable(frame, state, around, name))
-        around = around.around
+    around = frame.function.owner(name)
+    if around is not None:
+        return known_by_use(frame, name, free_variable(frame, state, around, name))
     return known_by_use(frame, name, global_variable(frame, state, name))
 
 

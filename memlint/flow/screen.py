@@ -39,20 +39,23 @@ def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) 
                 relevant.add(importer)
                 knowing.append(importer)
     rest = [key for key in keys if key not in relevant and TENSOR_WORDS.search(program.module(key).text)]
-    return frozenset(relevant & set(keys)).union(key for key in rest if _serves(program, key, frozenset({key})))
+    return frozenset(relevant & set(keys)).union(key for key in rest if _serves(program, key))
 
 
-def _serves(program: Program, key: str, asked: frozenset[str]) -> bool:
-    """Whether a module that knows the torch family imports this one, at any distance. ``asked``: of which modules that
-    is asked already."""
-    stem = PurePosixPath(key).with_suffix("")
-    name = stem.parent.name if stem.name == "__init__" else stem.name
-    importers = [
-        other for other in program.words.files(name) if other not in asked and key in _imported(program, other)
-    ]
-    return any(_knows_torch(program.module(other).index) for other in importers) or any(
-        _serves(program, other, asked.union(importers)) for other in importers
-    )
+def _serves(program: Program, key: str) -> bool:
+    """Whether a module that knows the torch family imports this one, at any distance."""
+    todo, seen = [key], {key}
+    while todo:
+        target = todo.pop()
+        stem = PurePosixPath(target).with_suffix("")
+        name = stem.parent.name if stem.name == "__init__" else stem.name
+        for other in program.words.files(name):
+            if other not in seen and target in _imported(program, other):
+                if _knows_torch(program.module(other).index):
+                    return True
+                seen.add(other)
+                todo.append(other)
+    return False
 
 
 def _knows_torch(index: ModuleIndex) -> bool:

@@ -238,6 +238,15 @@ def statement_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Stmt | None:
     return best if held else None
 
 
+def loops_around(body: tuple[ir.Stmt, ...], at: int) -> list[ir.For | ir.While]:
+    """The loops of a body in whose own body an ordinal stands, the outermost first."""
+    return [
+        statement
+        for statement in walk_statements(body, into_definitions=False)
+        if isinstance(statement, ir.For | ir.While) and statement_at(statement.body, at) is not None
+    ]
+
+
 def parts(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Expr]:
     """All expressions of a body, and everything in them."""
     for statement in walk_statements(body, into_definitions):

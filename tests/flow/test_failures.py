@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import memlint
-from memlint.flow import call
+from memlint.flow import analyser, call
 from memlint.flow.frame import Frame
 
 LEAK = """
@@ -53,6 +53,23 @@ def test_a_function_with_more_operations_than_are_told_apart(tmp_path: Path, mon
     assert [(Path(found.path).name, found.code) for found in result.findings] == [("good.py", "MEM101")]
     assert not result.failures
     assert any("long" in remark and "cut short" in remark for remark in result.remarks)
+
+
+def test_a_function_that_leaves_more_behind_than_callers_can_translate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each place of a class whose objects hold each other leads to all graphs that any of them has."""
+    (tmp_path / "good.py").write_text(LEAK.format(name="train", loss="torch.nn.functional.mse_loss"))
+    lines = "\n".join(f"        self.x{i} = self.net(self.x{i - 1}) + self.x{i - 1}" for i in range(1, 20))
+    (tmp_path / "wide.py").write_text(
+        "import torch\n\n\nclass Wide:\n    def wide(self, x):\n"
+        f"        self.net, self.x0 = torch.nn.Linear(8, 8), x\n{lines}\n"
+    )
+    monkeypatch.setattr(analyser, "MAX_SOURCES", 10)
+    result = memlint.lint([tmp_path])
+    assert [(Path(found.path).name, found.code) for found in result.findings] == [("good.py", "MEM101")]
+    assert not result.failures
+    assert any("Wide.wide" in remark and "cut short" in remark for remark in result.remarks)
 
 
 def test_a_finding_has_its_place_where_libcst_does_not_read_the_function(tmp_path: Path) -> None:

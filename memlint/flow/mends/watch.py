@@ -70,10 +70,7 @@ class Watch:
     def name(self, function: Function, name: str, level: int = ITSELF) -> None:
         """Watch a variable of a function."""
         if function.node is not None and name not in function.locals:
-            around = function.around
-            while around is not None and name not in around.locals:
-                around = around.around
-            self._bind(around or function.module.main, name, level)
+            self._bind(function.owner(name) or function.module.main, name, level)
             return
         self._bind(function, name, level)
 

@@ -45,9 +45,7 @@ def place_of(analyser: Analyser, frame: Frame, hook: Frame, store: Store) -> Pla
         return _of_self(function, path) if own == name else None
     if root != "c:":
         return None
-    around = function.around
-    while around is not None and name not in around.locals:
-        around = around.around
+    around = function.owner(name)
     if around is None:
         return None
     if around.takes_self and around.params and around.params[0].name == name:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.frame import Frame, excluded
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.spent import is_test
-from memlint.flow.syntax import calls, dotted, is_true, last_name, names_bound_by, statement_at, text, walk_statements
+from memlint.flow.syntax import calls, dotted, is_true, last_name, loops_around, names_bound_by, text, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         return
     for at, (expr, _) in sorted(frame.notes.retained.items()):
         given = next((word.value for word in expr.keywords if word.name == "retain_graph"), None)
-        loops = _loops_around(frame, at)
+        loops = loops_around(frame.function.body, at)
         loop = loops[-1] if loops else None
         if given is None or not is_true(given) or not isinstance(loop, ir.For) or not isinstance(expr.func, ir.Attr):
             continue
@@ -41,15 +41,6 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
             word=frame.site(given.at),
             alive=(held,),
         )
-
-
-def _loops_around(frame: Frame, at: int) -> list[ir.For | ir.While]:
-    """The loops around a backward, the outermost first."""
-    return [
-        statement
-        for statement in walk_statements(frame.function.body, into_definitions=False)
-        if isinstance(statement, ir.For | ir.While) and statement_at(statement.body, at) is not None
-    ]
 
 
 def _collection(loop: ir.For, receiver: ir.Expr) -> str | None:
@@ -71,20 +62,17 @@ def _collection(loop: ir.For, receiver: ir.Expr) -> str | None:
 def _differentiates_again(frame: Frame, loop: ir.For, at: int) -> bool:
     """Whether another backward of the function may go through the same graphs: one in the loop, or one behind it that
     is not on the other side of a test."""
-    own = next((one.tests for one in frame.backwards if one.site == frame.site(at)), ())
-    if any(last_name(call.func) in _BACKWARD and call.at != at for call in calls(loop.body)):
-        return True
-    known = {one.site.at: one for one in frame.backwards}
+    tests = {one.site.at: one.tests for one in frame.backwards}
+    named = {
+        call.at
+        for call in calls(frame.function.body, into_definitions=True)
+        if call.at != at and last_name(call.func) in _BACKWARD
+    }
     inside = {call.at for call in calls(loop.body)}
-    for call in calls(frame.function.body, into_definitions=True):
-        if call.at < at or call.at in inside or last_name(call.func) not in _BACKWARD:
-            continue
-        other = known.get(call.at)
-        if other is None or not excluded(other.tests, own):
-            return True
-    return any(
-        one.site.at > at and one.site.at not in inside and not excluded(one.tests, own) for one in frame.backwards
-    )
+    if named & inside:
+        return True
+    later = [other for other in named.union(tests) - inside if other > at]
+    return any(other not in tests or not excluded(tests[other], tests.get(at, ())) for other in later)
 
 
 def _is_own(analyser: Analyser, frame: Frame, name: str) -> bool:
@@ -94,7 +82,7 @@ def _is_own(analyser: Analyser, frame: Frame, name: str) -> bool:
     if name not in function.locals:
         return False
     if name not in {param.name for param in function.params}:
-        return not frame.notes.returned or name not in _returned(frame)
+        return name not in _returned(frame)
     if function.cls is None:
         return False
     outside = analyser.program.ancestors(function.cls)[1]

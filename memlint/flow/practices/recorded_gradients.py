@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from memlint.flow.bound_names import Names, argument
 from memlint.flow.devices import touches_an_accelerator
+from memlint.flow.events import Loop
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import KeptGraph
+from memlint.flow.practices.retained_graphs import is_leaf
 from memlint.flow.program import Function
 from memlint.flow.spent import is_test, used_up
 from memlint.flow.syntax import (
     calls,
     dotted,
     expressions,
+    is_true,
     last_name,
+    loops_around,
     mentions,
     parts,
     statement_at,
@@ -175,7 +179,7 @@ def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         return
     names = Names(analyser, frame)
     for call, given in found:
-        loop = _loop_around(frame, call)
+        loop = next(reversed(loops_around(frame.function.body, call.at)), None)
         body = loop.body if loop is not None else frame.function.body
         steps = [
             one for one in calls(body) if isinstance(one.func, ir.Attr) and one.func.name == "step" and one.at > call.at
@@ -186,14 +190,27 @@ def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         if any(_may_differentiate(analyser, frame, one) for one in between):
             continue
         kept = frame.notes.rounds.get(("loop", loop.at)) if loop is not None else None
-        yield KeptGraph(
-            site=frame.site(call.at),
-            function=frame.function.qual,
-            kind="gradients",
-            text=text(call),
-            word=frame.site(given.at),
-            loop=kept.loop if kept is not None else None,
-        )
+        yield _recorded(frame, call, given, "gradients", loop=kept.loop if kept is not None else None)
+
+
+def _recorded(
+    frame: Frame,
+    call: ir.Call,
+    given: ir.Expr,
+    kind: Literal["gradients", "inputs"],
+    *,
+    alive: tuple[str, ...] = (),
+    loop: Loop | None = None,
+) -> KeptGraph:
+    return KeptGraph(
+        site=frame.site(call.at),
+        function=frame.function.qual,
+        kind=kind,
+        text=text(call),
+        word=frame.site(given.at),
+        alive=alive,
+        loop=loop,
+    )
 
 
 def _of_inputs(frame: Frame, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator[KeptGraph]:
@@ -212,37 +229,20 @@ def _of_inputs(frame: Frame, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator[K
     if not frame.runs or not _is_made_leaf(body, name):
         return
     for call, given in found:
-        yield KeptGraph(
-            site=frame.site(call.at),
-            function=frame.function.qual,
-            kind="inputs",
-            text=text(call),
-            word=frame.site(given.at),
-            alive=(name,),
-        )
+        yield _recorded(frame, call, given, "inputs", alive=(name,))
 
 
 def _is_made_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
     """``x.requires_grad = True``, ``x.requires_grad_()``, ``x = Variable(…, requires_grad=True)``"""
+    if is_leaf(body, name):
+        return True
     for statement in walk_statements(body, into_definitions=False):
-        targets = statement.targets if isinstance(statement, ir.Assign) else ()
-        value = statement.value if isinstance(statement, ir.Assign) else None
-        if any(text(target) == f"{name}.requires_grad" for target in targets):
-            return True
-        if any(text(target) == name for target in targets) and isinstance(value, ir.Call):
-            asked = any(word.name == "requires_grad" for word in value.keywords)
+        value = statement.value if isinstance(statement, ir.Assign) and text(statement.targets[0]) == name else None
+        if isinstance(value, ir.Call):
+            asked = any(word.name == "requires_grad" and is_true(word.value) for word in value.keywords)
             if asked or last_name(value.func) == "requires_grad_":
                 return True
     return any(text(call.func) == f"{name}.requires_grad_" for call in calls(body))
-
-
-def _loop_around(frame: Frame, call: ir.Call) -> ir.For | ir.While | None:
-    """The innermost loop around a call."""
-    best: ir.For | ir.While | None = None
-    for statement in walk_statements(frame.function.body, into_definitions=False):
-        if isinstance(statement, ir.For | ir.While) and any(one.at == call.at for one in calls(statement.body)):
-            best = statement
-    return best
 
 
 def _reads_gradients(frame: Frame) -> bool:

@@ -202,7 +202,11 @@ def _is_sure(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[
     keep a part of it; None where one does."""
     sure = True
     for item in last.reached:
-        if isinstance(item, Path) and not _has_no_graph(analyser, frame, item) and not _is_leaf(frame, item):
+        if (
+            isinstance(item, Path)
+            and not _has_no_graph(analyser, frame, item)
+            and not is_leaf(frame.function.body, _named(item))
+        ):
             if _is_given(frame, item, last) or _is_kept(analyser, frame, item):
                 return None  # (each round, or the caller's next backward, goes through what it brings in)
             sure = False
@@ -235,16 +239,20 @@ def _handles_state(frame: Frame, model: str) -> bool:
     )
 
 
-def _is_leaf(frame: Frame, path: Path) -> bool:
+def _named(path: Path) -> str:
+    """A symbol as the function writes it."""
+    return "".join((path.root.partition(":")[2], *path.steps))
+
+
+def is_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
     """``u.requires_grad = True``, which torch refuses for what was computed: no graph comes in with it. (The method
     ``u.requires_grad_(True)`` is allowed for that too.)"""
-    name = "".join((path.root.partition(":")[2], *path.steps))
     return any(
         isinstance(statement, ir.Assign)
         and isinstance(statement.value, ir.Const)
         and statement.value.value is True
         and any(text(target, 200) == f"{name}.requires_grad" for target in statement.targets)
-        for statement in walk_statements(frame.function.body)
+        for statement in walk_statements(body)
     )
 
 
