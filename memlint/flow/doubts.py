@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from memlint.finding import Confidence
 from memlint.flow.bounds import becomes_attribute
 from memlint.flow.described import ambient_only, of_evaluation
-from memlint.flow.evaluation import is_evaluation_name, unguarded_module
 from memlint.flow.events import Loop, Value
 from memlint.flow.feeding import cuts_rows, names_source
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import is_stream
+from memlint.flow.judged_runs import is_evaluation_name, unguarded_module
 from memlint.flow.later import dropped_by_callers, marks_of
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function

@@ -3,59 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence, weakest
 from memlint.flow.as_called import left_out
-from memlint.flow.collected import gives_no_graph
-from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Fact, Loop, ModelCall
 from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.judged_runs import (
+    Verdict,
+    consumed_as,
+    is_evaluation_name,
+    is_layer_code,
+    judge_run,
+    loop_of,
+    of_module,
+    records,
+)
 from memlint.flow.owner import owner_of
-from memlint.flow.phases import Phase, phase_of
+from memlint.flow.phases import Phase
 from memlint.flow.program import Function
-from memlint.flow.repeats import each_call
-from memlint.flow.spent import is_spent, is_trial, trains_otherwise
-from memlint.flow.state import AMBIENT, ON
+from memlint.flow.spent import is_trial, trains_otherwise
 from memlint.flow.teachers import teaches
-from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
-from memlint.flow.wanted import ENABLED, ITSELF, REACHED, asked_for, differentiates_itself, wanted_by
+from memlint.flow.wanted import ENABLED, ITSELF, REACHED, differentiates_itself, wanted_by
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-_LAYER_METHODS = frozenset({"forward", "__call__", "training_step", "compute_loss"})
-_NAMES = (
-    "valid",
-    "eval",
-    "test",
-    "predict",
-    "infer",
-    "generate",
-    "sample",
-    "extract",
-    "encode_all",
-    "embed_all",
-    "export",
-    "inference",
-)
-
-
 #: how an evaluation is known, the surest way first
 _SUREST = ("eval", "spent", "kept", "name")
-
-
-@dataclass
-class Verdict:
-    """What a recorded model run is. ``evaluation`` and ``wanted``: see `ModelCall`."""
-
-    run: ModelRun
-    evaluation: Literal["eval", "spent", "kept", "beside", "name", "cut", ""]
-    wanted: str
-    phase: Phase | None = None
 
 
 class Keeper(NamedTuple):
@@ -71,9 +48,9 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
     """The recorded runs of the function in source order; remembers which graphs a missing guard made."""
     if not frame.runs:
         return []
-    if _is_layer_code(analyser, frame):
+    if is_layer_code(analyser, frame):
         # (in what mode a forward runs is its caller's to say; what it cuts is cut for all of them)
-        recorded = [run for run in frame.runs.values() if not run.tests and _records(analyser, frame, run)]
+        recorded = [run for run in frame.runs.values() if not run.tests and records(analyser, frame, run)]
         return [Verdict(run, "cut", "") for run in recorded if runs_for_nothing(analyser, frame, run)]
     found = []
     for run in sorted(frame.runs.values(), key=lambda run: run.site):
@@ -103,9 +80,9 @@ def model_calls(
             yield _event(
                 frame,
                 verdict,
-                _loop(analyser, frame, run),
+                loop_of(analyser, frame, run),
                 "high",
-                "loss" if in_loss else _consumed(frame, run),
+                "loss" if in_loss else consumed_as(frame, run),
                 keeper=keeper,
                 owner=owner,
             )
@@ -128,7 +105,7 @@ def model_calls(
                 first, retained = other, keeper
                 break
         run = first.run
-        loop = _loop(analyser, frame, run)
+        loop = loop_of(analyser, frame, run)
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
         script = _is_script(analyser, frame, loop)
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
@@ -145,7 +122,7 @@ def model_calls(
             certainty = "low"
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
-        yield _event(frame, first, loop, certainty, _consumed(frame, run), keeper=retained, phase=first.phase)
+        yield _event(frame, first, loop, certainty, consumed_as(frame, run), keeper=retained, phase=first.phase)
 
 
 def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
@@ -215,76 +192,6 @@ def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict
     return any(outer in groups for outer in run.loops if outer != name)
 
 
-def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
-    """Whether a run is an evaluation and whether its gradients are wanted; None where it does not record."""
-    verdicts = frame.notes.verdicts
-    if run.key not in verdicts:
-        verdicts[run.key] = None  # asked again while it is judged: callers that call each other
-        verdicts[run.key] = _judge_run(analyser, frame, run)
-    return verdicts[run.key]
-
-
-def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
-    if not _records(analyser, frame, run) or gives_no_graph(frame, run):
-        return None
-    mode = run.mode
-    if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
-        # (where a module's own method runs its parts, the call of that method is the place for the guard)
-        mode = told(analyser, frame, run.module, "")
-    named = is_evaluation_name(frame.function) and run.origin is None
-    evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
-    if mode is True:
-        evaluation = "eval"
-    if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
-        evaluation = "spent"
-    if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
-        return Verdict(run, "eval", "", phase)
-    if not evaluation:
-        cut = bool(frame.backwards) and runs_for_nothing(analyser, frame, run)
-        return Verdict(run, "cut" if cut else "", "")
-    if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
-        return None
-    return Verdict(run, evaluation, wanted_by(analyser, frame, run))
-
-
-def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
-    """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers."""
-    function = frame.function
-    layer = function.cls is not None and analyser.program.is_module(function.cls)
-    trial = is_trial(function) and function.node is not None
-    return not layer and not trial and _loop(analyser, frame, run) is not None
-
-
-def of_module(analyser: Analyser, function: Function) -> bool:
-    """Whether this is a method of a module, or inside of one."""
-    while function.enclosing is not None:
-        function = function.enclosing
-    return function.cls is not None and analyser.program.is_module(function.cls)
-
-
-def unguarded_module(analyser: Analyser, frame: Frame) -> bool:
-    """Whether this is a method of a module that is called by a name that is computed, in sight by its own methods at
-    most: who makes those calls may well guard them."""
-    function = frame.function
-    while function.enclosing is not None:
-        function = function.enclosing
-    if function.cls is None or not analyser.facts.attributes.dispatches(function.cls):
-        return False
-    return _unguarded(analyser, frame.function, frozenset())
-
-
-def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]]) -> bool:
-    while function.enclosing is not None:
-        function = function.enclosing
-    if not of_module(analyser, function):
-        return False
-    if function.key in trail or len(trail) > MAX_CALLERS_UP:
-        return True
-    return all(
-        _unguarded(analyser, caller.function, trail | {function.key}) for caller, _ in analyser.facts.calls_of(function)
-    )
-
-
 def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
     """Whether the function that holds the model call reports it itself: then the caller has nothing to add."""
     if run.origin is None:
@@ -292,7 +199,7 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
     # (a caller in whose loop a model runs in eval mode says what the function itself can only guess)
     surely = run.loop is not None and run.mode is not None
     frame, inner = run.origin
-    while not _is_layer_code(analyser, frame):
+    while not is_layer_code(analyser, frame):
         told = analyser.summary(frame.function) if frame.flags else frame
         if told is not None and _reports(analyser, told, surely):
             return True
@@ -321,7 +228,7 @@ def _reports(analyser: Analyser, frame: Frame, surely: bool) -> bool:
 def _is_alone(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether little tells of an evaluation there, which is not reported for all to see: a single run that is returned
     (see MEM201)."""
-    if _consumed(frame, run) != "escapes" or _loop(analyser, frame, run) is not None:
+    if consumed_as(frame, run) != "escapes" or loop_of(analyser, frame, run) is not None:
         return False
     return run.mode is None or not is_evaluation_name(frame.function)
 
@@ -329,7 +236,7 @@ def _is_alone(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
 def _left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a helper gives what it runs to several callers, of which some evaluate, in loops, and some say nothing of
     it: the guard is missing in those, and the helper may be right for the others."""
-    if run.mode is not None or run.loop is not None or _consumed(frame, run) == "detached":
+    if run.mode is not None or run.loop is not None or consumed_as(frame, run) == "detached":
         return False
     callers = {caller.function.key: caller for caller, _ in analyser.facts.calls_of(frame.function)}
     callers.pop(frame.function.key, None)
@@ -378,56 +285,3 @@ def _tries(function: Function) -> bool:
 def _made_here(run: ModelRun) -> bool:
     """Whether the function itself made the module that runs."""
     return bool(run.module.store) and not run.module.syms
-
-
-def _is_layer_code(analyser: Analyser, frame: Frame) -> bool:
-    """A forward runs under whatever mode its caller has, and so do the module's methods that only it calls."""
-    return of_layers(analyser, frame.function)
-
-
-def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
-    """Whether the function is a forward, or a method of a module that only forwards call."""
-    inner: Function | None = function
-    while inner is not None:
-        if inner.cls is not None and inner.name in _LAYER_METHODS and analyser.program.is_module(inner.cls):
-            return True
-        inner = inner.enclosing
-    if depth >= MAX_CALLERS_UP or not of_module(analyser, function):
-        return False
-    callers = {caller.function.key: caller.function for caller, _ in analyser.facts.calls_of(function)}
-    callers.pop(function.key, None)
-    return bool(callers) and all(of_layers(analyser, caller, depth + 1) for caller in callers.values())
-
-
-def _records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
-    """Whether autograd records for certain on the way that leads here."""
-    if run.grad == ON:
-        return True
-    if run.grad == AMBIENT:
-        return analyser.facts.grad_of(frame.function) == ON
-    return False
-
-
-def is_evaluation_name(function: Function) -> bool:
-    name = function.name.lower().lstrip("_")
-    return any(name.startswith(word) or f"_{word}" in name for word in _NAMES)
-
-
-def _loop(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:
-    """The loop around the call, here or around every call of this function."""
-    if run.loop is not None:
-        return run.loop.loop
-    for _, record in analyser.facts.calls_of(frame.function):
-        if record.counts:
-            return each_call(frame.function)
-    return None
-
-
-def _consumed(frame: Frame, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
-    marks = {run.node, *run.value.src}
-    if marks & frame.notes.returned or marks & frame.escaped:
-        return "escapes"
-    return "detached" if marks & frame.used else "dropped"
-
-
-__all__ = ["Verdict", "evaluations", "judge_run", "model_calls"]

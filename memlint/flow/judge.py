@@ -38,10 +38,11 @@ from memlint.flow.doubts import (
     unwanted,
     would_raise,
 )
-from memlint.flow.evaluation import Keeper, evaluations, model_calls, of_layers
+from memlint.flow.evaluation import Keeper, evaluations, model_calls
 from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, SummedLosses
 from memlint.flow.first_round import begun_each_round
 from memlint.flow.frame import Frame, Store
+from memlint.flow.judged_runs import of_layers
 from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of

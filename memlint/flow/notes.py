@@ -10,10 +10,10 @@ from memlint.flow.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.evaluation import Verdict
     from memlint.flow.factories import Made
     from memlint.flow.frame import LoopFrame
     from memlint.flow.hotloops import Candidate
+    from memlint.flow.judged_runs import Verdict
     from memlint.flow.practices.context_names import Kept
     from memlint.flow.practices.hook_calls import HookCall
     from memlint.flow.practices.live_graphs import LeftRound

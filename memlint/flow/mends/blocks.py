@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from memlint.flow.evaluation import is_evaluation_name
 from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.inert import last_ordinal
+from memlint.flow.judged_runs import is_evaluation_name
 from memlint.flow.mends import casts
 from memlint.flow.mends.followed import Followed
 from memlint.flow.mends.survivors import noticed

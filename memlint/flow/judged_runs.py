@@ -1,0 +1,172 @@
+"""What one run of a model is, which autograd records: an evaluation, and by what it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from memlint.flow.collected import gives_no_graph
+from memlint.flow.deliberate import guarded_in_another_branch
+from memlint.flow.events import Loop
+from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.phases import Phase, phase_of
+from memlint.flow.program import Function
+from memlint.flow.repeats import each_call
+from memlint.flow.spent import is_spent, is_trial
+from memlint.flow.state import AMBIENT, ON
+from memlint.flow.told import MAX_CALLERS_UP, told
+from memlint.flow.useless import runs_for_nothing
+from memlint.flow.wanted import asked_for, wanted_by
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+
+#: methods of a module that run under whatever mode their caller has
+_LAYER_METHODS = frozenset({"forward", "__call__", "training_step", "compute_loss"})
+#: parts of the names of evaluations
+_NAMES = (
+    "valid",
+    "eval",
+    "test",
+    "predict",
+    "infer",
+    "generate",
+    "sample",
+    "extract",
+    "encode_all",
+    "embed_all",
+    "export",
+    "inference",
+)
+
+
+@dataclass
+class Verdict:
+    """What a recorded model run is. ``evaluation`` and ``wanted``: see `ModelCall`."""
+
+    run: ModelRun
+    evaluation: Literal["eval", "spent", "kept", "beside", "name", "cut", ""]
+    wanted: str
+    phase: Phase | None = None
+
+
+def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
+    """Whether a run is an evaluation and whether its gradients are wanted; None where it does not record."""
+    verdicts = frame.notes.verdicts
+    if run.key not in verdicts:
+        verdicts[run.key] = None  # asked again while it is judged: callers that call each other
+        verdicts[run.key] = _judge_run(analyser, frame, run)
+    return verdicts[run.key]
+
+
+def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
+    if not records(analyser, frame, run) or gives_no_graph(frame, run):
+        return None
+    mode = run.mode
+    if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
+        # (where a module's own method runs its parts, the call of that method is the place for the guard)
+        mode = told(analyser, frame, run.module, "")
+    named = is_evaluation_name(frame.function) and run.origin is None
+    evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
+    if mode is True:
+        evaluation = "eval"
+    if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
+        evaluation = "spent"
+    if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
+        return Verdict(run, "eval", "", phase)
+    if not evaluation:
+        cut = bool(frame.backwards) and runs_for_nothing(analyser, frame, run)
+        return Verdict(run, "cut" if cut else "", "")
+    if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
+        return None
+    return Verdict(run, evaluation, wanted_by(analyser, frame, run))
+
+
+def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers."""
+    function = frame.function
+    layer = function.cls is not None and analyser.program.is_module(function.cls)
+    trial = is_trial(function) and function.node is not None
+    return not layer and not trial and loop_of(analyser, frame, run) is not None
+
+
+def of_module(analyser: Analyser, function: Function) -> bool:
+    """Whether this is a method of a module, or inside of one."""
+    while function.enclosing is not None:
+        function = function.enclosing
+    return function.cls is not None and analyser.program.is_module(function.cls)
+
+
+def unguarded_module(analyser: Analyser, frame: Frame) -> bool:
+    """Whether this is a method of a module that is called by a name that is computed, in sight by its own methods at
+    most: who makes those calls may well guard them."""
+    function = frame.function
+    while function.enclosing is not None:
+        function = function.enclosing
+    if function.cls is None or not analyser.facts.attributes.dispatches(function.cls):
+        return False
+    return _unguarded(analyser, frame.function, frozenset())
+
+
+def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]]) -> bool:
+    while function.enclosing is not None:
+        function = function.enclosing
+    if not of_module(analyser, function):
+        return False
+    if function.key in trail or len(trail) > MAX_CALLERS_UP:
+        return True
+    return all(
+        _unguarded(analyser, caller.function, trail | {function.key}) for caller, _ in analyser.facts.calls_of(function)
+    )
+
+
+def is_layer_code(analyser: Analyser, frame: Frame) -> bool:
+    """A forward runs under whatever mode its caller has, and so do the module's methods that only it calls."""
+    return of_layers(analyser, frame.function)
+
+
+def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
+    """Whether the function is a forward, or a method of a module that only forwards call."""
+    inner: Function | None = function
+    while inner is not None:
+        if inner.cls is not None and inner.name in _LAYER_METHODS and analyser.program.is_module(inner.cls):
+            return True
+        inner = inner.enclosing
+    if depth >= MAX_CALLERS_UP or not of_module(analyser, function):
+        return False
+    callers = {caller.function.key: caller.function for caller, _ in analyser.facts.calls_of(function)}
+    callers.pop(function.key, None)
+    return bool(callers) and all(of_layers(analyser, caller, depth + 1) for caller in callers.values())
+
+
+def records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether autograd records for certain on the way that leads here."""
+    if run.grad == ON:
+        return True
+    if run.grad == AMBIENT:
+        return analyser.facts.grad_of(frame.function) == ON
+    return False
+
+
+def is_evaluation_name(function: Function) -> bool:
+    """Whether a function is named as evaluations are."""
+    name = function.name.lower().lstrip("_")
+    return any(name.startswith(word) or f"_{word}" in name for word in _NAMES)
+
+
+def loop_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:
+    """The loop around the call, here or around every call of this function."""
+    if run.loop is not None:
+        return run.loop.loop
+    for _, record in analyser.facts.calls_of(frame.function):
+        if record.counts:
+            return each_call(frame.function)
+    return None
+
+
+def consumed_as(frame: Frame, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
+    """What becomes of what a run gives."""
+    marks = {run.node, *run.value.src}
+    if marks & frame.notes.returned or marks & frame.escaped:
+        return "escapes"
+    return "detached" if marks & frame.used else "dropped"
