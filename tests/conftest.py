@@ -104,6 +104,9 @@ class ToyAnalysis:
     def raises(self, site: Site) -> str:
         return ""
 
+    def unused(self, site: Site) -> str:
+        return ""
+
     def qualified_name(self, site: Site) -> str:
         return "toy"
 

@@ -21,6 +21,7 @@ from memlint.flow.program import Function, Program
 from memlint.flow.raising import why_raises
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
+from memlint.flow.unused import Unused
 from memlint.frontend.problem import SyntaxProblem
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Analysis:
         self._tables: dict[tuple[str, int], SpanTable] = {}
         self._broken: dict[str, str] = {}
         self._ends: dict[tuple[str, str], int] = {}
+        self._unused = Unused(program)
 
     def _table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
@@ -102,6 +104,10 @@ class Analysis:
     def raises(self, site: Site) -> str:
         """Why the code that leads to a site always raises, "" where nothing is known against it."""
         return why_raises(self._program, self._function_at(site), site.at)
+
+    def unused(self, site: Site) -> str:
+        """What nothing uses of the definitions around a site, "" where something may."""
+        return self._unused.why(self._function_at(site))
 
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""

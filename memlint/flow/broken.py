@@ -1,9 +1,11 @@
 """Files that fail as they are loaded: nothing that is said of them happens until that is mended.
 
-Relative imports alone are looked at: what an absolute one finds depends on how the program is started.
+Of absolute imports, which depend on how the program is started, those of a file's own package alone are looked at.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from memlint.flow.program import Program
 from memlint.ir import nodes as ir
@@ -18,14 +20,47 @@ def broken_import(program: Program, key: str) -> str:
     """The import among a file's own first-level statements that surely fails, as a person would say it; "" where
     none is known to."""
     module = program.module(key)
-    if not module.index.complete or not any(item.at_import and item.level for item in module.index.imports):
+    if not module.index.complete or not any(item.at_import for item in module.index.imports):
         return ""
     for statement in module.statements:
+        why = ""
         if isinstance(statement, ir.ImportFrom) and statement.level:
             why = _fails(program, key, statement)
-            if why:
-                return why
+        elif isinstance(statement, ir.ImportFrom):
+            why = _is_lost(program, key, statement.module)
+        elif isinstance(statement, ir.Import):
+            why = next((lost for alias in statement.names if (lost := _is_lost(program, key, alias.name))), "")
+        if why:
+            return why
     return ""
+
+
+def _is_lost(program: Program, key: str, name: str) -> str:
+    """Whether the folder that a file lies in lacks a module that the file imports from it by an absolute name, as do
+    all other folders of that name in the project."""
+    first, dot, rest = name.partition(".")
+    folders = key.split("/")[:-1]
+    if not dot or first not in folders or program.resolve(name, key, 0) is not None or _is_made(program, name):
+        return ""
+    project = program.project
+    if "sys.path" in program.module(key).text or "__path__" in program.module(key).text:
+        return ""  # the name may mean a folder elsewhere
+    return (
+        f"`{name}`, which it imports, is not there"
+        if all(project.is_missing(rest, other, level) for other, level in _below(project.sources, first))
+        else ""
+    )
+
+
+def _below(keys: Iterable[str], name: str) -> list[tuple[str, int]]:
+    """A file below each of the folders of a name, and how many dots lead from it to the folder."""
+    found: dict[tuple[str, ...], tuple[str, int]] = {}
+    for key in keys:
+        folders = key.split("/")[:-1]
+        for at, folder in enumerate(folders):
+            if folder == name:
+                found.setdefault(tuple(folders[: at + 1]), (key, len(folders) - at))
+    return list(found.values())
 
 
 def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:

@@ -1,0 +1,197 @@
+"""Code that nothing in an application uses: what is found in it is a note, with the reason; unknown is never no."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+from memlint import Finding
+
+EVALUATE = """import torch
+
+def evaluate(model, loader):
+    model.eval()
+    scores = []
+    for x in loader:
+        scores.append(model(x))
+    return scores
+"""
+TESTER = """import torch
+
+class Tester:
+    def __init__(self, model):
+        self.model = model
+
+    def evaluate(self, loader):
+        self.model.eval()
+        scores = []
+        for x in loader:
+            scores.append(self.model(x))
+        return scores
+"""
+PROGRAM = """
+def main():
+    print("train")
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (tmp_path / ".git").mkdir(exist_ok=True)
+    result = memlint.lint([tmp_path])
+    assert not result.failures
+    (found,) = [item for item in result.findings if item.code == "MEM201" and item.path.endswith("testing.py")]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": PROGRAM}, "nothing in this project uses `evaluate`", id="nobody"
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE + PROGRAM}, "nothing in this project uses `evaluate`", id="a program of its own"
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "other.py": "def evaluate(model, loader):\n    return 0\n",
+                "train.py": "from other import evaluate\nevaluate(1, 2)\n" + PROGRAM,
+            },
+            "nothing in this project uses `evaluate`",
+            id="a namesake is called",
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": "from testing import evaluate\n" + PROGRAM},
+            "nothing in this project uses `evaluate`",
+            id="it is imported and not used",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE + "\n__all__ = ['evaluate']\n",
+                "more.py": "from testing import evaluate\n\ndef all_of(model):\n    return evaluate(model, [])\n",
+                "train.py": PROGRAM,
+            },
+            "nothing in this project uses `evaluate`",
+            id="what uses it is not used",
+        ),
+        pytest.param(
+            {
+                "kit/__init__.py": "",
+                "kit/testing.py": TESTER,
+                "kit/more.py": "from kit.testing import Tester\n\nclass Loud(Tester):\n    pass\n",
+                "train.py": PROGRAM,
+            },
+            "nothing in this project uses `Tester`",
+            id="a base of a class that is not used",
+        ),
+        pytest.param(
+            {"testing.py": TESTER, "train.py": "from testing import Tester\nTester(None)\n" + PROGRAM},
+            "nothing in this project calls `evaluate`",
+            id="a method",
+        ),
+    ],
+)
+def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], reason: str) -> None:
+    found = finding(tmp_path, files)
+    assert found.severity == "note"
+    assert reason in found.message
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({"testing.py": EVALUATE}, id="no program is there"),
+        pytest.param({"testing.py": EVALUATE + "\nevaluate(net, data)\n", "train.py": PROGRAM}, id="called at once"),
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": "from testing import evaluate as ev\nev(1, 2)\n" + PROGRAM},
+            id="under another name",
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": "import testing\ntesting.evaluate(net, data)\n" + PROGRAM},
+            id="as a part of its module",
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": "from testing import *\nevaluate(net, data)\n" + PROGRAM}, id="star"
+        ),
+        pytest.param(
+            {
+                "kit/__init__.py": "from .testing import evaluate\n",
+                "kit/testing.py": EVALUATE,
+                "train.py": "import kit as k\nk.evaluate(net, data)\n" + PROGRAM,
+            },
+            id="handed out by its package",
+        ),
+        pytest.param(
+            {
+                "kit/__init__.py": "from .testing import *\n",
+                "kit/testing.py": EVALUATE,
+                "train.py": "from kit import evaluate\nevaluate(net, data)\n" + PROGRAM,
+            },
+            id="handed out by a star",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "def run():\n    from testing import evaluate\n    evaluate(1, 2)\nrun()\n" + PROGRAM,
+            },
+            id="imported where it is used",
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE + "\nRUN = globals()[input()]\n", "train.py": PROGRAM}, id="looked up by name"
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": "import testing\ngetattr(testing, 'evaluate')()\n" + PROGRAM},
+            id="looked up by a string",
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE.replace("def ev", "@register\ndef ev"), "train.py": PROGRAM}, id="registered"
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": "import importlib\nimportlib.import_module(name)\n" + PROGRAM},
+            id="files are loaded by name",
+        ),
+        pytest.param(
+            {
+                "setup.py": "from setuptools import setup\nsetup(packages=['kit'])\n",
+                "kit/__init__.py": "",
+                "kit/testing.py": EVALUATE,
+                "train.py": PROGRAM,
+            },
+            id="a package that others install",
+        ),
+        pytest.param(
+            {
+                "testing.py": TESTER,
+                "train.py": "from testing import Tester\ngetattr(Tester(net), 'eval' + kind)(data)\n" + PROGRAM,
+                "more.py": "def evaluate():\n    pass\n",
+            },
+            id="a method by a name that is put together",
+        ),
+        pytest.param(
+            {
+                "testing.py": TESTER.replace("class Tester", "class Tester(framework.Callback)"),
+                "train.py": "from testing import Tester\nTester(None)\n" + PROGRAM,
+            },
+            id="a method that a framework may call",
+        ),
+        pytest.param(
+            {
+                "testing.py": TESTER,
+                "train.py": "from testing import Tester\ndef go(tester):\n    tester.evaluate([])\n"
+                "go(Tester(None))\n" + PROGRAM,
+            },
+            id="a method of an object that nobody follows",
+        ),
+    ],
+)
+def test_what_may_be_used_stays_what_it_is(tmp_path: Path, files: dict[str, str]) -> None:
+    assert finding(tmp_path, files).severity != "note"
