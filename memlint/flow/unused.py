@@ -37,6 +37,8 @@ _LOADERS = (
     "iter_modules",
     "entry_points",
 )
+#: what stands in a file's own statements where the file is a program
+_OF_PROGRAMS = ("__name__", "parse_args")
 #: functions and attributes that find names of the file that they stand in
 _LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
 _TABLES = frozenset({"modules", "__dict__"})
@@ -81,8 +83,9 @@ class Unused:
         if any(words.files(name) for name in _LOADERS):
             return False
         return any(
-            "__name__" in self._program.module(key).index.units[0].names
-            for key in words.files("__name__")
+            name in self._program.module(key).index.units[0].names
+            for name in _OF_PROGRAMS
+            for key in words.files(name)
             if not key.endswith("setup.py") and self._program.module(key).index.units
         )
 

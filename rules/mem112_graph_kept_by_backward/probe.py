@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-CLAIMS = {"": "peak", "gradients": "peak", "result": "peak"}
+CLAIMS = {"": "peak", "gradients": "peak", "result": "peak", "rounds": "peak", "inputs": "peak"}
 
 
 def bad(device: str) -> Iterator[None]:
@@ -77,6 +77,55 @@ def good_result(device: str) -> Iterator[None]:
         loss = model(x).square().mean()
         gradient = torch.autograd.grad(loss, x)[0]
         x = x.detach() + 0.1 * gradient.sign()
+        yield
+
+
+def bad_rounds(device: str) -> Iterator[None]:
+    """`for loss in losses: loss.backward(retain_graph=True)`, the last one included"""
+    model = network(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    while True:
+        out = model(torch.randn(4096, 64, device=device))
+        losses = [out.square().mean(), out.abs().mean()]
+        optimizer.zero_grad()
+        for loss in losses:
+            loss.backward(retain_graph=True)
+        optimizer.step()
+        yield
+
+
+def good_rounds(device: str) -> Iterator[None]:
+    """`sum(losses).backward()`"""
+    model = network(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    while True:
+        out = model(torch.randn(4096, 64, device=device))
+        losses = [out.square().mean(), out.abs().mean()]
+        optimizer.zero_grad()
+        sum(losses, start=torch.zeros((), device=device)).backward()
+        optimizer.step()
+        yield
+
+
+def bad_inputs(device: str) -> Iterator[None]:
+    """`out.backward(create_graph=True)`, and `x.grad` alone is read"""
+    model = network(device)
+    while True:
+        x = torch.randn(4096, 64, device=device, requires_grad=True)
+        model.zero_grad()
+        model(x).square().mean().backward(create_graph=True)
+        assert x.grad is not None
+        x.grad.detach().abs().mean()
+        yield
+
+
+def good_inputs(device: str) -> Iterator[None]:
+    """`autograd.grad(out, x)`"""
+    model = network(device)
+    while True:
+        x = torch.randn(4096, 64, device=device, requires_grad=True)
+        out = model(x).square().mean()
+        torch.autograd.grad(out, x)[0].abs().mean()
         yield
 
 
