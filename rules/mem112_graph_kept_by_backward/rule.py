@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Report]:
             advice=_advice(event),
             severity="warning" if _is_large(event) else "note",
             confidence=event.certainty,
-            growth=Growth("device-graph", "peak"),
+            growth=Growth("device-graph", "per-iteration" if event.kind == "inputs" else "peak"),
             trace=event.trace,
             fix=_fix(event),
         )
@@ -53,8 +53,8 @@ def _message(event: KeptGraph) -> str:
         )
     if event.kind == "inputs":
         return (
-            f"`{event.text}` records the graph of the gradients of all parameters, where that of `{event.alive[0]}` "
-            "alone is read: they stay, in a cycle with the parameters, until the gradients are set to None"
+            f"`{event.text}` records the graph of all gradients, where that of `{event.alive[0]}` alone is read: it "
+            f"stays, in a cycle of `{event.alive[0]}` and its gradient that nothing but `.grad = None` breaks"
         )
     if event.kind == "gradients":
         return (
