@@ -46,8 +46,7 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.mends.mentions import Mention
 
-#: sources in what a function leaves behind: where classes hold each other in circles, each of their places leads to all
-#: graphs that any of them has, and every caller would translate them all. (Training code has some thousands at most.)
+#: sources in what a function leaves behind, past which nobody reads what else it does
 MAX_SOURCES = 20_000
 
 
@@ -150,9 +149,10 @@ class Analyser:
             if not isinstance(error, RecursionError):
                 self.errors[function.key] = error
             frame = self._cut_short(frame)
-        if frame.exit is not None and width(frame.exit) > MAX_SOURCES:
+        frame.width = width(frame.exit) if frame.exit is not None else 0
+        if frame.width > MAX_SOURCES:
             frame = self._cut_short(frame)
-        if frame.cut_short:
+        if frame.cut_short or frame.is_wide:
             self.remarks.append(f"{function.module.key}: {function.qual}: too much to follow, cut short")
         return frame
 

@@ -36,7 +36,7 @@ from memlint.flow.values import (
 from memlint.ir import nodes as ir
 
 #: attribute writes of a callee that a call takes over
-MAX_WRITES = 256
+MAX_WRITES = 128
 #: model runs of one call that are told to the caller
 MAX_RUNS = 4
 
@@ -48,7 +48,7 @@ class Application(Translation):
 
     def effects(self) -> None:
         """Attribute writes, freed graphs, modes and evidence of the callee."""
-        self.frame.spend((len(self.exit.sym) + len(self.exit.freed_may)) // 4)
+        self.frame.spend((len(self.exit.sym) + len(self.exit.freed_may)) // 4 + self.callee.width // 4)
         if len(self.exit.sym) > MAX_WRITES:
             self.frame.cut_short = True
         writes = [(path, self.value(value)) for path, value in itertools.islice(self.exit.sym.items(), MAX_WRITES)]

@@ -92,7 +92,7 @@ def _applied(
     from memlint.flow.apply import apply
 
     summary = frame.analyser.summary(function, bound, trains)
-    if summary is None:
+    if summary is None or summary.is_wide:
         return None
     if summary.exit is None:
         return NOTHING if not summary.cut_short and expr is not None else UNKNOWN_VALUE

@@ -72,6 +72,8 @@ class Graphs:
     _sure: dict[Sources, Sources] = field(default_factory=dict)
     #: closures since the graph last changed
     _closures: dict[Sources, Sources] = field(default_factory=dict)
+    #: the models in single graphs, since a node last changed
+    _models: dict[Source, Sources] = field(default_factory=dict)
     _digests: dict[Source, tuple[list[tuple[Path, bool]], list[Node], int | str]] = field(default_factory=dict)
     _work: int = 0
     #: records so far, and the last one of each source
@@ -95,6 +97,7 @@ class Graphs:
             node.model |= old.model
         if old is None or node.parents != old.parents:
             self._closures.clear()
+        self._models.clear()
         self.nodes[key] = node
         self._clock += 1
         self._recorded[key] = self._clock
@@ -118,6 +121,7 @@ class Graphs:
                 if not nodes[roots[0]].opaque:
                     self._settle_parts(roots[0], evidence, nodes)
         self._settle_others()
+        self._models.clear()
 
     def _settle_others(self) -> None:
         """What was seen to give a graph that none of its arguments can have brought in, gives one at each call:
@@ -185,6 +189,26 @@ class Graphs:
         if node is not None and not parents <= node.parents:
             node.parents |= parents
             self._closures.clear()
+            self._models.clear()
+
+    def models_of(self, tip: Source) -> Sources:
+        """The models that took part in a graph; where none is known, the calls that may be one."""
+        known = self._models.get(tip)
+        if known is None:
+            reached = [(item, node) for item in self.closure((tip,)) if (node := self.nodes.get(item)) is not None]
+            models = frozenset(item for item, node in reached if node.model)
+            known = self._models[tip] = models or frozenset(item for item, node in reached if node.unknown)
+        return known
+
+    def mark_model(self, tip: Source) -> None:
+        """Note of a node that a model has recorded it."""
+        self.nodes[tip].model = True
+        self._models.clear()
+
+    def mark_output(self, tip: Source) -> None:
+        """Note of a node that was unknown that it has a graph."""
+        self.nodes[tip].definite, self.nodes[tip].unknown = True, False
+        self._models.clear()
 
     def _closure(self, sources: Sources) -> Sources:
         nodes = self.nodes
@@ -252,7 +276,7 @@ class Graphs:
 
     def forget(self) -> None:
         """Let go of what can be worked out again, and of what only the interpretation asks."""
-        for known in (self._ancestry, self._sure, self._closures, self._digests, self._recorded):
+        for known in (self._ancestry, self._sure, self._closures, self._models, self._digests, self._recorded):
             known.clear()
 
     def take_work(self) -> int:

@@ -229,7 +229,7 @@ def compared(frame: Frame, value: V, shown: str) -> None:
             continue
         wholes = [whole for item in node.parents if (whole := frame.graphs.nodes.get(item)) is not None]
         if any(whole.definite and whole.opaque for whole in wholes):
-            node.definite, node.unknown = True, False
+            frame.graphs.mark_output(source)
 
 
 def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript) -> V:

@@ -17,7 +17,6 @@ from memlint.flow.values import (
     Path,
     Source,
     Sources,
-    V,
 )
 from memlint.ir import nodes as ir
 
@@ -33,6 +32,8 @@ class Lifting:
         self.frame = call.frame
         self.state = call.state
         self.callee = call.callee
+        #: the parameters that were asked about, and whether they were given a graph
+        self._graphs: dict[str, bool] = {}
 
     def stores(self) -> None:
         """Stores of the callee into places of ours, or of values of ours."""
@@ -168,7 +169,7 @@ class Lifting:
             for item in reached
             if isinstance(item, Path) and item.root.startswith("p:") and item != store.place
         }
-        with_graph = {name for name in roots if name in self.call.bound and self._has_graph(self.call.bound[name])}
+        with_graph = {name for name in roots if name in self.call.bound and self._has_graph(name)}
         roots = with_graph or roots
         params = [param.name for param in self.callee.function.params]
         offset = int(self.callee.function.takes_self)  # what is called (``meter.update``, ``meter``) comes before
@@ -184,9 +185,11 @@ class Lifting:
             else text(self.call.expr)
         )
 
-    def _has_graph(self, value: V) -> bool:
-        sources = deep(self.frame, self.call.before, value).src
-        return self.frame.graphs.attached(sources, lambda path: None)[0] == "yes"
+    def _has_graph(self, name: str) -> bool:
+        if name not in self._graphs:
+            sources = deep(self.frame, self.call.before, self.call.bound[name]).src
+            self._graphs[name] = self.frame.graphs.attached(sources, lambda path: None)[0] == "yes"
+        return self._graphs[name]
 
     def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
         """The callee's place in our terms: (identity, kind, text)."""

@@ -103,7 +103,7 @@ def run_module(
                     if (node := frame.graphs.nodes.get(tip)) is not None and node.definite and not node.leaf
                 ]
                 for tip in tips:
-                    frame.graphs.nodes[tip].model = True
+                    frame.graphs.mark_model(tip)
             followed = functions.is_abstract(function)  # (all that may run in its place was called)
             if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
                 if any(one is not None and one.notes.gradients for one in below):

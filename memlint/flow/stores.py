@@ -408,22 +408,14 @@ def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | No
     """Whether a backward has freed these graphs: yes, no, some; None where there is none."""
     nodes = [source for source in sources if source in frame.graphs.nodes]
     # beside a graph that was seen to be made, a symbol (``loss / self.count``) is more likely a number than another one
-    made = any(frame.graphs.nodes[source].definite or _models_of(frame, source) for source in nodes)
+    made = any(frame.graphs.nodes[source].definite or frame.graphs.models_of(source) for source in nodes)
     tips = nodes if made else [*nodes, *(source for source in sources if isinstance(source, Path))]
     if not tips:
         return None
-    models = {tip: _models_of(frame, tip) for tip in tips}
+    models = {tip: frame.graphs.models_of(tip) for tip in tips}
     # what was computed since from the models that took part saves next to nothing
     if all(tip in state.freed_must or (models[tip] and models[tip] <= state.freed_must) for tip in tips):
         return "yes"
     if any(tip in state.freed_may or not models[tip].isdisjoint(state.freed_may) for tip in tips):
         return "some"
     return "no"
-
-
-def _models_of(frame: Frame, tip: Source) -> Sources:
-    """The models that took part in a graph; where none is known, the calls that may be one."""
-    nodes = frame.graphs.nodes
-    reached = [item for item in frame.graphs.closure((tip,)) if item in nodes]
-    models = frozenset(item for item in reached if nodes[item].model)
-    return models or frozenset(item for item in reached if nodes[item].unknown)

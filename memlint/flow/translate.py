@@ -36,7 +36,7 @@ from memlint.flow.values import (
 from memlint.ir import nodes as ir
 
 #: objects of a callee that a call takes over, and objects that a function knows of at once
-MAX_OBJECTS, MAX_HEAP = 256, 4_000
+MAX_OBJECTS, MAX_HEAP = 200, 500
 #: calls through which a model run, or the making of a module, is told apart
 MAX_RUN_DEPTH = 3
 #: graphs of one call whose descent from each other is told to the caller

@@ -72,6 +72,38 @@ def test_a_function_that_leaves_more_behind_than_callers_can_translate(
     assert any("Wide.wide" in remark and "cut short" in remark for remark in result.remarks)
 
 
+def test_what_a_function_does_itself_is_told_where_callers_do_not_translate_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own leak is found; of what it hands back to its caller nothing is known, so nothing is said there."""
+    (tmp_path / "both.py").write_text(
+        "import torch\n\n\n"
+        "class Trainer:\n"
+        "    def __init__(self, net, optimizer):\n"
+        "        self.net, self.optimizer, self.history = net, optimizer, []\n\n"
+        "    def epoch(self, loader):\n"
+        "        for x, y in loader:\n"
+        "            loss = torch.nn.functional.mse_loss(self.net(x), y)\n"
+        "            self.optimizer.zero_grad()\n"
+        "            loss.backward()\n"
+        "            self.optimizer.step()\n"
+        "            self.history.append(loss)\n"
+        "        return loss\n\n\n"
+        "def main(net, optimizer, loader):\n"
+        "    trainer, kept = Trainer(net, optimizer), []\n"
+        "    for _ in range(100):\n"
+        "        kept.append(trainer.epoch(loader))\n"
+        "    print(kept)\n"
+    )
+
+    def found() -> list[tuple[str, int]]:
+        return [(one.code, one.line) for one in memlint.lint([tmp_path]).findings]
+
+    assert found() == [("MEM102", 14), ("MEM102", 21)]
+    monkeypatch.setattr(Frame, "WIDE", 1)
+    assert found() == [("MEM102", 14)]
+
+
 def test_a_finding_has_its_place_where_libcst_does_not_read_the_function(tmp_path: Path) -> None:
     """An annotated attribute in brackets: Python reads it, libcst does not."""
     (tmp_path / "train.py").write_text(
