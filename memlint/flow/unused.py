@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.program import Program, in_tests
+from memlint.flow.programs import has_program
 from memlint.frontend.index import Imported
 from memlint.project.published import is_published
 
@@ -37,8 +38,6 @@ _LOADERS = (
     "iter_modules",
     "entry_points",
 )
-#: what stands in a file's own statements where the file is a program
-_OF_PROGRAMS = ("__name__", "parse_args")
 #: functions and attributes that find names of the file that they stand in
 _LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
 _TABLES = frozenset({"modules", "__dict__"})
@@ -79,15 +78,9 @@ class Unused:
     @functools.cached_property
     def _is_application(self) -> bool:
         """Whether some file is a program, and none loads code by a name that only runs tell."""
-        words = self._program.words
-        if any(words.files(name) for name in _LOADERS):
+        if any(self._program.words.files(name) for name in _LOADERS):
             return False
-        return any(
-            name in self._program.module(key).index.units[0].names
-            for name in _OF_PROGRAMS
-            for key in words.files(name)
-            if not key.endswith("setup.py") and self._program.module(key).index.units
-        )
+        return has_program(self._program)
 
     # -------------------------------------------------------------------------- functions and classes
 

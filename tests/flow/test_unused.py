@@ -58,6 +58,23 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
             {"testing.py": EVALUATE, "train.py": PROGRAM}, "nothing in this project uses `evaluate`", id="nobody"
         ),
         pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "from steps import go\ngo(3)\n",
+                "steps.py": "def go(n):\n    print(n)\n",
+            },
+            "nothing in this project uses `evaluate`",
+            id="a script",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "import click\n\n@click.command()\ndef main():\n    print('train')\n",
+            },
+            "nothing in this project uses `evaluate`",
+            id="a command",
+        ),
+        pytest.param(
             {"testing.py": EVALUATE + PROGRAM}, "nothing in this project uses `evaluate`", id="a program of its own"
         ),
         pytest.param(
@@ -110,6 +127,15 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
     "files",
     [
         pytest.param({"testing.py": EVALUATE}, id="no program is there"),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "more.py": "import logging\nfrom table import register\nlog = logging.getLogger(__name__)\n",
+                "table.py": "def register(name):\n    return name\n",
+                "last.py": "from table import register\nregister(__name__)\n",
+            },
+            id="a file names its logger, another enters itself somewhere",
+        ),
         pytest.param({"testing.py": EVALUATE + "\nevaluate(net, data)\n", "train.py": PROGRAM}, id="called at once"),
         pytest.param(
             {"testing.py": EVALUATE, "train.py": "from testing import evaluate as ev\nev(1, 2)\n" + PROGRAM},
