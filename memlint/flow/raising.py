@@ -21,6 +21,7 @@ from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.program import Program
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
 from memlint.flow.syntax import bodies, children, expressions, text, walk_statements
+from memlint.flow.used_up import used_up
 from memlint.ir import nodes as ir
 
 #: names that programs around a file put into it
@@ -58,9 +59,10 @@ class Raising:
         key = (*function.key, at, depth)
         if key not in self._ways:
             self._ways[key] = ""  # (a call that leads to itself)
-            decide = self._decided.of(function)
+            parts = list(_before(function.body, at, self._decided.of(function)))
             self._ways[key] = (
-                next(filter(None, (self._mistake(function, part) for part in _before(function.body, at, decide))), "")
+                next(filter(None, (self._mistake(function, part) for part in parts)), "")
+                or used_up(self._program, function, parts)
                 or self._object(function, depth)
                 or self._callers(function, depth)
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import sys
 from collections.abc import Callable
 
 from memlint.flow.definitions import Class, Function, Module
@@ -46,6 +47,10 @@ _PLAIN = frozenset(
 )
 #: what torch and Python call of a module or a data set by themselves
 _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters", "state_dict", "load_state_dict"})
+#: libraries whose names are often taken by classes and functions of a project
+_LIBRARIES = frozenset(
+    {"torch", "torchvision", "torchaudio", "numpy", "transformers", "tqdm", "pytorch_lightning", "timm"}
+)
 _ALL = re.compile(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
 #: beyond so many files with a name, nobody reads them all
 MAX_FILES = 40
@@ -162,8 +167,9 @@ class Unused:
 
     def _leads_to(self, other: Module, item: Imported, module: Module, name: str) -> bool:
         target = self._program.resolve(item.module, other.key, item.level)
-        if target is None:
-            return False
+        if target is None:  # a library's, or of a module that was called otherwise once
+            first = item.module.partition(".")[0]
+            return item.name == name and first not in sys.stdlib_module_names | _LIBRARIES
         kind, what = self._program.find(self._program.module(target), name)
         return kind in ("function", "class") and what is not None and what.module is module
 

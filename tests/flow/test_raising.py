@@ -274,3 +274,41 @@ def test_its_only_callers_raise(tmp_path: Path, text: str, reason: str) -> None:
 def test_a_caller_may_well_run(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").mkdir()
     assert "raises" not in finding(tmp_path, text).message
+
+
+OPTIMIZED = """
+import torch
+from torch import nn, optim
+
+
+def train(net: nn.Module, loader):
+    params = {params}
+    {between}
+    optimizer = {optimizer}
+    scores = []
+    net.eval()
+    for x in loader:
+        scores.append(net(x).argmax().item())
+    return scores
+"""
+
+
+@pytest.mark.parametrize(
+    ("params", "between", "optimizer", "raises"),
+    [
+        ("net.parameters()", "print(f'{sum(p.numel() for p in params)}')", "optim.Adam(params, lr=1.0)", True),
+        ("filter(lambda p: p.requires_grad, net.parameters())", "print(len(list(params)))", "optim.Adam(params)", True),
+        ("(p for p in net.parameters())", "counts = [p.numel() for p in params]", "torch.optim.SGD(params, 1)", True),
+        ("list(net.parameters())", "print(sum(p.numel() for p in params))", "optim.Adam(params)", False),
+        ("net.parameters()", "if loader: print(sum(p.numel() for p in params))", "optim.Adam(params)", False),
+        ("net.parameters()", "print(any(p.requires_grad for p in params))", "optim.Adam(params)", False),
+        ("net.parameters()", "pass", "optim.Adam(params); print(list(params))", False),
+        ("net.parameters()", "list(params); params = net.parameters()", "optim.Adam(params)", False),
+        ("net.parameters()", "print(list(params))", "print(params)", False),
+    ],
+)
+def test_an_optimizer_of_what_is_used_up(
+    tmp_path: Path, params: str, between: str, optimizer: str, raises: bool
+) -> None:
+    found = finding(tmp_path, OPTIMIZED.format(params=params, between=between, optimizer=optimizer))
+    assert ("`params` is used up by" in found.message) is raises

@@ -233,6 +233,10 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
             id="a method that a framework may call",
         ),
         pytest.param(
+            {"testing.py": EVALUATE, "train.py": "from testing_v2 import evaluate\nevaluate(1, 2)\n" + PROGRAM},
+            id="from a module that is not there",
+        ),
+        pytest.param(
             {
                 "testing.py": TESTER,
                 "other.py": "from testing import Tester\n\nclass Other:\n    def twice(self):\n"
