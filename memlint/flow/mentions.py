@@ -139,6 +139,22 @@ def _reads_modules(node: ast.expr) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
+def picked_from(source: str) -> frozenset[str]:
+    """What the code finds attributes of that are not written there, of what it imports: ``getattr(models, name)``."""
+    tree = tree_of(source)
+    return frozenset(
+        root(call.args[0])
+        for call in (() if tree is None else ast.walk(tree))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "getattr"
+        and len(call.args) > 1
+        and not isinstance(call.args[1], ast.Constant)
+        and root(call.args[0]) in imported(source)
+    )
+
+
+@functools.lru_cache(maxsize=64)
 def finds_attributes(source: str, in_class: bool) -> bool:
     """Whether code finds attributes by names that are not written there, of what may be an object of a class;
     ``in_class``: of which the class is in the file."""

@@ -14,7 +14,16 @@ import sys
 from collections.abc import Callable
 
 from memlint.flow.definitions import Class, Function, Module
-from memlint.flow.mentions import DEFINITIONS, FINDERS, finds_attributes, finds_names, mentions, tree_of, walk
+from memlint.flow.mentions import (
+    DEFINITIONS,
+    FINDERS,
+    finds_attributes,
+    finds_names,
+    mentions,
+    picked_from,
+    tree_of,
+    walk,
+)
 from memlint.flow.program import Program, in_tests
 from memlint.flow.programs import has_program
 from memlint.flow.receivers import is_of_another
@@ -51,6 +60,8 @@ _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters
 _LIBRARIES = frozenset(
     {"torch", "torchvision", "torchaudio", "numpy", "transformers", "tqdm", "pytorch_lightning", "timm"}
 )
+#: files that a hub loads for the weights beside them
+_OF_HUB = re.compile(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 _ALL = re.compile(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
 #: beyond so many files with a name, nobody reads them all
 MAX_FILES = 40
@@ -121,8 +132,10 @@ class Unused:
         if len(files) > MAX_FILES or self._is_in_strings(name) or is_published(self._program.project, module.key):
             return False
         cls = what.cls if isinstance(what, Function) else None
+        if _OF_HUB.search(module.key) and self._program.words.files("trust_remote_code"):
+            return False  # (a file beside weights, which names its classes)
         if cls is None:
-            return not finds_names(module.text)
+            return not finds_names(module.text) and not self._is_picked_from(module)
         if name.startswith("__") or name in _CALLED or not self._knows_bases(cls):
             return False
         near = {inner.module.key for inner in (*self._program.ancestors(cls)[0], *self._program.below(cls))}
@@ -192,6 +205,16 @@ class Unused:
             if target.rpartition("/")[2] == "__init__.py":
                 return True  # (what it hands out may come from anywhere)
         return False
+
+    def _is_picked_from(self, module: Module) -> bool:
+        """Whether some code takes what a file defines by a name that only a run tells: ``getattr(models, name)``."""
+        files = (self._program.module(key) for key in self._program.words.files("getattr"))
+        return any(
+            item.binds in picked and self._brings_module(other, item, module)
+            for other in files
+            if (picked := picked_from(other.text))
+            for item in other.index.imports
+        )
 
     def _is_in_strings(self, name: str) -> bool:
         pattern = re.compile(rf"[\"'][\w.:/]*\b{re.escape(name)}[\"'(]")

@@ -233,6 +233,18 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
             id="a method that a framework may call",
         ),
         pytest.param(
+            {"testing.py": EVALUATE, "train.py": "import testing\ngetattr(testing, input())(1, 2)\n" + PROGRAM},
+            id="picked by a name that is not written",
+        ),
+        pytest.param(
+            {
+                "net/modeling_testing.py": TESTER,
+                "train.py": "from transformers import AutoModel as A\nA.from_pretrained("
+                "'net', trust_remote_code=True)\n" + PROGRAM,
+            },
+            id="code beside weights",
+        ),
+        pytest.param(
             {"testing.py": EVALUATE, "train.py": "from testing_v2 import evaluate\nevaluate(1, 2)\n" + PROGRAM},
             id="from a module that is not there",
         ),
