@@ -112,8 +112,6 @@ def _broken(report: Report, analysis: Analysis) -> str:
     broken = analysis.broken(report.site.path)
     if broken:
         return f"{FAILS}: {broken}"
-    if report.severity == "note":
-        return ""
     raises = analysis.raises(report.site)
     return f"this code raises before it ends: {raises}" if raises else analysis.unused(report.site)
 

@@ -14,11 +14,13 @@ from memlint.finding import Span
 from memlint.flow.analyser import Analyser
 from memlint.flow.broken import broken_import
 from memlint.flow.context import callers_of
+from memlint.flow.decided import Decided
 from memlint.flow.definitions import functions_of
 from memlint.flow.events import Event, Site
 from memlint.flow.kept import forget
+from memlint.flow.known_calls import KnownCalls
 from memlint.flow.program import Function, Program
-from memlint.flow.raising import why_raises
+from memlint.flow.raising import Raising
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
 from memlint.flow.unused import Unused
@@ -56,6 +58,9 @@ class Analysis:
         self._broken: dict[str, str] = {}
         self._ends: dict[tuple[str, str], int] = {}
         self._unused = Unused(program)
+        calls = KnownCalls(program, self._unused)
+        self._decided = Decided(calls)
+        self._raising = Raising(program, calls, self._decided)
 
     def _table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
@@ -103,11 +108,12 @@ class Analysis:
 
     def raises(self, site: Site) -> str:
         """Why the code that leads to a site always raises, "" where nothing is known against it."""
-        return why_raises(self._program, self._function_at(site), site.at)
+        return self._raising.why(self._function_at(site), site.at)
 
     def unused(self, site: Site) -> str:
         """What nothing uses of the definitions around a site, "" where something may."""
-        return self._unused.why(self._function_at(site))
+        function = self._function_at(site)
+        return self._unused.why(function) or self._decided.why_left_out(function, site.at)
 
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""

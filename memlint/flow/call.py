@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow import containers, external, instances, methods, records
 from memlint.flow import evaluate as evaluating
+from memlint.flow.arity import fitting
 from memlint.flow.collecting import collects, listed
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, construct
@@ -108,7 +109,7 @@ def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, 
     known = not callee.kinds & UNKNOWN or _called_as_model(callee, args, expr) or _has_mode(state, callee)
     if callee.may_be_module() and known:
         callee = callee.as_module()  # what a file held, and is called
-    for ref in ordered(callee.refs):
+    for ref in ordered(fitting(frame, callee.refs, expr)):
         found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
     if callee.kinds & MODULE and not callee.kinds & CALLABLE and not any(ref.kind == "instance" for ref in callee.refs):
         found = join(found, run_module(frame, state, expr, callee, args, words))

@@ -79,6 +79,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         origin=_origin(frame, sources),
         by_backward=by_backward,
         moved_later=moved_later,
+        several=bool(store.parts),
         usual_size=value.size == OUTPUT or _A_FEW.search(store.text.lower()) is not None,
     )
 

@@ -130,6 +130,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     usual_size: bool = False
     #: all that was collected is brought to the host in the end
     moved_later: bool = False
+    #: it is a tuple, list or dictionary of tensors, which has none of their methods
+    several: bool = False
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):

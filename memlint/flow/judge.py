@@ -41,6 +41,7 @@ from memlint.flow.doubts import (
 from memlint.flow.evaluation import Keeper, evaluations, model_calls
 from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, SummedLosses
 from memlint.flow.first_round import begun_each_round
+from memlint.flow.first_step import begun_at_first_step
 from memlint.flow.frame import Frame, Store
 from memlint.flow.judged_runs import of_layers
 from memlint.flow.later import marks_of, wanted_later
@@ -125,6 +126,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     if _in_few_rounds(store):
         return
     if once_in_a_loop(store) or begun_each_round(frame, store) or spent_and_begun(store):
+        return
+    if begun_at_first_step(analyser, frame, store):
         return
     if value.attached != "no" and store.evaluates and frame.hook is not None and frame.hook.grad == "ambient":
         return  # a forward in eval mode: whether it records is told where the model is called

@@ -1,7 +1,9 @@
 """Code that raises whenever it runs: what is said of a place behind it does not happen until that is mended.
 
 Three mistakes are looked for, in what surely runs before a place is reached: a call that its function's signature
-refuses, a name that nothing in the file binds, and a call of what a module of the project has not.
+refuses, a name that nothing in the file binds, and a call of what a module of the project has not. What surely runs is
+what stands before it, what makes the object of a method, what all known callers do before they call, and what the
+functions do that are surely called there.
 """
 
 from __future__ import annotations
@@ -10,12 +12,16 @@ import ast
 import builtins
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from memlint.flow.broken import names_in
-from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.decided import Decided
+from memlint.flow.definitions import Function, Module
+from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.program import Program
-from memlint.flow.syntax import bodies, children, dotted, expressions, last_name, text, walk_statements
+from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
+from memlint.flow.syntax import bodies, children, expressions, text, walk_statements
+from memlint.flow.used_up import used_up
 from memlint.ir import nodes as ir
 
 #: names that programs around a file put into it
@@ -26,51 +32,122 @@ _PLAIN = re.compile(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
 _DYNAMIC = frozenset({"exec", "globals", "vars", "locals", "setattr", "builtins", "__builtins__"})
 
 
-def why_raises(program: Program, function: Function, at: int) -> str:
-    """Why a place in a function (an ordinal of its unit) is never reached without an exception, as a clause; "" where
-    nothing is known against it."""
-    reach = [(function, _before(function.body, at))]
-    of_instance = function.takes_self and "classmethod" not in function.decorator_names
-    if function.cls is not None and of_instance and function.name not in ("__init__", "__new__"):
-        init = function.cls.methods.get("__init__")
-        if init is not None and not any(program.below(function.cls)):
-            reach.append((init, _surely(init.body)))
-    for around, parts in reach:
-        for part in parts:
-            why = _mistake(program, around, part)
-            if why:
-                return why
-    return ""
+#: beyond so many calls, nobody follows them all
+MAX_CALLS = 8
+#: how far calls are followed, to those who make them and into what they run
+MAX_DEPTH = 3
+
+Decide = Callable[[ir.Expr], bool | None]
+
+
+class Raising:
+    """What raises whenever it runs, found when it is asked for."""
+
+    def __init__(self, program: Program, calls: KnownCalls, decided: Decided) -> None:
+        self._program = program
+        self._calls = calls
+        self._decided = decided
+        self._bodies: dict[tuple[str, str, int], str] = {}
+        self._ways: dict[tuple[str, str, int, int], str] = {}
+
+    def why(self, function: Function, at: int) -> str:
+        """Why a place in a function (an ordinal of its unit) is never reached without an exception, as a clause; ""
+        where nothing is known against it."""
+        return self._before(function, at, MAX_DEPTH)
+
+    def _before(self, function: Function, at: int, depth: int) -> str:
+        key = (*function.key, at, depth)
+        if key not in self._ways:
+            self._ways[key] = ""  # (a call that leads to itself)
+            parts = list(_before(function.body, at, self._decided.of(function)))
+            self._ways[key] = (
+                next(filter(None, (self._mistake(function, part) for part in parts)), "")
+                or used_up(self._program, function, parts)
+                or self._object(function, depth)
+                or self._callers(function, depth)
+            )
+        return self._ways[key]
+
+    def _object(self, function: Function, depth: int) -> str:
+        """Why there is no object for a method to be called of."""
+        cls, of_instance = function.cls, function.takes_self and "classmethod" not in function.decorator_names
+        if cls is None or not of_instance or function.name == "__new__" or any(self._program.below(cls)):
+            return ""
+        init = cls.methods.get("__init__")
+        why = self._whole(init, 1) if init is not None and function is not init else ""
+        return why or self._all_raise(self._calls.of_class(cls), depth)
+
+    def _callers(self, function: Function, depth: int) -> str:
+        if function.around is not None or function.name.startswith("__"):
+            return ""
+        return self._all_raise(self._calls.of(function), depth)
+
+    def _all_raise(self, calls: tuple[KnownCall, ...], depth: int) -> str:
+        """Why none of these calls comes to its end; "" where one may."""
+        if depth == 0 or not calls or len(calls) > MAX_CALLS:
+            return ""
+        ways = [self._before(call.caller, call.call.at, depth - 1) for call in calls]
+        return ways[0] if all(ways) else ""
+
+    def _whole(self, function: Function, depth: int) -> str:
+        """Why a function never runs to its end."""
+        key = (*function.key, depth)
+        if key not in self._bodies:
+            self._bodies[key] = ""  # (it may call itself)
+            parts = _surely(function.body, self._decided.of(function))
+            found = (self._mistake(function, part, depth) for part in parts)
+            self._bodies[key] = next(filter(None, found), "")
+        return self._bodies[key]
+
+    def _mistake(self, function: Function, part: ir.Expr | ir.Raise, depth: int = 1) -> str:
+        if isinstance(part, ir.Raise):
+            return f"`{function.name}` raises {text(part.exc)}" if part.exc is not None else ""
+        if isinstance(part, ir.Name):
+            return _unbound(function.module, part.id)
+        if not isinstance(part, ir.Call):
+            return ""
+        why = refused(self._program, function, part) or _missing(self._program, function, part.func)
+        if why or depth == 0:
+            return why
+        callee = callee_of(self._program, function, part)
+        return "" if callee is None else self._whole(callee, depth - 1)
 
 
 # ------------------------------------------------------------------------------------- what surely runs
 
 
-def _before(body: tuple[ir.Stmt, ...], at: int) -> Iterator[ir.Expr]:
-    """The expressions that were evaluated whenever an ordinal of the body is reached, and those of its statement."""
+def _before(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
+    """What was evaluated whenever an ordinal of the body is reached, and what its statement evaluates."""
     for number, statement in enumerate(body):
         last = number + 1 == len(body) or body[number + 1].at > at
         if not last:
-            yield from _surely((statement,))
+            yield from _surely((statement,), decide)
             continue
         inner = next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), None)
         if inner is None:
-            yield from _surely((statement,))
+            yield from _surely((statement,), decide)
         elif not isinstance(statement, ir.FunctionDef | ir.ClassDef):
             yield from _evaluated(expressions(statement))
-            yield from _before(inner, at)
+            yield from _before(inner, at, decide)
         return
 
 
-def _surely(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:
-    """The expressions that are evaluated whenever a body runs to its end."""
+def _surely(body: Iterable[ir.Stmt], decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
+    """What is evaluated whenever a body runs to its end."""
     for statement in body:
         if isinstance(statement, ir.FunctionDef | ir.ClassDef | ir.Try):
             continue
         yield from _evaluated(expressions(statement))
+        if isinstance(statement, ir.Raise):
+            yield statement
         if isinstance(statement, ir.With) and all(_PLAIN.search(text(item.context)) for item in statement.items):
-            yield from _surely(statement.body)
-        if any(isinstance(inner, ir.Return | ir.Jump | ir.Raise) for inner in walk_statements((statement,))):
+            yield from _surely(statement.body, decide)
+        holds = decide(statement.test) if isinstance(statement, ir.If) else None
+        runs: tuple[ir.Stmt, ...] = (statement,)
+        if isinstance(statement, ir.If) and holds is not None:
+            runs = statement.body if holds else statement.orelse
+            yield from _surely(runs, decide)
+        if any(isinstance(inner, ir.Return | ir.Jump | ir.Raise) for inner in walk_statements(runs)):
             return  # what follows may not be reached
 
 
@@ -93,12 +170,6 @@ def _evaluated(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
 
 
 # ------------------------------------------------------------------------------------- what raises
-
-
-def _mistake(program: Program, function: Function, part: ir.Expr) -> str:
-    if isinstance(part, ir.Call):
-        return _refused(program, function, part) or _missing(program, function, part.func)
-    return _unbound(function.module, part.id) if isinstance(part, ir.Name) else ""
 
 
 def _unbound(module: Module, name: str) -> str:
@@ -151,7 +222,7 @@ def _missing(program: Program, function: Function, func: ir.Expr) -> str:
         return ""
     module = function.module
     kind, what = program.find_expression(module, func.value, function)
-    if kind != "module" or not _is_found_first(what, module.key) or not _is_bound_once(module, func.value.id):
+    if kind != "module" or not is_found_first(what, module.key) or not is_bound_once(module, func.value.id):
         return ""
     known = names_in(program, what)
     if known is None or func.name in known or func.name.startswith("__") or what.endswith("__init__.py"):
@@ -159,77 +230,3 @@ def _missing(program: Program, function: Function, func: ir.Expr) -> str:
     elsewhere = set(program.words.files(func.name)) - {module.key}
     set_here = re.search(rf"\.{func.name}\b\s*[^(\s]", module.text)
     return "" if elsewhere or set_here else f"`{func.value.id}` has no `{func.name}`"
-
-
-def _is_found_first(key: str, importer: str) -> bool:
-    """Whether a module is found first wherever the importing file is the program: below the same folder."""
-    folder = importer.rpartition("/")[0]
-    return not folder or key.startswith(f"{folder}/")
-
-
-def _refused(program: Program, function: Function, call: ir.Call) -> str:
-    """A call that the signature of what it calls does not allow."""
-    if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
-        return ""
-    if not _is_bound_once(function.module, dotted(call.func).partition(".")[0]):
-        return ""
-    callee, bound = _callee(program, function, call.func)
-    if callee is None or callee.decorators or not _is_found_first(callee.module.key, function.module.key):
-        return ""
-    if callee.module.stars or (bound and callee.params[:1] and callee.params[0].kind == "star"):
-        return ""
-    name = last_name(call.func)
-    if any(
-        re.search(rf"\b{name}\s*=[^=]|global .*\b{name}\b", module.text) for module in (function.module, callee.module)
-    ):
-        return ""  # somebody may put another in its place
-    why = _misfit(callee.params[bound:], call)
-    return f"`{text(call.func)}()` {why}" if why else ""
-
-
-def _callee(program: Program, function: Function, func: ir.Expr) -> tuple[Function | None, int]:
-    """The one function that a call surely means, and how many of its parameters are given already."""
-    kind, what = program.find_expression(function.module, func, function)
-    if kind == "function" and isinstance(what, Function) and _is_single(what.module, what.qual):
-        return what, 0
-    if kind == "class" and isinstance(what, Class) and _is_single(what.module, what.qual) and _is_plain(program, what):
-        return what.methods.get("__init__"), 1
-    return None, 0
-
-
-def _is_plain(program: Program, cls: Class) -> bool:
-    """Whether calling a class surely calls the one ``__init__`` in sight."""
-    again = any(qual.startswith(f"{cls.qual}.__init__@") for qual in cls.module.functions)
-    based = not cls.node.bases or program.is_module(cls)
-    made_otherwise = "__new__" in cls.methods or "metaclass" in cls.module.text
-    return based and not (again or made_otherwise or cls.node.decorators)
-
-
-def _is_bound_once(module: Module, name: str) -> bool:
-    """Whether a name means the same thing wherever a file uses it."""
-    times = len(module.numbers.get(name, ())) + len(module.bindings.get(name, ()))
-    return times <= 1 and (not module.stars or name in module.numbers)
-
-
-def _is_single(module: Module, qual: str) -> bool:
-    """Whether a name at the first level of a file is bound by one definition alone."""
-    return len(module.numbers.get(qual, ())) == 1 and qual not in module.bindings
-
-
-def _misfit(params: tuple[ir.Param, ...], call: ir.Call) -> str:
-    positional = [param for param in params if param.kind in ("positional", "positional-only")]
-    kinds = {param.kind for param in params}
-    named = {param.name for param in params if param.kind in ("positional", "keyword-only")}
-    count = len(call.args)
-    if count > len(positional) and "star" not in kinds:
-        return f"takes {len(positional)} positional argument{'s' * (len(positional) != 1)} and is given {count}"
-    words = {word.name for word in call.keywords}
-    strange = [word.name for word in call.keywords if word.name not in named]
-    if strange and "double-star" not in kinds:
-        return f"has no parameter `{strange[0]}`"
-    given = {param.name for param in positional[:count]}
-    if given & words & named:
-        return f"is given `{min(given & words & named)}` twice"
-    needed = [param for param in params if param.kind not in ("star", "double-star") and param.default is None]
-    lacking = [param.name for param in needed if param.name not in given | words]
-    return f"is not given `{lacking[0]}`" if lacking else ""

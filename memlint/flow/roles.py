@@ -48,8 +48,32 @@ def role_of(frame: Frame, backwards: list[Backward], run: ModelRun) -> Role | No
                 quiet = silent and (_evaluates(body, name, off, aliases) or _is_told_to(frame, name, off))
                 if quiet and not (_leaves_early(body, name, aliases) or _cannot_be(frame, name, off, aliases)):
                     shown = text(test)
-                    return Role(f"not {shown}" if isinstance(test, ir.Name) else f"not ({shown})", shown)
+                    return Role(_denied(test), shown)
     return None
+
+
+#: comparisons that say the opposite
+_OPPOSITE = {
+    "is": "is not",
+    "is not": "is",
+    "==": "!=",
+    "!=": "==",
+    "in": "not in",
+    "not in": "in",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+}
+
+
+def _denied(test: ir.Expr) -> str:
+    """The opposite of a test as its source: ``optimizer is None`` of ``optimizer is not None``."""
+    if isinstance(test, ir.Unary) and test.op == "not":
+        return text(test.operand)
+    if isinstance(test, ir.Compare) and len(test.ops) == 1 and test.ops[0] in _OPPOSITE:
+        return text(ir.Compare(test.at, test.left, (_OPPOSITE[test.ops[0]],), test.rights))
+    return f"not {text(test)}" if isinstance(test, ir.Name | ir.Attr | ir.Call) else f"not ({text(test)})"
 
 
 @kept

@@ -10,10 +10,23 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable
 
 from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.mentions import (
+    DEFINITIONS,
+    FINDERS,
+    finds_attributes,
+    finds_names,
+    mentions,
+    picked_from,
+    tree_of,
+    walk,
+)
 from memlint.flow.program import Program, in_tests
+from memlint.flow.programs import has_program
+from memlint.flow.receivers import is_of_another
 from memlint.frontend.index import Imported
 from memlint.project.published import is_published
 
@@ -37,21 +50,18 @@ _LOADERS = (
     "iter_modules",
     "entry_points",
 )
-#: what stands in a file's own statements where the file is a program
-_OF_PROGRAMS = ("__name__", "parse_args")
-#: functions and attributes that find names of the file that they stand in
-_LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
-_TABLES = frozenset({"modules", "__dict__"})
 #: decorators that leave a function to whoever calls it by its name
 _PLAIN = frozenset(
     {"staticmethod", "classmethod", "property", "no_grad", "inference_mode", "enable_grad", "wraps", "abstractmethod"}
 )
 #: what torch and Python call of a module or a data set by themselves
 _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters", "state_dict", "load_state_dict"})
-#: functions that find an attribute by its name, and which argument that is
-_FINDERS = {"getattr": 1, "methodcaller": 0, "attrgetter": 0}
-#: what settings are called, which are no objects with methods of ours
-_SETTINGS = re.compile(r"(?:\w*_)?(?:args?|opts?|options|cfg|config|conf|hparams|params|flags|FLAGS|hps?|namespace)")
+#: libraries whose names are often taken by classes and functions of a project
+_LIBRARIES = frozenset(
+    {"torch", "torchvision", "torchaudio", "numpy", "transformers", "tqdm", "pytorch_lightning", "timm"}
+)
+#: files that a hub loads for the weights beside them
+_OF_HUB = re.compile(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 _ALL = re.compile(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
 #: beyond so many files with a name, nobody reads them all
 MAX_FILES = 40
@@ -63,6 +73,7 @@ class Unused:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._known: dict[tuple[str, str], bool] = {}
+        self._supposed: list[tuple[str, str]] = []
 
     def why(self, function: Function) -> str:
         """What of a function's definition nothing uses, as a clause; "" where something may."""
@@ -80,34 +91,56 @@ class Unused:
     def _is_application(self) -> bool:
         """Whether some file is a program, and none loads code by a name that only runs tell."""
         words = self._program.words
-        if any(words.files(name) for name in _LOADERS):
+        if any(name in self._program.module(key).index.names for name in _LOADERS for key in words.files(name)):
             return False
-        return any(
-            name in self._program.module(key).index.units[0].names
-            for name in _OF_PROGRAMS
-            for key in words.files(name)
-            if not key.endswith("setup.py") and self._program.module(key).index.units
-        )
+        return has_program(self._program)
 
     # -------------------------------------------------------------------------- functions and classes
 
     def _is_unused(self, module: Module, name: str) -> bool:
-        key = (module.key, name)
+        return self._ask((module.key, name), lambda: self._look(module, name))
+
+    def _ask(self, key: tuple[str, str], look: Callable[[], bool]) -> bool:
+        """What is known of a definition, or what a look at all of its uses tells. What only uses itself is not used:
+        what was found of others on that supposition is forgotten where it turns out wrong."""
         if key not in self._known:
-            self._known[key] = True  # what only uses itself is not used
-            self._known[key] = self._look(module, name)
+            self._known[key] = True
+            since = len(self._supposed)
+            self._supposed.append(key)
+            self._known[key] = look()
+            if not self._known[key]:
+                for other in self._supposed[since + 1 :]:
+                    self._known.pop(other, None)
+                del self._supposed[since:]
         return self._known[key]
 
     def _look(self, module: Module, name: str) -> bool:
         kind, what = self._program.find(module, name)
-        if kind not in ("function", "class") or what is None or what.module is not module:
+        if kind not in ("function", "class") or what is None or what.module is not module or not self._shows_all(what):
             return False
-        if not module.index.complete or in_tests(module.key) or _is_collected(module.key):
-            return False
-        if _is_handed_on(what) or _finds_names(module.text) or self._is_in_strings(name):
+        return not any(self._uses(key, module, name) for key in self._program.words.files(name))
+
+    def is_sure_of(self, what: Function | Class) -> bool:
+        """Whether all code that may use a definition names it, and is in the project."""
+        return self._is_application and self._shows_all(what)
+
+    def _shows_all(self, what: Function | Class) -> bool:
+        module, name = what.module, what.qual.rpartition(".")[2]
+        if not module.index.complete or in_tests(module.key) or _is_collected(module.key) or _is_handed_on(what):
             return False
         files = self._program.words.files(name)
-        return len(files) <= MAX_FILES and not any(self._uses(key, module, name) for key in files)
+        if len(files) > MAX_FILES or self._is_in_strings(name) or is_published(self._program.project, module.key):
+            return False
+        cls = what.cls if isinstance(what, Function) else None
+        if _OF_HUB.search(module.key) and self._program.words.files("trust_remote_code"):
+            return False  # (a file beside weights, which names its classes)
+        if cls is None:
+            return not finds_names(module.text) and not self._is_picked_from(module)
+        if name.startswith("__") or name in _CALLED or not self._knows_bases(cls):
+            return False
+        near = {inner.module.key for inner in (*self._program.ancestors(cls)[0], *self._program.below(cls))}
+        finders = {key for finder in FINDERS for key in self._program.words.files(finder)}
+        return not any(finds_attributes(self._program.module(key).text, key in near) for key in sorted(finders))
 
     def _uses(self, key: str, module: Module, name: str) -> bool:
         """Whether code of a file that somebody uses mentions the definition."""
@@ -117,14 +150,14 @@ class Unused:
         bound, attribute = self._meanings(other, module, name)
         if not bound and not attribute:
             return False
-        tree = _tree(other.text)
-        if tree is None or _finds_names(other.text):
+        tree = tree_of(other.text)
+        if tree is None or finds_names(other.text):
             return True
         for statement in tree.body:
-            around = statement.name if isinstance(statement, _DEFINITIONS) else ""
+            around = statement.name if isinstance(statement, DEFINITIONS) else ""
             if (around == name and other is module) or not any(
                 part.id in bound if isinstance(part, ast.Name) else attribute and part.attr == name
-                for part in _walk(statement)
+                for part in walk(statement)
             ):
                 continue
             if not around or not self._is_unused(other, around):
@@ -147,8 +180,9 @@ class Unused:
 
     def _leads_to(self, other: Module, item: Imported, module: Module, name: str) -> bool:
         target = self._program.resolve(item.module, other.key, item.level)
-        if target is None:
-            return False
+        if target is None:  # a library's, or of a module that was called otherwise once
+            first = item.module.partition(".")[0]
+            return item.name == name and first not in sys.stdlib_module_names | _LIBRARIES
         kind, what = self._program.find(self._program.module(target), name)
         return kind in ("function", "class") and what is not None and what.module is module
 
@@ -172,6 +206,16 @@ class Unused:
                 return True  # (what it hands out may come from anywhere)
         return False
 
+    def _is_picked_from(self, module: Module) -> bool:
+        """Whether some code takes what a file defines by a name that only a run tells: ``getattr(models, name)``."""
+        files = (self._program.module(key) for key in self._program.words.files("getattr"))
+        return any(
+            item.binds in picked and self._brings_module(other, item, module)
+            for other in files
+            if (picked := picked_from(other.text))
+            for item in other.index.imports
+        )
+
     def _is_in_strings(self, name: str) -> bool:
         pattern = re.compile(rf"[\"'][\w.:/]*\b{re.escape(name)}[\"'(]")
         sources = self._program.project.sources
@@ -182,20 +226,13 @@ class Unused:
     # ------------------------------------------------------------------------------------- methods
 
     def _is_unused_method(self, cls: Class, method: Function) -> bool:
-        """Whether no code mentions a method's name, and no class from elsewhere can call it."""
-        name = method.name
-        if name.startswith("__") or name in _CALLED or method.node is None or in_tests(cls.module.key):
+        """Whether no code that somebody uses mentions a method's name, and no class from elsewhere can call it."""
+        return self._ask((cls.module.key, f"{cls.qual}.{method.name}"), lambda: self._look_for_calls(cls, method))
+
+    def _look_for_calls(self, cls: Class, method: Function) -> bool:
+        if method.node is None or not self._shows_all(method):
             return False
-        if _is_handed_on(method) or _is_collected(cls.module.key) or not self._knows_bases(cls):
-            return False
-        if self._is_in_strings(name) or not cls.module.index.complete:
-            return False
-        files = self._program.words.files(name)
-        if len(files) > MAX_FILES or any(self._mentions_method(key, name) for key in files):
-            return False
-        near = {inner.module.key for inner in (*self._program.ancestors(cls)[0], *self._program.below(cls))}
-        finders = {key for finder in _FINDERS for key in self._program.words.files(finder)}
-        return not any(_finds_attributes(self._program.module(key).text, key in near) for key in sorted(finders))
+        return not any(self._calls(key, cls, method.name) for key in self._program.words.files(method.name))
 
     def _knows_bases(self, cls: Class) -> bool:
         """Whether all that may call a method by itself is in sight: no framework's class is above."""
@@ -203,15 +240,22 @@ class Unused:
         plain = {"object", "?.object", "abc.ABC", "torch.nn.Module", "?.nn.Module", "torch.nn.modules.module.Module"}
         return outside <= plain
 
-    def _mentions_method(self, key: str, name: str) -> bool:
+    def _calls(self, key: str, cls: Class, name: str) -> bool:
+        """Whether code of a file that somebody uses mentions the name as what may be a method of the class."""
         other = self._program.module(key)
-        tree = _tree(other.text)
-        return tree is None or any(
-            (part.id if isinstance(part, ast.Name) else part.attr) == name for part in _walk(tree, without=name)
-        )
-
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        tree = tree_of(other.text)
+        if tree is None or not other.index.complete:
+            return True
+        for mention in mentions(tree, name):
+            if not isinstance(mention.node.ctx, ast.Load) or is_of_another(self._program, other, mention, cls):
+                continue
+            if mention.top and self._is_unused(other, mention.top):
+                continue
+            inside = other.cls(mention.top) if mention.method is not None else None
+            method = inside.methods.get(mention.method.name) if inside is not None and mention.method else None
+            if inside is None or method is None or not self._is_unused_method(inside, method):
+                return True
+        return False
 
 
 def _method_around(function: Function) -> Function | None:
@@ -233,66 +277,3 @@ def _is_handed_on(what: Function | Class) -> bool:
     if isinstance(what, Class):
         return bool(what.node.decorators) and not what.is_dataclass
     return not what.decorator_names <= _PLAIN or len(what.decorator_names) < len(what.decorators)
-
-
-def _walk(node: ast.AST, without: str = "") -> Iterator[ast.Name | ast.Attribute]:
-    """The names and attributes in a piece of code, imports left out, and the functions that bear a name."""
-    todo = [node]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, ast.Name | ast.Attribute):
-            yield one
-        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) or one.name != without:
-            todo.extend(ast.iter_child_nodes(one))
-
-
-@functools.lru_cache(maxsize=64)
-def _tree(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-@functools.lru_cache(maxsize=64)
-def _finds_names(source: str) -> bool:
-    """Whether code finds first-level names by what only runs tell."""
-    tree = _tree(source)
-    return tree is None or any(
-        part.id in _LOOKUPS if isinstance(part, ast.Name) else part.attr in _TABLES for part in _walk(tree)
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _finds_attributes(source: str, in_class: bool) -> bool:
-    """Whether code finds attributes by names that are not written there, of what may be an object of a class;
-    ``in_class``: of which the class is in the file."""
-    tree = _tree(source)
-    if tree is None:
-        return True
-    modules = {
-        alias.asname or alias.name.partition(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    for call in ast.walk(tree):
-        if not isinstance(call, ast.Call):
-            continue
-        function = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-        place = _FINDERS.get(function)
-        if place is None or all(isinstance(arg, ast.Constant) for arg in call.args[place : place + 1]):
-            continue
-        receiver = _root(call.args[0])
-        if place == 0 or (receiver == "self" and in_class):
-            return True
-        if receiver not in modules and receiver != "self" and not _SETTINGS.fullmatch(receiver):
-            return True
-    return False
-
-
-def _root(expr: ast.expr) -> str:
-    """``a`` of ``a.b.c``; "" of all that is no such name."""
-    while isinstance(expr, ast.Attribute):
-        expr = expr.value
-    return expr.id if isinstance(expr, ast.Name) else ""

@@ -80,6 +80,8 @@ def _advice(event: Retain) -> str:
         text = event.cut.text
     elif text.startswith(("(", "[", "{")):
         return "store the tensors in it detached (`.detach()`) if only their values are needed later"
+    elif event.value.several:
+        return f"store the tensors in `{text}` detached, each by its own `.detach()`, if only their values are needed"
     name = text if text.replace(".", "").isidentifier() else f"({text})"
     if event.value.size == "scalar":
         return f"store `{name}.item()`, or `{name}.detach()` to avoid waiting for the device"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memlint.sdk import After, Facts, Growth, Loop, Meta, Plan, Report, Retain, Severity, each_round, weakest
+from memlint.sdk import After, Facts, Growth, Loop, Meta, Plan, Report, Retain, Severity, Value, each_round, weakest
 
 META = Meta(
     code="MEM104",
@@ -33,7 +33,7 @@ def check(facts: Facts) -> Iterator[Report]:
             site=event.site,
             message=f"`{event.place.text}` keeps `{value.text}` on {_where(value.device)}: device memory grows by a "
             f"tensor {_batch(value.size)} with {each_round(event.loop)}{until}",
-            advice=f"move {_to_host(value.text)}, or reduce it to the numbers that are needed",
+            advice=f"move {_to_host(value)}, or reduce it to the numbers that are needed",
             # a buffer that is emptied now and then (cached micro-batches) is most often meant
             confidence="low" if event.reset else weakest(event.certainty, value.certainty),
             severity=_severity(event),
@@ -66,9 +66,12 @@ def _where(device: str) -> str:
     return "the device" if device == "accelerator" else "the device of the model"
 
 
-def _to_host(text: str) -> str:
-    shown = text.startswith(("(", "[", "{"))
-    return "its tensors to the host first (`.cpu()`)" if shown else f"it to the host first (`{text}.cpu()`)"
+def _to_host(value: Value) -> str:
+    if value.text.startswith(("(", "[", "{")):
+        return "its tensors to the host first (`.cpu()`)"
+    if value.several:
+        return f"the tensors in `{value.text}` to the host first, each by its own `.cpu()`"
+    return f"it to the host first (`{value.text}.cpu()`)"
 
 
 def _every_batch(event: Retain) -> bool:

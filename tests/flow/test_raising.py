@@ -167,3 +167,148 @@ def test_a_module_that_is_given_names_by_others(tmp_path: Path, name: str) -> No
 )
 def test_an_object_that_may_well_be_made(tmp_path: Path, init: str) -> None:
     assert finding(tmp_path, OBJECT.format(init=init, inside="pass")).severity == "warning"
+
+
+CALLED = """
+import sys
+
+import torch
+from helpers import Net, score
+
+
+class Runner:
+    def __init__(self, net, loader):
+        self.net = net
+        self.loader = loader
+        {made}
+
+    def evaluate(self, detailed=False):
+        self.net.eval()
+        if detailed:
+            {inside}
+        else:
+            pass
+        scores = [self.net(x).argmax().item() for x in self.loader]
+        {after}
+        return scores
+
+
+def main(runner, prior=None, first=True):
+    if prior and first:
+        print(prior)
+    else:
+        {unless}
+    runner.evaluate({detailed})
+
+
+if __name__ == "__main__":
+    {start}
+    main(Runner({net}, [torch.ones(4)]){prior})
+"""
+
+
+def called(
+    made: str = "pass",
+    inside: str = "pass",
+    after: str = "pass",
+    unless: str = "pass",
+    detailed: str = "",
+    start: str = "pass",
+    net: str = "Net(4)",
+    prior: str = "",
+) -> str:
+    return CALLED.format(
+        made=made, inside=inside, after=after, unless=unless, detailed=detailed, start=start, net=net, prior=prior
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (called(unless="score(1)"), "`score()` is not given `device`"),
+        (called(start="score(1)"), "`score()` is not given `device`"),
+        (called(net="Net(4, depth=2)"), "`Net()` has no parameter `depth`"),
+        (called(detailed="True", inside="score(1)"), "`score()` is not given `device`"),
+        (called(made="self.evaluate(1, 2)"), "`self.evaluate()` takes 1 positional argument and is given 2"),
+        (called(made="self.own = Net(4)\n        self.own(1, params=2)"), "`self.own()` has no parameter `params`"),
+        (called(start="own = Net(4)\n    own(1, 2)"), "`own()` takes 1 positional argument and is given 2"),
+        (called(start="own = Net(4)\n    own.forward()"), "`own.forward()` is not given `x`"),
+        (called(start="broken()") + "\n\ndef broken():\n    raise ValueError(1)\n", "`broken` raises ValueError(1)"),
+        (called(start="broken()") + "\n\ndef broken():\n    score(1)\n", "`score()` is not given `device`"),
+    ],
+)
+def test_its_only_callers_raise(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / ".git").mkdir()
+    found = finding(tmp_path, text)
+    assert found.severity == "note"
+    assert reason in found.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(called(), id="all runs"),
+        pytest.param(called(unless="score(1)", prior=", 1"), id="the other side runs"),
+        pytest.param(called(unless="score(1)") + "    main(None, prior=sys)\n", id="one call runs"),
+        pytest.param(called(unless="score(1)") + "    ways = [main]\n", id="handed on"),
+        pytest.param(called(unless="score(1)").replace("main(Runner", "main(*sys.argv, Runner"), id="spread"),
+        pytest.param(called(inside="score(1)"), id="a side that no call takes"),
+        pytest.param(called(inside="score(1)", detailed="len(sys.argv) > 2"), id="a side that a call may take"),
+        pytest.param(
+            called(made="self.own = Net(4)\n        self.own(1, params=2)") + "    x.own = print\n", id="put elsewhere"
+        ),
+        pytest.param(
+            called(start="own = Net(4)\n    own(1, 2)") + "\ndef use(own):\n    own(1, 2)\n", id="another of that name"
+        ),
+        pytest.param(
+            called(made="self.evaluate(1, 2)")
+            + "\nclass More(Runner):\n    def evaluate(self, a, b):\n        pass\n\nMore(1, 2)\n",
+            id="a class below has another",
+        ),
+        pytest.param(
+            called(start="broken()") + "\n\ndef broken():\n    if sys.argv:\n        raise ValueError\n", id="maybe"
+        ),
+        pytest.param(called(start="broken()") + "\n\ndef broken():\n    yield 1\n    raise ValueError\n", id="late"),
+    ],
+)
+def test_a_caller_may_well_run(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".git").mkdir()
+    assert "raises" not in finding(tmp_path, text).message
+
+
+OPTIMIZED = """
+import torch
+from torch import nn, optim
+
+
+def train(net: nn.Module, loader):
+    params = {params}
+    {between}
+    optimizer = {optimizer}
+    scores = []
+    net.eval()
+    for x in loader:
+        scores.append(net(x).argmax().item())
+    return scores
+"""
+
+
+@pytest.mark.parametrize(
+    ("params", "between", "optimizer", "raises"),
+    [
+        ("net.parameters()", "print(f'{sum(p.numel() for p in params)}')", "optim.Adam(params, lr=1.0)", True),
+        ("filter(lambda p: p.requires_grad, net.parameters())", "print(len(list(params)))", "optim.Adam(params)", True),
+        ("(p for p in net.parameters())", "counts = [p.numel() for p in params]", "torch.optim.SGD(params, 1)", True),
+        ("list(net.parameters())", "print(sum(p.numel() for p in params))", "optim.Adam(params)", False),
+        ("net.parameters()", "if loader: print(sum(p.numel() for p in params))", "optim.Adam(params)", False),
+        ("net.parameters()", "print(any(p.requires_grad for p in params))", "optim.Adam(params)", False),
+        ("net.parameters()", "pass", "optim.Adam(params); print(list(params))", False),
+        ("net.parameters()", "list(params); params = net.parameters()", "optim.Adam(params)", False),
+        ("net.parameters()", "print(list(params))", "print(params)", False),
+    ],
+)
+def test_an_optimizer_of_what_is_used_up(
+    tmp_path: Path, params: str, between: str, optimizer: str, raises: bool
+) -> None:
+    found = finding(tmp_path, OPTIMIZED.format(params=params, between=between, optimizer=optimizer))
+    assert ("`params` is used up by" in found.message) is raises

@@ -58,6 +58,23 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
             {"testing.py": EVALUATE, "train.py": PROGRAM}, "nothing in this project uses `evaluate`", id="nobody"
         ),
         pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "from steps import go\ngo(3)\n",
+                "steps.py": "def go(n):\n    print(n)\n",
+            },
+            "nothing in this project uses `evaluate`",
+            id="a script",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "import click\n\n@click.command()\ndef main():\n    print('train')\n",
+            },
+            "nothing in this project uses `evaluate`",
+            id="a command",
+        ),
+        pytest.param(
             {"testing.py": EVALUATE + PROGRAM}, "nothing in this project uses `evaluate`", id="a program of its own"
         ),
         pytest.param(
@@ -94,6 +111,29 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
             id="a base of a class that is not used",
         ),
         pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "more.py": "# instantiate, import_module\nfrom testing import evaluate\n\n\ndef run(args, eval):\n"
+                "    eval(vars(args))\n    for part in args.net.modules():\n        part.run(args.__dict__)\n",
+                "train.py": PROGRAM,
+            },
+            "nothing in this project uses `evaluate`",
+            id="words that look like a search for it",
+        ),
+        pytest.param(
+            {
+                "testing.py": TESTER.replace("def evaluate", "def check").replace(
+                    "    def __init__", "    def go(self):\n        self.check([])\n\n    def __init__"
+                ),
+                "other.py": "class Other:\n    def check(self):\n        return 1\n\n    def twice(self):\n"
+                "        return self.check()\n",
+                "train.py": "import numpy as np\nfrom testing import Tester\nfrom other import Other\nTester(None)\n"
+                "other = Other()\nother.check()\nother.twice()\nOther().check()\nnp.check()\n" + PROGRAM,
+            },
+            "nothing in this project calls `check`",
+            id="a method of that name is called of other objects, and by a method that nobody calls",
+        ),
+        pytest.param(
             {"testing.py": TESTER, "train.py": "from testing import Tester\nTester(None)\n" + PROGRAM},
             "nothing in this project calls `evaluate`",
             id="a method",
@@ -110,23 +150,32 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
     "files",
     [
         pytest.param({"testing.py": EVALUATE}, id="no program is there"),
-        pytest.param({"testing.py": EVALUATE + "\nevaluate(net, data)\n", "train.py": PROGRAM}, id="called at once"),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "more.py": "import logging\nfrom table import register\nlog = logging.getLogger(__name__)\n",
+                "table.py": "def register(name):\n    return name\n",
+                "last.py": "from table import register\nregister(__name__)\n",
+            },
+            id="a file names its logger, another enters itself somewhere",
+        ),
+        pytest.param({"testing.py": EVALUATE + "\nevaluate(1, 2)\n", "train.py": PROGRAM}, id="called at once"),
         pytest.param(
             {"testing.py": EVALUATE, "train.py": "from testing import evaluate as ev\nev(1, 2)\n" + PROGRAM},
             id="under another name",
         ),
         pytest.param(
-            {"testing.py": EVALUATE, "train.py": "import testing\ntesting.evaluate(net, data)\n" + PROGRAM},
+            {"testing.py": EVALUATE, "train.py": "import testing\ntesting.evaluate(1, 2)\n" + PROGRAM},
             id="as a part of its module",
         ),
         pytest.param(
-            {"testing.py": EVALUATE, "train.py": "from testing import *\nevaluate(net, data)\n" + PROGRAM}, id="star"
+            {"testing.py": EVALUATE, "train.py": "from testing import *\nevaluate(1, 2)\n" + PROGRAM}, id="star"
         ),
         pytest.param(
             {
                 "kit/__init__.py": "from .testing import evaluate\n",
                 "kit/testing.py": EVALUATE,
-                "train.py": "import kit as k\nk.evaluate(net, data)\n" + PROGRAM,
+                "train.py": "import kit as k\nk.evaluate(1, 2)\n" + PROGRAM,
             },
             id="handed out by its package",
         ),
@@ -134,7 +183,7 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
             {
                 "kit/__init__.py": "from .testing import *\n",
                 "kit/testing.py": EVALUATE,
-                "train.py": "from kit import evaluate\nevaluate(net, data)\n" + PROGRAM,
+                "train.py": "from kit import evaluate\nevaluate(1, 2)\n" + PROGRAM,
             },
             id="handed out by a star",
         ),
@@ -171,7 +220,7 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
         pytest.param(
             {
                 "testing.py": TESTER,
-                "train.py": "from testing import Tester\ngetattr(Tester(net), 'eval' + kind)(data)\n" + PROGRAM,
+                "train.py": "from testing import Tester\ngetattr(Tester(None), 'eval' + input())([])\n" + PROGRAM,
                 "more.py": "def evaluate():\n    pass\n",
             },
             id="a method by a name that is put together",
@@ -182,6 +231,49 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
                 "train.py": "from testing import Tester\nTester(None)\n" + PROGRAM,
             },
             id="a method that a framework may call",
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": "import testing\ngetattr(testing, input())(1, 2)\n" + PROGRAM},
+            id="picked by a name that is not written",
+        ),
+        pytest.param(
+            {
+                "net/modeling_testing.py": TESTER,
+                "train.py": "from transformers import AutoModel as A\nA.from_pretrained("
+                "'net', trust_remote_code=True)\n" + PROGRAM,
+            },
+            id="code beside weights",
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": "from testing_v2 import evaluate\nevaluate(1, 2)\n" + PROGRAM},
+            id="from a module that is not there",
+        ),
+        pytest.param(
+            {
+                "testing.py": TESTER,
+                "other.py": "from testing import Tester\n\nclass Other:\n    def twice(self):\n"
+                "        return self.evaluate([])\n\nclass Both(Other, Tester):\n    pass\n",
+                "train.py": "from other import Both\nBoth(None).twice()\n" + PROGRAM,
+            },
+            id="a method that another class calls of what is of both",
+        ),
+        pytest.param(
+            {
+                "testing.py": TESTER,
+                "other.py": "class Other:\n    def __init__(self, inner):\n        self.inner = inner\n\n"
+                "    def __getattr__(self, name):\n        return self.inner.__getattribute__(name)\n",
+                "train.py": "from other import Other\nfrom testing import Tester\nother = Other(Tester(None))\n"
+                "other.evaluate([])\n" + PROGRAM,
+            },
+            id="a method that an object hands on",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE + "\ndef other(n):\n    return evaluate(1, 2) if n else last(n)\n\n"
+                "def last(n):\n    return other(n - 1)\n",
+                "train.py": "from testing import last\nlast(3)\n" + PROGRAM,
+            },
+            id="two that use each other, one of which is used",
         ),
         pytest.param(
             {

@@ -1,0 +1,98 @@
+"""Tests of parameters that all known calls of a function decide in one way: a switch that nobody throws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from memlint.flow.definitions import Function
+from memlint.flow.flags import decided
+from memlint.flow.known_calls import KnownCall, KnownCalls
+from memlint.flow.syntax import assigned_names, bodies, text
+from memlint.ir import nodes as ir
+
+#: kinds of constants whose value is known
+_KNOWN = frozenset({"bool", "int", "None", "str"})
+
+
+class Decided:
+    """What the constants tell that all calls of a function pass for a parameter, be it by default."""
+
+    def __init__(self, calls: KnownCalls) -> None:
+        self._calls = calls
+        self._constants: dict[tuple[str, str], dict[str, list[ir.Const]]] = {}
+
+    def of(self, function: Function) -> Callable[[ir.Expr], bool | None]:
+        """What a test of the function gives in all known calls, None for not known."""
+
+        def leaf(part: ir.Expr) -> bool | None:
+            answers = {_answer(part, constant) for constant in self._passed(function, _subject(part))}
+            return next(iter(answers)) if len(answers) == 1 else None
+
+        return lambda test: decided(test, leaf)
+
+    def why_left_out(self, function: Function, at: int) -> str:
+        """The test that keeps all known calls from a place of a function, as a clause; "" where one may come there."""
+        decide = self.of(function)
+        for test, holds in _tests_around(function.body, at):
+            if decide(test) is (not holds):
+                return f"no call of `{function.name}` in this project comes here: `{text(test)}` is {not holds} in each"
+        return ""
+
+    def _passed(self, function: Function, name: str) -> list[ir.Const]:
+        """The constants that the calls pass for a parameter; none where one passes anything else."""
+        if not name or function.node is None or all(param.name != name for param in function.params):
+            return []
+        if function.key not in self._constants:
+            calls = self._calls.of(function)
+            rebound = assigned_names(function.body)[0]
+            self._constants[function.key] = {
+                param.name: passed
+                for param in function.params
+                if param.name not in rebound and (passed := _all_passed(function, param, calls))
+            }
+        return self._constants[function.key].get(name, [])
+
+
+def _tests_around(body: tuple[ir.Stmt, ...], at: int) -> Iterator[tuple[ir.Expr, bool]]:
+    """The tests of the ``if`` statements around an ordinal, and whether they hold there."""
+    while body:
+        statement = next((one for one in reversed(body) if one.at <= at), None)
+        blocks = [] if statement is None or isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
+        inner = next((block for block in reversed(blocks) if block and block[0].at <= at), ())
+        if isinstance(statement, ir.If) and inner:
+            yield statement.test, inner is statement.body
+        body = inner
+
+
+def _all_passed(function: Function, param: ir.Param, calls: tuple[KnownCall, ...]) -> list[ir.Const]:
+    found: list[ir.Const] = []
+    for known in calls:
+        call = known.call
+        if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
+            return []
+        names = [each.name for each in function.params if each.kind in ("positional", "positional-only")][known.bound :]
+        given: ir.Expr | None = next((word.value for word in call.keywords if word.name == param.name), param.default)
+        if param.name in names[: len(call.args)]:
+            given = call.args[names.index(param.name)]
+        if not isinstance(given, ir.Const) or given.kind not in _KNOWN:
+            return []
+        found.append(given)
+    return found
+
+
+def _subject(part: ir.Expr) -> str:
+    """The name that a test asks of."""
+    asked = part.left if isinstance(part, ir.Compare) and len(part.rights) == 1 else part
+    return asked.id if isinstance(asked, ir.Name) else ""
+
+
+def _answer(part: ir.Expr, constant: ir.Const) -> bool | None:
+    if isinstance(part, ir.Name):
+        return False if constant.kind == "None" else bool(constant.value)
+    right = part.rights[0] if isinstance(part, ir.Compare) else None
+    if not isinstance(part, ir.Compare) or not isinstance(right, ir.Const) or right.kind not in _KNOWN:
+        return None
+    same = (constant.kind == "None") == (right.kind == "None") and constant.value == right.value
+    if part.ops in (("is",), ("==",)):
+        return same
+    return not same if part.ops in (("is not",), ("!=",)) else None

@@ -1,0 +1,120 @@
+"""All calls of a definition that a project has, where no text leaves room for others.
+
+Whoever calls it by what only a run tells (a string, a table of functions, a package that others install) is not in
+sight: nothing is said then.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memlint.flow.definitions import Class, Function, Module, functions_of
+from memlint.flow.mentions import finds_names, tree_of
+from memlint.flow.program import Program
+from memlint.flow.syntax import expressions, walk_expression, walk_statements
+from memlint.flow.unused import Unused
+from memlint.ir import nodes as ir
+
+#: beyond so many files with a name, nobody reads them all
+MAX_FILES = 12
+
+
+class KnownCall(NamedTuple):
+    caller: Function
+    call: ir.Call
+    #: how many parameters are given before the call's first argument: 1 for an object
+    bound: int
+
+
+class KnownCalls:
+    def __init__(self, program: Program, unused: Unused) -> None:
+        self._program = program
+        self._unused = unused
+        self._found: dict[tuple[str, str], tuple[KnownCall, ...]] = {}
+
+    def of(self, function: Function) -> tuple[KnownCall, ...]:
+        """All calls of a function or method; () where there are none, or may be others."""
+        if function.key not in self._found:
+            self._found[function.key] = ()
+            self._found[function.key] = self._look(function)
+        return self._found[function.key]
+
+    def of_class(self, cls: Class) -> tuple[KnownCall, ...]:
+        """All calls that make an object of a class itself; () where there are none, or may be others."""
+        key = (cls.module.key, f"{cls.qual}()")
+        if key not in self._found:
+            self._found[key] = ()
+            if "." not in cls.qual and not any(self._program.below(cls)) and self._unused.is_sure_of(cls):
+                self._found[key] = tuple(self._all(cls, cls.node.name, 1))
+        return self._found[key]
+
+    def _look(self, function: Function) -> tuple[KnownCall, ...]:
+        if function.node is None or not self._unused.is_sure_of(function):
+            return ()
+        if function.cls is None:
+            return tuple(self._all(function, function.name, 0)) if "." not in function.qual else ()
+        if "." in function.cls.qual:
+            return ()
+        bound = 1 if function.takes_self else 0
+        return tuple(self._all(function, function.name, bound))
+
+    def _all(self, what: Function | Class, name: str, bound: int) -> Iterator[KnownCall]:
+        files = self._program.words.files(name)
+        if len(files) > MAX_FILES:
+            return
+        found: list[KnownCall] = []
+        for key in files:
+            module = self._program.module(key)
+            tree = tree_of(module.text)
+            if tree is None or not module.index.complete or finds_names(module.text):
+                return
+            uses = [(caller, *use) for caller in functions_of(module) for use in _uses(caller, name)]
+            if len(uses) < sum(_is_use(node, name) for node in ast.walk(tree)):
+                return  # (some stand in bodies of classes, in decorators, in lambdas)
+            for caller, part, is_called in uses:
+                if not self._may_mean(module, caller, part.func if isinstance(part, ir.Call) else part, what):
+                    continue
+                if not is_called or not isinstance(part, ir.Call):
+                    return
+                found.append(KnownCall(caller, part, bound))
+        yield from found
+
+    def _may_mean(self, module: Module, caller: Function, func: ir.Expr, what: Function | Class) -> bool:
+        """Whether an expression may mean a definition."""
+        if isinstance(what, Function) and what.cls is not None:
+            return isinstance(func, ir.Attr)  # (a method of any object)
+        kind, found = self._program.find_expression(module, func, caller)
+        if kind == "none" and isinstance(func, ir.Name) and func.id in caller.locals:
+            return False
+        if kind in ("function", "class"):
+            return found is what
+        # (an attribute of an object is no first-level definition)
+        return isinstance(func, ir.Name) and kind != "ext"
+
+
+def _uses(caller: Function, name: str) -> Iterator[tuple[ir.Expr, bool]]:
+    """Where a function's own body names something: the call of it, or the name alone."""
+    statements = walk_statements(caller.body, into_definitions=False)
+    exprs = [expr for statement in statements for expr in expressions(statement)]
+    if isinstance(caller.node, ir.FunctionDef):
+        exprs += [param.default for param in caller.node.params if param.default is not None]
+    called: set[int] = set()
+    for expr in exprs:
+        for part in walk_expression(expr):
+            if isinstance(part, ir.Call) and _says(part.func) == name:
+                called.add(part.func.at)
+                yield part, True
+            elif _says(part) == name and part.at not in called:
+                yield part, False
+
+
+def _is_use(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute) and (
+        isinstance(node.ctx, ast.Load) and name == (node.id if isinstance(node, ast.Name) else node.attr)
+    )
+
+
+def _says(expr: ir.Expr) -> str:
+    return expr.id if isinstance(expr, ir.Name) else expr.name if isinstance(expr, ir.Attr) else ""

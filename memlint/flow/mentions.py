@@ -1,0 +1,183 @@
+"""Where the text of a file mentions names: as names, as attributes, and by what only a run tells."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: functions that find names of the file that they stand in
+_LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
+#: functions that find an attribute by its name, and which argument that is
+FINDERS = {"getattr": 1, "methodcaller": 0, "attrgetter": 0}
+#: what settings are called, which are no objects with methods of ours
+_SETTINGS = re.compile(r"(?:\w*_)?(?:args?|opts?|options|cfg|config|conf|hparams|params|flags|FLAGS|hps?|namespace)")
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A name or attribute. ``top``: the first-level definition around it, "" where none is; ``method``: the method of
+    that class around it; ``in_class``: it stands in the body of a class itself."""
+
+    node: ast.Name | ast.Attribute
+    top: str
+    method: ast.FunctionDef | ast.AsyncFunctionDef | None
+    in_class: bool
+
+
+@functools.lru_cache(maxsize=64)
+def tree_of(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def walk(node: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
+    """The names and attributes in a piece of code, imports left out."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name | ast.Attribute):
+            yield one
+
+
+def mentions(tree: ast.Module, name: str) -> Iterator[Mention]:
+    """All places of a file where a name stands, in functions that bear it themselves excepted."""
+    todo: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(statement, ()) for statement in tree.body]
+    while todo:
+        node, around = todo.pop()
+        if isinstance(node, ast.Name | ast.Attribute) and _says(node) == name:
+            method = around[1] if len(around) > 1 and isinstance(around[0], ast.ClassDef) else None
+            yield Mention(
+                node,
+                getattr(around[0], "name", "") if around else "",
+                method if isinstance(method, _FUNCTIONS) else None,
+                bool(around) and isinstance(around[-1], ast.ClassDef),
+            )
+        if isinstance(node, _FUNCTIONS) and node.name == name:
+            continue
+        if isinstance(node, DEFINITIONS):
+            outside: list[ast.AST] = [*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else ())]
+            todo.extend((inner, around) for inner in outside)
+            todo.extend((inner, (*around, node)) for inner in ast.iter_child_nodes(node) if inner not in outside)
+        else:
+            todo.extend((inner, around) for inner in ast.iter_child_nodes(node))
+
+
+def _says(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
+
+
+@functools.lru_cache(maxsize=64)
+def imported(source: str) -> frozenset[str]:
+    """The names that imports bind in a file, wherever they stand."""
+    tree = tree_of(source)
+    return frozenset(
+        alias.asname or alias.name.partition(".")[0]
+        for node in (() if tree is None else ast.walk(tree))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def bound_to(source: str) -> dict[str, list[ast.expr | None]]:
+    """What the names of a file are bound to, in any scope: an expression, or None where something else binds them."""
+    found: dict[str, list[ast.expr | None]] = {}
+    tree = tree_of(source)
+    plain: set[ast.Name] = set()
+    for node in () if tree is None else ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    if isinstance(target, ast.Name):
+                        plain.add(target)
+                        found.setdefault(target.id, []).append(value)
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if node not in plain:
+                found.setdefault(name, []).append(None)
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.setdefault(name, []).append(None)
+            case ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                found.setdefault(name, []).append(None)
+            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                found.setdefault(name, []).append(None)
+            case ast.alias(name=name, asname=other):
+                found.setdefault(other or name.partition(".")[0], []).append(None)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def finds_names(source: str) -> bool:
+    """Whether code finds first-level names by what only runs tell. (``vars(args)`` reads an object, and a file's own
+    ``eval`` is another function.)"""
+    tree = tree_of(source)
+    if tree is None:
+        return True
+    bound = bound_to(source)
+    objects: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and node.args:
+            if root(node.args[0]) not in imported(source) and not _reads_modules(node.args[0]):
+                objects.add(node.func)
+        elif (
+            (isinstance(node, ast.Name) and node.id in _LOOKUPS and node.id not in bound and node not in objects)
+            or (isinstance(node, ast.Attribute) and _reads_modules(node))
+            or (isinstance(node, ast.Attribute) and node.attr == "__dict__" and root(node) in imported(source))
+        ):
+            return True
+    return False
+
+
+def _reads_modules(node: ast.expr) -> bool:
+    """``sys.modules[…]``, by any name that ``sys`` may have"""
+    return any(
+        isinstance(part, ast.Attribute) and part.attr == "modules" and "sys" in root(part) for part in ast.walk(node)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def picked_from(source: str) -> frozenset[str]:
+    """What the code finds attributes of that are not written there, of what it imports: ``getattr(models, name)``."""
+    tree = tree_of(source)
+    return frozenset(
+        root(call.args[0])
+        for call in (() if tree is None else ast.walk(tree))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "getattr"
+        and len(call.args) > 1
+        and not isinstance(call.args[1], ast.Constant)
+        and root(call.args[0]) in imported(source)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def finds_attributes(source: str, in_class: bool) -> bool:
+    """Whether code finds attributes by names that are not written there, of what may be an object of a class;
+    ``in_class``: of which the class is in the file."""
+    tree = tree_of(source)
+    if tree is None:
+        return True
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not call.args:
+            continue
+        function = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+        place = FINDERS.get(function)
+        if place is None or all(isinstance(arg, ast.Constant) for arg in call.args[place : place + 1]):
+            continue
+        receiver = root(call.args[0])
+        if place == 0 or (receiver == "self" and in_class):
+            return True
+        if receiver not in imported(source) and receiver != "self" and not _SETTINGS.fullmatch(receiver):
+            return True
+    return False
+
+
+def root(expr: ast.expr) -> str:
+    """``a`` of ``a.b.c``; "" of all that is no such name."""
+    while isinstance(expr, ast.Attribute):
+        expr = expr.value
+    return expr.id if isinstance(expr, ast.Name) else ""

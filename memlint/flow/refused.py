@@ -1,0 +1,195 @@
+"""Calls that the signature of what they surely call does not allow."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.mentions import bound_to, root, tree_of
+from memlint.flow.program import Program
+from memlint.flow.receivers import find_class
+from memlint.flow.syntax import dotted, last_name, text
+from memlint.ir import nodes as ir
+
+#: beyond so many files with a name, nobody reads them all
+MAX_FILES = 12
+#: bases that take any class's ``__init__`` as it is, and those that bring in methods of their own
+_ROOTS = frozenset({"object", "?.object", "builtins.object"})
+_MODULES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "?.nn.Module"})
+
+
+def is_found_first(key: str, importer: str) -> bool:
+    """Whether a module is found first wherever the importing file is the program: below the same folder."""
+    folder = importer.rpartition("/")[0]
+    return not folder or key.startswith(f"{folder}/")
+
+
+def refused(program: Program, function: Function, call: ir.Call) -> str:
+    """A call that the signature of what it calls does not allow."""
+    if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
+        return ""
+    if not is_bound_once(function.module, dotted(call.func).partition(".")[0]):
+        return ""
+    callee, bound = _callee(program, function, call.func)
+    if callee is None or callee.decorators or not is_found_first(callee.module.key, function.module.key):
+        return ""
+    if callee.module.stars or (bound and callee.params[:1] and callee.params[0].kind == "star"):
+        return ""
+    if _is_put_elsewhere(function, callee, call):
+        return ""
+    why = _misfit(callee.params[bound:], call)
+    return f"`{text(call.func)}()` {why}" if why else ""
+
+
+def _is_put_elsewhere(function: Function, callee: Function, call: ir.Call) -> bool:
+    """Whether somebody may put another in a function's place."""
+    name = last_name(call.func)
+    if callee.cls is not None and name not in (callee.name, callee.cls.node.name):
+        return False  # (an object, of which it is known what it is)
+    return any(
+        re.search(rf"\b{name}\s*=[^=]|global .*\b{name}\b", module.text) for module in (function.module, callee.module)
+    )
+
+
+def _callee(program: Program, function: Function, func: ir.Expr) -> tuple[Function | None, int]:
+    """The one function that a call surely means, and how many of its parameters are given already."""
+    kind, what = program.find_expression(function.module, func, function)
+    if kind == "function" and isinstance(what, Function) and _is_single(what.module, what.qual):
+        return what, 0
+    if kind == "class" and isinstance(what, Class) and _is_single(what.module, what.qual) and _is_plain(program, what):
+        return _defined_once(program, what, "__init__"), 1
+    if kind in ("function", "class", "ext", "module", "package"):
+        return None, 0
+    made = class_of_object(program, function, func)
+    if made is not None and program.is_module(made) and program.method(made, "__call__") is None:
+        if _is_put_on(program, "forward"):
+            return None, 0
+        return _defined_once(program, made, "forward"), 1
+    if isinstance(func, ir.Attr):
+        held = class_of_object(program, function, func.value)
+        if held is None and _is_self(function, func.value) and function.cls is not None:
+            held = None if program.is_overridden(function.cls, func.name) else function.cls
+        if held is not None and not _is_put_on(program, func.name):
+            return _defined_once(program, held, func.name), 1
+    return None, 0
+
+
+def callee_of(program: Program, function: Function, call: ir.Call) -> Function | None:
+    """The one function that a call surely runs."""
+    if not is_bound_once(function.module, dotted(call.func).partition(".")[0]):
+        return None
+    callee, _ = _callee(program, function, call.func)
+    if callee is None or callee.decorators or not is_found_first(callee.module.key, function.module.key):
+        return None
+    return None if callee.module.stars or callee.is_generator or _is_put_elsewhere(function, callee, call) else callee
+
+
+def _is_plain(program: Program, cls: Class) -> bool:
+    """Whether calling a class surely calls the one ``__init__`` in sight."""
+    ancestors, outside = program.ancestors(cls)
+    if not (outside <= _ROOTS or program.is_module(cls)):
+        return False
+    return not any(
+        "__new__" in one.methods or "metaclass" in one.module.text or one.node.decorators for one in ancestors
+    )
+
+
+def _defined_once(program: Program, cls: Class, name: str) -> Function | None:
+    """The method that an object of a class has, where no other class or statement gives it another."""
+    ancestors, outside = program.ancestors(cls)
+    if not outside <= _ROOTS | _MODULES or not all(_is_single(one.module, one.qual) for one in ancestors):
+        return None
+    method = program.method(cls, name)
+    if method is None or method.cls is None or any(name in one.attributes for one in ancestors):
+        return None
+    again = any(qual.startswith(f"{method.qual}@") for qual in method.module.functions)
+    return None if again else method
+
+
+def _is_self(function: Function, expr: ir.Expr) -> bool:
+    if not isinstance(expr, ir.Name) or not function.takes_self or "classmethod" in function.decorator_names:
+        return False
+    return bool(function.params) and function.params[0].name == expr.id
+
+
+def class_of_object(program: Program, function: Function, expr: ir.Expr) -> Class | None:
+    """The class that an object is made of, where one statement makes it: ``net = Net()``, ``self.net = Net()``."""
+    made: ast.expr | None = None
+    if isinstance(expr, ir.Name):
+        bound = bound_to(function.module.text).get(expr.id, [])
+        made = bound[0] if len(bound) == 1 else None
+    elif isinstance(expr, ir.Attr) and _is_self(function, expr.value) and function.cls is not None:
+        own = function.cls.methods.get(expr.name) is None and not any(program.below(function.cls))
+        made = _put_once(program, function.cls, expr.name) if own else None
+    cls = find_class(program, function.module, made.func) if isinstance(made, ast.Call) else None
+    return cls if cls is not None and _is_plain(program, cls) else None
+
+
+def _put_once(program: Program, cls: Class, name: str) -> ast.expr | None:
+    """What is assigned to an attribute in a class, where nothing else in the project assigns one of that name."""
+    files = program.words.files(name)
+    if files != [cls.module.key] and len(files) > MAX_FILES:
+        return None
+    found: list[ast.expr | None] = []
+    for key in files:
+        tree = tree_of(program.module(key).text)
+        if tree is None or "setattr" in program.module(key).index.names:
+            return None
+        plain = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Attribute):
+                plain.add(node.targets[0])
+                if node.targets[0].attr == name:
+                    found.append(node.value if key == cls.module.key and root(node.targets[0]) == "self" else None)
+            elif _is_put(node, name) and node not in plain:
+                found.append(None)
+    if len(found) != 1:
+        return None
+    extent = next((each for each in cls.module.index.definitions if each.name == cls.qual), None)
+    value = found[0]
+    inside = value is not None and extent is not None and extent.first_line <= value.lineno <= extent.last_line
+    return value if inside else None
+
+
+def _is_put_on(program: Program, name: str) -> bool:
+    """Whether some statement of the project puts something of that name on an object."""
+    files = program.words.files(name)
+    if len(files) > MAX_FILES:
+        return True
+    trees = (tree_of(program.module(key).text) for key in files)
+    return any(tree is None or any(_is_put(node, name) for node in ast.walk(tree)) for tree in trees)
+
+
+def _is_put(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load)
+
+
+def is_bound_once(module: Module, name: str) -> bool:
+    """Whether a name means the same thing wherever a file uses it."""
+    times = len(module.numbers.get(name, ())) + len(module.bindings.get(name, ()))
+    return times <= 1 and (not module.stars or name in module.numbers)
+
+
+def _is_single(module: Module, qual: str) -> bool:
+    """Whether a name at the first level of a file is bound by one definition alone."""
+    return len(module.numbers.get(qual, ())) == 1 and qual not in module.bindings
+
+
+def _misfit(params: tuple[ir.Param, ...], call: ir.Call) -> str:
+    positional = [param for param in params if param.kind in ("positional", "positional-only")]
+    kinds = {param.kind for param in params}
+    named = {param.name for param in params if param.kind in ("positional", "keyword-only")}
+    count = len(call.args)
+    if count > len(positional) and "star" not in kinds:
+        return f"takes {len(positional)} positional argument{'s' * (len(positional) != 1)} and is given {count}"
+    words = {word.name for word in call.keywords}
+    strange = [word.name for word in call.keywords if word.name not in named]
+    if strange and "double-star" not in kinds:
+        return f"has no parameter `{strange[0]}`"
+    given = {param.name for param in positional[:count]}
+    if given & words & named:
+        return f"is given `{min(given & words & named)}` twice"
+    needed = [param for param in params if param.kind not in ("star", "double-star") and param.default is None]
+    lacking = [param.name for param in needed if param.name not in given | words]
+    return f"is not given `{lacking[0]}`" if lacking else ""
