@@ -95,7 +95,9 @@ def model_calls(
         elif verdict.evaluation == "cut":
             yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
     for name, group in groups.items():
-        if _guarded_with(name, group[0].run, groups):
+        if name == ("function",):
+            group = _on_their_own(group, groups)
+        if not group or _guarded_with(name, group[0].run, groups):
             continue
         first = min(group, key=lambda item: _SUREST.index(item.evaluation))
         retained = _keeper(frame, [first.run], kept)
@@ -107,6 +109,8 @@ def model_calls(
         run = first.run
         loop = loop_of(analyser, frame, run)
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
+        if first.unguarded is not None:
+            certainty = "medium"
         script = _is_script(analyser, frame, loop)
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
             certainty = "low"
@@ -155,7 +159,7 @@ def _event(
         site=run.site,
         function=frame.function.qual,
         certainty=certainty,
-        trace=run.trace,
+        trace=run.trace if verdict.unguarded is None else (*run.trace, verdict.unguarded),
         module=run.text,
         loop=loop,
         evaluation=verdict.evaluation,
@@ -185,10 +189,23 @@ def _own_nodes(frame: Frame, run: ModelRun) -> Sources:
     return frozenset(item for item in (run.node, *run.value.src) if item in frame.graphs.nodes)
 
 
+def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> list[Verdict]:
+    """The single calls, outside of loops, that an evaluation in a loop of the function does not speak for: those of a
+    model that is put into eval mode by itself, by another name (``best = torch.load(path)``)."""
+    looped = {
+        item.run.text.partition(".")[0]
+        for other, items in groups.items()
+        if other != ("function",)
+        for item in items
+        if item.evaluation == "eval"
+    }
+    if not looped:
+        return group
+    return [item for item in group if item.run.mode is True and item.run.text.partition(".")[0] not in looped]
+
+
 def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict]]) -> bool:
-    """Whether the guard for another group serves this one: of a loop around it, or of a loop beside a single call."""
-    if name == ("function",):
-        return any(item.evaluation == "eval" for other, group in groups.items() if other != name for item in group)
+    """Whether the guard for another group serves this one, that of a loop around it."""
     return any(outer in groups for outer in run.loops if outer != name)
 
 
