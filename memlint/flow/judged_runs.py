@@ -16,7 +16,7 @@ from memlint.flow.spent import is_spent, is_test, is_trial
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import runs_for_nothing
-from memlint.flow.wanted import asked_for, wanted_by
+from memlint.flow.wanted import asked_for, trained_by_callers, wanted_by
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -76,13 +76,16 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         evaluation = "eval"
     if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
         evaluation = "spent"
-    if unguarded is not None and evaluation not in ("eval", "spent"):
+    if unguarded is not None and evaluation != "eval":
         return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
+    if not evaluation or (evaluation == "spent" and not named):
+        trains = bool(frame.backwards) or trained_by_callers(analyser, frame, run)
+        if trains and runs_for_nothing(analyser, frame, run):
+            return Verdict(run, "cut", "")
     if not evaluation:
-        cut = bool(frame.backwards) and runs_for_nothing(analyser, frame, run)
-        return Verdict(run, "cut" if cut else "", "")
+        return Verdict(run, "", "")
     if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
         return None
     return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded)
@@ -159,8 +162,9 @@ def records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
 
 
 def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> Step | None:
-    """A call of the function that leaves grad mode on for certain, where other calls turn it off."""
-    if run.grad != AMBIENT or run.origin is not None or analyser.facts.grad_of(frame.function) != ON | OFF:
+    """A call of the function that leaves grad mode on for certain, where other calls turn it off. (Where it does not
+    set the mode of the model itself, what it runs is judged for each of its callers.)"""
+    if run.grad != AMBIENT or run.mode_key is None or analyser.facts.grad_of(frame.function) != ON | OFF:
         return None
     for caller, record in analyser.facts.calls_of(frame.function):
         grad = analyser.facts.grad_of(caller.function) if record.grad == AMBIENT else record.grad

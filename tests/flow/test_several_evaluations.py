@@ -120,7 +120,7 @@ class Trainer:
 
     def test(self, loader):
         {mode}
-        self.evaluate(loader)
+        self.evaluate(loader)  {place}
 
     def validate(self, loader):
         with torch.no_grad():
@@ -133,7 +133,7 @@ class Trainer:
 class Own(Trainer):
     def evaluate(self, loader):
         for x, name in loader:
-            out = self.model(x)  {place}
+            out = self.model(x)
             torch.save(out.argmax(1).cpu(), name)
 """
 
