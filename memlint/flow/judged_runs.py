@@ -75,17 +75,15 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     if mode is True:
         evaluation = "eval"
     if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
-        evaluation = "spent"
+        # (beside what its callers train by, it is no evaluation)
+        evaluation = "" if not named and trained_by_callers(analyser, frame, run) else "spent"
     if unguarded is not None and evaluation != "eval":
         return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
-    if not evaluation or (evaluation == "spent" and not named):
-        trains = bool(frame.backwards) or trained_by_callers(analyser, frame, run)
-        if trains and runs_for_nothing(analyser, frame, run):
-            return Verdict(run, "cut", "")
     if not evaluation:
-        return Verdict(run, "", "")
+        trains = bool(frame.backwards) or trained_by_callers(analyser, frame, run)
+        return Verdict(run, "cut" if trains and runs_for_nothing(analyser, frame, run) else "", "")
     if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
         return None
     return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded)
