@@ -22,7 +22,7 @@ from memlint.flow.judged_runs import (
 from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function
-from memlint.flow.spent import is_trial, trains_otherwise
+from memlint.flow.spent import is_script_loop, is_trial, trains_otherwise
 from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
@@ -126,7 +126,21 @@ def model_calls(
             certainty = "low"
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
-        yield _event(frame, first, loop, certainty, consumed_as(frame, run), keeper=retained, phase=first.phase)
+        consumed = consumed_as(frame, run)
+        if first.evaluation == "name" and _only_shows(frame, run):
+            consumed = "detached"
+        yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase)
+
+
+#: names of which one stands in every file that trains
+_TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizers", "Optimizer", "requires_grad"})
+
+
+def _only_shows(frame: Frame, run: ModelRun) -> bool:
+    """Whether an output that is handed on, and not returned, is so in a file that trains nothing: to what shows, scores
+    or writes it."""
+    marks = {run.node, *run.value.src}
+    return not marks & (frame.notes.returned | frame.left) and not _TRAINING & frame.module.index.names
 
 
 def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
@@ -286,8 +300,8 @@ def _lifts(lifted: ModelRun, frame: Frame, run: ModelRun) -> bool:
 
 
 def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None) -> bool:
-    """Whether a module's own body goes through data, and is no demonstration of the models that the file defines."""
-    if frame.function.node is not None or loop is None or not loop.over_data:
+    """Whether a module's own body applies a model in a loop, and is no demonstration of those that the file defines."""
+    if frame.function.node is not None or not is_script_loop(frame, loop):
         return False
     module = frame.module
     classes = (module.cls(unit.name) for unit in module.index.units)

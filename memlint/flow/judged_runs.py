@@ -76,7 +76,8 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         evaluation = "eval"
     if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
         # (beside what its callers train by, it is no evaluation)
-        evaluation = "" if not named and trained_by_callers(analyser, frame, run) else "spent"
+        beside = not named and not frame.backwards and trained_by_callers(analyser, frame, run)
+        evaluation = "" if beside else "spent"
     if unguarded is not None and evaluation != "eval":
         return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
