@@ -137,10 +137,12 @@ _TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizer
 
 
 def _only_shows(frame: Frame, run: ModelRun) -> bool:
-    """Whether an output that is handed on, and not returned, is so in a file that trains nothing: to what shows, scores
-    or writes it."""
+    """Whether an output that is handed on, and neither returned nor kept by the object, is so in a file that trains
+    nothing: to what shows, scores or writes it."""
     marks = {run.node, *run.value.src}
-    return not marks & (frame.notes.returned | frame.left) and not _TRAINING & frame.module.index.names
+    if frame.exit is None or marks & frame.notes.returned or _TRAINING & frame.module.index.names:
+        return False
+    return not any(marks & frame.graphs.closure(value.src) for value in frame.exit.sym.values())
 
 
 def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
