@@ -15,7 +15,7 @@ from memlint.flow.repeats import each_call, repeated
 from memlint.flow.spent import is_spent, is_test, is_trial
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.told import MAX_CALLERS_UP, told
-from memlint.flow.useless import runs_for_nothing
+from memlint.flow.useless import gives_a_graph, runs_for_nothing
 from memlint.flow.wanted import asked_for, trained_by_callers, wanted_by
 
 if TYPE_CHECKING:
@@ -163,8 +163,11 @@ def records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
 
 def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> Step | None:
     """A call of the function that leaves grad mode on for certain, where other calls turn it off. (Where it does not
-    set the mode of the model itself, what it runs is judged for each of its callers.)"""
+    set the mode of the model itself, what it runs is judged for each of its callers.) None where it gives a graph, that
+    somebody may train by, or where some code may turn grad mode off for all that follows."""
     if run.grad != AMBIENT or run.mode_key is None or analyser.facts.grad_of(frame.function) != ON | OFF:
+        return None
+    if gives_a_graph(frame) or analyser.program.words.files("set_grad_enabled"):
         return None
     for caller, record in analyser.facts.calls_of(frame.function):
         grad = analyser.facts.grad_of(caller.function) if record.grad == AMBIENT else record.grad

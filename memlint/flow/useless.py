@@ -35,7 +35,7 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
         return False
     if not known and not (run.method == "forward" and (trains_otherwise(frame, run) or not _any_freezes(analyser))):
         return False
-    if not (frame.backwards or _gives_a_graph(frame)) or told(analyser, frame, run.module, "frozen") is not None:
+    if not (frame.backwards or gives_a_graph(frame)) or told(analyser, frame, run.module, "frozen") is not None:
         return False
     return used_up(analyser, frame, marks, of_gradients=True) and not _freezes(frame)
 
@@ -79,7 +79,7 @@ def _turns_off(body: tuple[ir.Stmt, ...]) -> bool:
     )
 
 
-def _gives_a_graph(frame: Frame) -> bool:
+def gives_a_graph(frame: Frame) -> bool:
     """Whether a forward gives what can be trained by: one that gives labels alone is one of an evaluation."""
     nodes = frame.graphs.nodes
     return any(item in nodes and nodes[item].model for item in frame.graphs.closure(frame.notes.returned))

@@ -113,6 +113,16 @@ def test_the_call_without_a_guard_is_named(tmp_path: Path) -> None:
     assert [step.message for step in found.trace] == ["calls `evaluate` with grad mode on"]
 
 
+SHARED = PARTLY.replace(".mean().item()", ".mean()")
+
+
+@pytest.mark.parametrize("text", [SHARED, PARTLY + "\n\ndef off():\n    torch.set_grad_enabled(False)\n"])
+def test_what_a_caller_may_train_by_and_what_may_be_off_for_good(tmp_path: Path, text: str) -> None:
+    text = text.format(val="evaluate(model, val)", final="final", again=GUARDED, place="")
+    (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
+    assert not [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM201"]
+
+
 OWN = """
 class Trainer:
     def __init__(self, model):
