@@ -16,14 +16,11 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-#: names by which networks are frozen
-_FREEZING = ("requires_grad", "requires_grad_", "set_requires_grad", "freeze")
-
 
 def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a run in training code (or in a forward) records a graph that nobody can want: every use of its output
-    cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing, or any that also
-    trains here, or in a project that freezes nothing."""
+    cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing, or one that
+    also trains here."""
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
     if not marks or marks & frame.notes.returned or run.origin is not None or _is_differentiated(frame, marks):
         return False
@@ -33,7 +30,7 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
     if any(frozen_class(analyser, cls) for cls in classes):
         return False
-    if not known and not (run.method == "forward" and (trains_otherwise(frame, run) or not _any_freezes(analyser))):
+    if not known and not (run.method == "forward" and trains_otherwise(frame, run)):
         return False
     if not (frame.backwards or gives_a_graph(frame)) or told(analyser, frame, run.module, "frozen") is not None:
         return False
@@ -50,12 +47,6 @@ def _is_differentiated(frame: Frame, marks: set[Source]) -> bool:
         return True
     given = (value for record in records for value in record.args.values())
     return any(marks & frame.graphs.closure(deep(frame, end, value).src) for value in given)
-
-
-def _any_freezes(analyser: Analyser) -> bool:
-    """Whether some file of the project may freeze a network."""
-    words = analyser.program.words
-    return any(words.files(name) for name in _FREEZING)
 
 
 def _freezes(frame: Frame) -> bool:
