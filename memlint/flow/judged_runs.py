@@ -92,7 +92,8 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
 
 def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers. (A module's
-    method has to use it up itself and give no other graph, and who calls it has to be in sight: others may well call it under a guard.)"""
+    method has to use it up itself and give no other graph, and who calls it has to be in sight: others may well call it
+    under a guard.)"""
     function = frame.function
     if of_module(analyser, function) and (
         consumed_as(frame, run) == "escapes" or gives_a_graph(frame) or _unguarded(analyser, function, frozenset())
