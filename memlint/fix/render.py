@@ -27,14 +27,14 @@ class NoFixError(Exception):
 
 
 def render(plan: Plan, places: Places, sources: Mapping[str, Source]) -> Fix | None:
-    """The plan as edits; None where it belongs into a file that is not linted, or the code there is written in a way
-    that it cannot be made in."""
+    """The plan as edits; None where it belongs into a file that is not linted, or that was not read as it stands, or
+    the code there is written in a way that it cannot be made in."""
     edits: list[Edit] = []
     comments = False
     try:
         for change in plan.changes:
             path = _path(change)
-            if not sources[path].linted:
+            if not sources[path].linted or sources[path].rewritten:
                 return None
             text = Text(sources[path].text)
             for span, content in _RENDER[type(change)](change, places, text):

@@ -22,7 +22,7 @@ from memlint.flow.judged_runs import (
 from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function
-from memlint.flow.spent import is_trial, trains_otherwise
+from memlint.flow.spent import is_script_loop, is_trial, trains_otherwise
 from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
@@ -95,7 +95,9 @@ def model_calls(
         elif verdict.evaluation == "cut":
             yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
     for name, group in groups.items():
-        if _guarded_with(name, group[0].run, groups):
+        if name == ("function",):
+            group = _on_their_own(group, groups)
+        if not group or _guarded_with(name, group[0].run, groups):
             continue
         first = min(group, key=lambda item: _SUREST.index(item.evaluation))
         retained = _keeper(frame, [first.run], kept)
@@ -107,9 +109,12 @@ def model_calls(
         run = first.run
         loop = loop_of(analyser, frame, run)
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
+        if first.unguarded is not None:
+            certainty = "medium"
         script = _is_script(analyser, frame, loop)
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
-            certainty = "low"
+            # (what follows a training loop is no trial)
+            certainty = "medium" if frame.backwards and first.evaluation == "eval" else "low"
         elif loop is None and run.probes:
             certainty = "low"  # it asks for the shape of what layers give
         elif loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
@@ -122,7 +127,23 @@ def model_calls(
             certainty = "low"
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
-        yield _event(frame, first, loop, certainty, consumed_as(frame, run), keeper=retained, phase=first.phase)
+        consumed = consumed_as(frame, run)
+        if first.evaluation == "name" and _only_shows(frame, run):
+            consumed = "detached"
+        yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase)
+
+
+#: names of which one stands in every file that trains
+_TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizers", "Optimizer", "requires_grad"})
+
+
+def _only_shows(frame: Frame, run: ModelRun) -> bool:
+    """Whether an output that is handed on, and neither returned nor kept by the object, is so in a file that trains
+    nothing: to what shows, scores or writes it."""
+    marks = {run.node, *run.value.src}
+    if frame.exit is None or marks & frame.notes.returned or _TRAINING & frame.module.index.names:
+        return False
+    return not any(marks & frame.graphs.closure(value.src) for value in frame.exit.sym.values())
 
 
 def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
@@ -155,7 +176,7 @@ def _event(
         site=run.site,
         function=frame.function.qual,
         certainty=certainty,
-        trace=run.trace,
+        trace=run.trace if verdict.unguarded is None else (*run.trace, verdict.unguarded),
         module=run.text,
         loop=loop,
         evaluation=verdict.evaluation,
@@ -185,10 +206,23 @@ def _own_nodes(frame: Frame, run: ModelRun) -> Sources:
     return frozenset(item for item in (run.node, *run.value.src) if item in frame.graphs.nodes)
 
 
+def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> list[Verdict]:
+    """The single calls, outside of loops, that an evaluation in a loop of the function does not speak for: those of a
+    model that is put into eval mode by itself, by another name (``best = torch.load(path)``)."""
+    looped = {
+        item.run.text.partition(".")[0]
+        for other, items in groups.items()
+        if other != ("function",)
+        for item in items
+        if item.evaluation == "eval"
+    }
+    if not looped:
+        return group
+    return [item for item in group if item.run.mode is True and item.run.text.partition(".")[0] not in looped]
+
+
 def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict]]) -> bool:
-    """Whether the guard for another group serves this one: of a loop around it, or of a loop beside a single call."""
-    if name == ("function",):
-        return any(item.evaluation == "eval" for other, group in groups.items() if other != name for item in group)
+    """Whether the guard for another group serves this one, that of a loop around it."""
     return any(outer in groups for outer in run.loops if outer != name)
 
 
@@ -269,8 +303,8 @@ def _lifts(lifted: ModelRun, frame: Frame, run: ModelRun) -> bool:
 
 
 def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None) -> bool:
-    """Whether a module's own body goes through data, and is no demonstration of the models that the file defines."""
-    if frame.function.node is not None or loop is None or not loop.over_data:
+    """Whether a module's own body applies a model in a loop, and is no demonstration of those that the file defines."""
+    if frame.function.node is not None or not is_script_loop(frame, loop):
         return False
     module = frame.module
     classes = (module.cls(unit.name) for unit in module.index.units)

@@ -134,15 +134,17 @@ def _in_each_world(
 
 
 def is_abstract(function: Function) -> bool:
-    """Whether a method is there to be overridden: its body does nothing, or raises NotImplementedError."""
+    """Whether a method is there to be overridden: its body does nothing, or raises NotImplementedError (some return
+    it)."""
     if "abstractmethod" in function.decorator_names:
         return True
     body = [item for item in function.body if not (isinstance(item, ir.ExprStmt) and isinstance(item.value, ir.Const))]
     if len(body) > 1 or not body:
         return not body
     only = body[0]
-    if isinstance(only, ir.Raise) and only.exc is not None:
-        raised = only.exc.func if isinstance(only.exc, ir.Call) else only.exc
+    given = only.exc if isinstance(only, ir.Raise) else only.value if isinstance(only, ir.Return) else None
+    if given is not None:
+        raised = given.func if isinstance(given, ir.Call) else given
         return dotted(raised).endswith("NotImplementedError")
     return isinstance(only, ir.Jump)
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Literal
 
 from memlint.flow.collected import gives_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
-from memlint.flow.events import Loop
+from memlint.flow.events import Loop, Step
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
-from memlint.flow.repeats import each_call
-from memlint.flow.spent import is_spent, is_trial
-from memlint.flow.state import AMBIENT, ON
+from memlint.flow.repeats import each_call, repeated
+from memlint.flow.spent import is_spent, is_test, is_trial
+from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.told import MAX_CALLERS_UP, told
-from memlint.flow.useless import runs_for_nothing
-from memlint.flow.wanted import asked_for, wanted_by
+from memlint.flow.useless import gives_a_graph, runs_for_nothing
+from memlint.flow.wanted import asked_for, trained_by_callers, wanted_by
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -48,6 +48,8 @@ class Verdict:
     evaluation: Literal["eval", "spent", "kept", "beside", "name", "cut", ""]
     wanted: str
     phase: Phase | None = None
+    #: the call that leaves grad mode on, where others turn it off
+    unguarded: Step | None = None
 
 
 def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
@@ -60,7 +62,9 @@ def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None
 
 
 def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
-    if not records(analyser, frame, run) or gives_no_graph(frame, run):
+    always = records(analyser, frame, run)
+    unguarded = None if always else unguarded_call(analyser, frame, run)
+    if not (always or unguarded) or gives_no_graph(frame, run):
         return None
     mode = run.mode
     if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
@@ -71,23 +75,33 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     if mode is True:
         evaluation = "eval"
     if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
-        evaluation = "spent"
+        # (beside what its callers train by, it is no evaluation)
+        beside = not named and not frame.backwards and trained_by_callers(analyser, frame, run)
+        evaluation = "" if beside else "spent"
+    if unguarded is not None and evaluation != "eval":
+        return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
     if not evaluation:
-        cut = bool(frame.backwards) and runs_for_nothing(analyser, frame, run)
-        return Verdict(run, "cut" if cut else "", "")
+        trains = bool(frame.backwards) or trained_by_callers(analyser, frame, run)
+        return Verdict(run, "cut" if trains and runs_for_nothing(analyser, frame, run) else "", "")
     if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
         return None
-    return Verdict(run, evaluation, wanted_by(analyser, frame, run))
+    return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded)
 
 
 def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
-    """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers."""
+    """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers. (A module's
+    method has to use it up itself and give no other graph, and who calls it has to be in sight: others may well call it
+    under a guard.)"""
     function = frame.function
-    layer = function.cls is not None and analyser.program.is_module(function.cls)
-    trial = is_trial(function) and function.node is not None
-    return not layer and not trial and loop_of(analyser, frame, run) is not None
+    if of_module(analyser, function) and (
+        consumed_as(frame, run) == "escapes" or gives_a_graph(frame) or _unguarded(analyser, function, frozenset())
+    ):
+        return False
+    if is_trial(function) and function.node is not None:
+        return False
+    return loop_of(analyser, frame, run) is not None or repeated(analyser, function) is not None
 
 
 def of_module(analyser: Analyser, function: Function) -> bool:
@@ -146,6 +160,22 @@ def records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if run.grad == AMBIENT:
         return analyser.facts.grad_of(frame.function) == ON
     return False
+
+
+def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> Step | None:
+    """A call of the function that leaves grad mode on for certain, where other calls turn it off. (Where it does not
+    set the mode of the model itself, what it runs is judged for each of its callers.) None where it gives a graph, that
+    somebody may train by, or where some code may turn grad mode off for all that follows."""
+    if run.grad != AMBIENT or run.mode_key is None or analyser.facts.grad_of(frame.function) != ON | OFF:
+        return None
+    if gives_a_graph(frame) or analyser.program.words.files("set_grad_enabled"):
+        return None
+    for caller, record in analyser.facts.calls_of(frame.function):
+        grad = analyser.facts.grad_of(caller.function) if record.grad == AMBIENT else record.grad
+        other = caller.function.key != frame.function.key and not is_test(caller.function)
+        if grad == ON and other:
+            return Step(caller.site(record.at), f"calls `{frame.function.name}` with grad mode on")
+    return None
 
 
 def is_evaluation_name(function: Function) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.events import Fact
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
+from memlint.flow.idle_optimizers import is_never_stepped
 from memlint.flow.modes import frozen_class, mode_keys, outward
 from memlint.flow.program import Class
 from memlint.flow.state import State
@@ -110,7 +111,8 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
     if run.text.replace(".", "").isidentifier():
         keys = {*keys, ("v", run.text)}
     owned = _owned_in_sight(analyser, frame)
-    if not any(owned) or None in owned or not _in_training(frame, run) or _writes_gradients(frame):
+    known = any(owned) or is_never_stepped(analyser, frame, run)
+    if not known or None in owned or not _in_training(frame, run) or _writes_gradients(frame):
         return "unknown"
     mine = {outer for key in keys for outer in outward(key)}
     for entry in owned:

@@ -97,6 +97,8 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
     if name == "module" and base.kinds & MODULE and not found.kinds and not base.resolved():
         return base  # what DataParallel wraps
+    if name == "_modules" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and not found.kinds:
+        return V(MODULE)  # its parts by name, which are gone through as ``children()`` is
     for path in ordered(base.syms) if base.syms else ():
         inner = path.then("." + name)
         if len(path.steps) >= MAX_CHAIN:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
+from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.program import Function, in_tests
@@ -20,6 +21,8 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
+#: names of what brings weights from a file
+_LOADING = frozenset({"load_state_dict", "load_from_checkpoint", "load_model", "load_weights", "restore"})
 #: how many callers up a returned output is followed
 MAX_CALLERS_UP = 2
 
@@ -28,7 +31,7 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether the graph of a run is used up: here, or in every caller that gets it returned."""
     if run.origin is not None or frame.hook is not None:
         return False
-    if frame.function.node is None and (run.loop is None or not run.loop.loop.over_data):
+    if frame.function.node is None and not is_script_loop(frame, run.loop.loop if run.loop is not None else None):
         return False  # (a single forward at a file's end may be what others import)
     trains = trains_otherwise(frame, run)
     known = run.resolved or run.method == "forward" or trains
@@ -38,6 +41,15 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if not marks or (frame.backwards and not trains):
         return False
     return used_up(analyser, frame, marks)
+
+
+def is_script_loop(frame: Frame, loop: Loop | None) -> bool:
+    """Whether a loop among a file's own statements goes through data, or through whatever gives out rounds in a file
+    that loads weights: it applies a trained model, be it in an environment, or to what a generator makes."""
+    if loop is None or loop.over_data:
+        return loop is not None
+    rounds = loop.kind == "while" or (loop.kind == "for" and loop.over == "unknown" and loop.trips is None)
+    return rounds and bool(_LOADING & frame.module.index.names)
 
 
 def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
@@ -194,4 +206,4 @@ def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
     return any(isinstance(item, ir.Name) and item.id in names for item in found)
 
 
-__all__ = ["blindly_reached", "is_spent", "is_test", "is_trial", "trains_otherwise"]
+__all__ = ["blindly_reached", "is_script_loop", "is_spent", "is_test", "is_trial", "trains_otherwise"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_class
-from memlint.flow.spent import is_trial, used_up
+from memlint.flow.spent import is_trial, trains_otherwise, used_up
 from memlint.flow.syntax import calls, is_true, last_name, walk_statements
 from memlint.flow.told import told
 from memlint.flow.values import Source, ordered
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a run in training code (or in a forward) records a graph that nobody can want: every use of its output
-    cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing."""
+    cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing, or one that
+    also trains here."""
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
     if not marks or marks & frame.notes.returned or run.origin is not None or _is_differentiated(frame, marks):
         return False
@@ -27,9 +28,11 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
         return False  # (a method that trains by itself)
     classes = [cls for ref in ordered(run.module.refs) if ref.kind == "instance" and (cls := analyser.cls(ref))]
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
-    if not known or any(frozen_class(analyser, cls) for cls in classes):
+    if any(frozen_class(analyser, cls) for cls in classes):
         return False
-    if not (frame.backwards or _gives_a_graph(frame)) or told(analyser, frame, run.module, "frozen") is not None:
+    if not known and not (run.method == "forward" and trains_otherwise(frame, run)):
+        return False
+    if not (frame.backwards or gives_a_graph(frame)) or told(analyser, frame, run.module, "frozen") is not None:
         return False
     return used_up(analyser, frame, marks, of_gradients=True) and not _freezes(frame)
 
@@ -67,7 +70,7 @@ def _turns_off(body: tuple[ir.Stmt, ...]) -> bool:
     )
 
 
-def _gives_a_graph(frame: Frame) -> bool:
+def gives_a_graph(frame: Frame) -> bool:
     """Whether a forward gives what can be trained by: one that gives labels alone is one of an evaluation."""
     nodes = frame.graphs.nodes
     return any(item in nodes and nodes[item].model for item in frame.graphs.closure(frame.notes.returned))

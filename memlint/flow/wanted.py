@@ -59,6 +59,14 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     return _reached(analyser, frame, marks, 0)
 
 
+def trained_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether the function gives what another model computes to callers that run a backward through it."""
+    return any(
+        other.node != run.node and _reached(analyser, frame, {other.node, *other.value.src}, 0) == REACHED
+        for other in frame.runs.values()
+    )
+
+
 def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
     """Whether the forward that runs, or what it calls, differentiates (forces are the gradient of an energy) or makes
     what it is given require grad: under a guard it would raise."""

@@ -11,13 +11,16 @@ from pathlib import Path
 
 import msgspec
 
+from memlint.project.old_syntax import modern
+
 
 class Source(msgspec.Struct, frozen=True):
     """One Python file. ``path`` is absolute, ``display`` what messages call it.
 
     ``text`` is decoded by the declared encoding, without a BOM and with its newlines as they are; it is empty
     where the file cannot be read, and ``unreadable`` says why. ``linted``: findings are reported on it
-    (the other files of a project are context).
+    (the other files of a project are context). ``rewritten``: the file is in an older grammar, and ``text`` is what
+    says the same today (see `old_syntax`).
     """
 
     path: Path
@@ -25,6 +28,7 @@ class Source(msgspec.Struct, frozen=True):
     text: str
     linted: bool
     unreadable: str | None = None
+    rewritten: bool = False
 
 
 class Sources(Mapping[str, Source]):
@@ -69,7 +73,9 @@ class Sources(Mapping[str, Source]):
     def _load(self, display: str) -> Source:
         path, linted = self._paths[display], display in self._linted
         try:
-            return Source(path, display, decode(self.raw(display)), linted)
+            text = decode(self.raw(display))
+            new = modern(text)
+            return Source(path, display, new, linted, rewritten=new is not text)
         except OSError as error:
             reason = error.strerror or str(error)
             return Source(path, display, "", linted, reason[:1].lower() + reason[1:])

@@ -36,7 +36,7 @@ def check(facts: Facts) -> Iterator[Report]:
 
 def _why(event: ModelCall) -> str:
     if event.owner == "no":
-        return f"no optimizer owns the parameters of `{event.module}` and its input needs no gradient"
+        return f"no optimizer trains the parameters of `{event.module}` and its input needs no gradient"
     if event.evaluation == "beside":
         return f"`{event.module}` is in eval mode, beside a model that is in train mode and learns from it"
     return f"every use of what `{event.module}` gives cuts its graph"
@@ -44,7 +44,8 @@ def _why(event: ModelCall) -> str:
 
 def _advice(event: ModelCall) -> str:
     if event.owner == "no" or event.evaluation == "beside":
-        return f"call it under `with torch.no_grad():`, or freeze it once with `{event.module}.requires_grad_(False)`"
+        model = event.module.removesuffix(".forward")
+        return f"call it under `with torch.no_grad():`, or freeze it once with `{model}.requires_grad_(False)`"
     return "call it under `with torch.no_grad():`"
 
 

@@ -1,0 +1,161 @@
+"""Several evaluations in one function, and one that only some of its callers guard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+HEAD = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+"""
+
+LOADED = """
+def main(loader, held_out):
+    net = Net().cuda()
+    net.eval()
+    right = 0
+    for x, y in loader:
+        right += (net(x).argmax(1) == y).sum().item()  # here
+    {before}
+    x, y = held_out
+    print(right, ({model}(x).argmax(1) == y).float().mean().item())  {place}
+"""
+
+PARTLY = """
+def evaluate(model, loader):
+    model.eval()
+    total = 0
+    for x in loader:
+        total += model(x.cuda()).mean().item()  {place}
+    return total
+
+
+def train(model, loader, val):
+    opt = torch.optim.SGD(model.parameters(), 0.1)
+    for epoch in range(100):
+        model.train()
+        for x in loader:
+            opt.zero_grad()
+            model(x).sum().backward()
+            opt.step()
+        {val}
+
+
+def {final}(model, loader):
+    {again}
+"""
+
+
+def lines(folder: Path, text: str) -> tuple[list[int], list[int]]:
+    """Where MEM201 stands, and where it should."""
+    text = HEAD + text
+    (folder / "main.py").write_text(text, encoding="utf-8")
+    result = memlint.lint([folder], isolated=True)
+    assert not result.failures
+    found = [one.line for one in result.findings if one.code == "MEM201"]
+    return found, [number for number, line in enumerate(text.splitlines(), 1) if line.endswith("# here")]
+
+
+@pytest.mark.parametrize(
+    ("before", "model", "place"),
+    [
+        ("best = torch.load('best.pt', map_location='cuda').eval()", "best", "# here"),
+        ("best = Net().cuda(); best.load_state_dict(torch.load('a.pt')); best.eval()", "best", "# here"),
+        ("pass", "net", ""),  # (the same evaluation, of which the loop has been told)
+        ("best = Net()", "best", ""),
+    ],
+)
+def test_a_model_that_is_loaded_after_the_loop_is_another_evaluation(
+    tmp_path: Path, before: str, model: str, place: str
+) -> None:
+    found, wanted = lines(tmp_path, LOADED.format(before=before, model=model, place=place))
+    assert found == wanted
+
+
+GUARDED = "with torch.no_grad():\n        return evaluate(model, loader)"
+
+
+@pytest.mark.parametrize(
+    ("val", "final", "again", "place"),
+    [
+        ("evaluate(model, val)", "final", GUARDED, "# here"),
+        ("with torch.no_grad(): evaluate(model, val)", "final", GUARDED, ""),
+        ("with torch.no_grad(): evaluate(model, val)", "final", "return evaluate(model, loader)", "# here"),
+        ("with torch.no_grad(): evaluate(model, val)", "test_final", "return evaluate(model, loader)", ""),
+    ],
+)
+def test_an_evaluation_that_some_callers_guard(tmp_path: Path, val: str, final: str, again: str, place: str) -> None:
+    found, wanted = lines(tmp_path, PARTLY.format(val=val, final=final, again=again, place=place))
+    assert found == wanted
+
+
+def test_the_call_without_a_guard_is_named(tmp_path: Path) -> None:
+    text = PARTLY.format(val="evaluate(model, val)", final="final", again=GUARDED, place="")
+    (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
+    (found,) = memlint.lint([tmp_path], isolated=True).findings
+    assert (found.severity, found.confidence) == ("note", "medium")
+    assert [step.message for step in found.trace] == ["calls `evaluate` with grad mode on"]
+
+
+SHARED = PARTLY.replace(".mean().item()", ".mean()")
+
+
+@pytest.mark.parametrize("text", [SHARED, PARTLY + "\n\ndef off():\n    torch.set_grad_enabled(False)\n"])
+def test_what_a_caller_may_train_by_and_what_may_be_off_for_good(tmp_path: Path, text: str) -> None:
+    text = text.format(val="evaluate(model, val)", final="final", again=GUARDED, place="")
+    (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
+    assert not [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM201"]
+
+
+OWN = """
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+    def test(self, loader):
+        {mode}
+        self.evaluate(loader)  {place}
+
+    def validate(self, loader):
+        with torch.no_grad():
+            self.evaluate(loader)
+
+    def evaluate(self, loader):
+        {base}
+
+
+class Own(Trainer):
+    def evaluate(self, loader):
+        for x, name in loader:
+            out = self.model(x)
+            torch.save(out.argmax(1).cpu(), name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "base", "place"),
+    [
+        ("self.model.eval()", "return NotImplementedError('every trainer has its own')", "# here"),
+        ("self.model.eval()", "raise NotImplementedError", "# here"),
+        ("pass", "raise NotImplementedError", ""),  # (the name alone says little, where others guard it)
+    ],
+)
+def test_the_method_that_runs_in_the_place_of_an_open_one(tmp_path: Path, mode: str, base: str, place: str) -> None:
+    found, wanted = lines(tmp_path, OWN.format(mode=mode, base=base, place=place))
+    assert found == wanted
