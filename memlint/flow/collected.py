@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.frame import Frame, ModelRun, Store
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import (
+    bodies,
     calls,
     calls_backward,
     dotted,
     expressions,
     is_true,
     mentions,
+    names_bound_by,
     parts,
+    reads_any,
     text,
     walk_expression,
     walk_statements,
@@ -101,13 +105,37 @@ def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -
             trains = calls_backward(statement.body)
         else:
             continue
-        if trains and any(isinstance(part, ir.Name) and part.id in names for part in parts(statement.body)):
+        if trains and _reads(statement.body, names):
             return True
     given = {record.at for record in frame.calls.values() if _trains(analyser, record.callee)}
     return bool(given) and any(
         call.at in given and any(_mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
         for call in calls(frame.function.body)
     )
+
+
+def _reads(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> bool:
+    """Whether a body reads one of the variables before it gives it another value: an evaluation in each epoch, and one
+    before the first, have names for what they give that nobody uses in between."""
+    left = set(names)
+    for statement in body:
+        own = (statement.value, *_places(statement.targets)) if isinstance(statement, ir.Assign) else None
+        if any(reads_any(expr, left) for expr in own or expressions(statement)):
+            return True
+        if isinstance(statement, ir.Assign):
+            left -= names_bound_by(statement)
+        elif any(_reads(block, left) for block in bodies(statement)):
+            return True
+    return False
+
+
+def _places(targets: tuple[ir.Expr, ...]) -> Iterator[ir.Expr]:
+    """The targets that are no variables."""
+    for target in targets:
+        if isinstance(target, ir.Display):
+            yield from _places(target.elements)
+        elif not isinstance(target, ir.Name):
+            yield target
 
 
 def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
 from memlint.flow.bounds import becomes_attribute
+from memlint.flow.collected import is_moved_later
 from memlint.flow.described import ambient_only, of_evaluation
 from memlint.flow.events import Loop, Value
-from memlint.flow.feeding import cuts_rows, names_source
+from memlint.flow.feeding import cuts_rows, gives_loaders, names_source
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import is_stream
 from memlint.flow.judged_runs import is_evaluation_name, unguarded_module
@@ -74,6 +75,8 @@ def goes_through_data(frame: Frame, store: Store) -> bool:
         return True
     if of_one_step(frame, store):
         return False
+    if store.loop.loop.batches and is_moved_later(frame, store):
+        return True
     header, _, source = store.loop.loop.text.partition(" in ")
     if "range(" in source:
         named = cuts_rows(store.loop.counters, store.loop.body)
@@ -266,6 +269,8 @@ def rebuilt_each_batch(frame: Frame, store: Store) -> bool:
     for item in store.loops[: store.loops.index(inner)]:
         loop = frame.notes.rounds[item].loop if item in frame.notes.rounds else None
         if loop is None or loop.kind != "for" or loop.over not in (("loader",) if trains else ("loader", "unknown")):
+            continue
+        if gives_loaders(frame.notes.rounds[item].targets, frame.notes.rounds[item].body):
             continue
         if item in store.made or (
             store.kind == "carry" and not any(("prev", item, mark) in reached for mark in _names_of(store))

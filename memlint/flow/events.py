@@ -59,6 +59,8 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     counted: bool = False
     #: it runs over a data loader whose batches hold one sample
     single: bool = False
+    #: it goes through something in steps of a batch's size, by their name, and takes a slice of it in each round
+    batches: bool = False
 
     @property
     def over_data(self) -> bool:

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Set as AbstractSet
 
 from memlint.flow.frame import Frame
 from memlint.flow.kept import kept_for
 from memlint.flow.state import State
-from memlint.flow.syntax import calls, dotted, expressions, names_bound_by, reads_any, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    calls,
+    dotted,
+    expressions,
+    names_bound_by,
+    parts,
+    reads_any,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import LOADER, UNKNOWN, V
 from memlint.ir import nodes as ir
 
@@ -20,6 +31,9 @@ from memlint.ir import nodes as ir
 _SOURCE = re.compile(
     r"loader|dataset|batch|iter|queue|stream|sampler|prefetch|(^|[._])(data|dl|val|test|train|images|frames|inputs)$"
 )
+#: what a member of several loaders is called, and the size of a batch
+_LOADER = re.compile(r"loader|dl$")
+_BATCH = re.compile(r"batch|(^|[._])bs$")
 _MOVES = frozenset({"cuda", "to", "xpu", "npu", "pin_memory"})
 _HELPERS = (
     "to_device",
@@ -135,10 +149,38 @@ def names_source(shown: str) -> bool:
     return _SOURCE.search(shown.lower()) is not None
 
 
-def assume_loader(frame: Frame, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
-    """What the loop runs over is a loader, where nothing else is known of it: whether this was assumed."""
+def _unwrapped(iterable: ir.Expr) -> ir.Expr:
+    """What ``tqdm(enumerate(loader))`` goes through."""
     while isinstance(iterable, ir.Call) and dotted(iterable.func).rsplit(".", 1)[-1] in _WRAPPERS and iterable.args:
         iterable = iterable.args[0]
+    return iterable
+
+
+def gives_loaders(targets: AbstractSet[str], body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether each round is given a loader, which a loop inside goes through: it is no round over a batch."""
+    given = {name for name in targets if _LOADER.search(name)}
+    return bool(given) and any(
+        isinstance(statement, ir.For) and isinstance(inner := _unwrapped(statement.iter), ir.Name) and inner.id in given
+        for statement in walk_statements(body, into_definitions=False)
+    )
+
+
+def cuts_batches(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) -> bool:
+    """``for i in range(0, len(rows), batch_size)``, where a slice that begins at ``i`` is taken."""
+    steps = _unwrapped(iterable)
+    if not isinstance(steps, ir.Call) or dotted(steps.func).rsplit(".", 1)[-1] not in ("range", "trange"):
+        return False
+    if len(steps.args) != 3 or not _BATCH.search(text(steps.args[2]).lower()):
+        return False
+    names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    return any(
+        isinstance(part, ir.Slice) and part.lower is not None and reads_any(part.lower, names) for part in parts(body)
+    )
+
+
+def assume_loader(frame: Frame, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
+    """What the loop runs over is a loader, where nothing else is known of it: whether this was assumed."""
+    iterable = _unwrapped(iterable)
     names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     if names & frame.modules_by_use or not (isinstance(target, ir.Display) or names_source(dotted(iterable))):
         return False

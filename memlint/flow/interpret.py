@@ -27,6 +27,7 @@ from memlint.flow.operators import augmented
 from memlint.flow.practices.live_graphs import left_round
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
+from memlint.flow.step_outputs import note_output
 from memlint.flow.stores import end_iteration
 from memlint.flow.syntax import calls, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import (
@@ -150,6 +151,7 @@ def _return(frame: Frame, state: State, statement: ir.Return) -> None:
     inner = deep(frame, state, value)
     frame.notes.returned.update(frame.graphs.closure(inner.src))
     frame.notes.returned.update(("elem", key) for key in value.objs)
+    note_output(frame, state, value, statement)
     if any(ref.kind == "func" for ref in value.refs):
         # a closure takes along what it reads
         read = _names_read(frame, value)

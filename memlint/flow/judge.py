@@ -178,8 +178,9 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         certainty = "low"
     if certainty != "low" and may_be_bounded(analyser, frame, store, value):
         certainty = "low"
-    if is_test(frame.function) and (store.loop is None or store.loop.loop.over not in ("loader", "epochs")):
-        certainty = "low"  # the few rounds of a test
+    few = store.loop is None or store.loop.loop.over not in ("loader", "epochs")
+    if few and is_test(frame.function, by_name=frame.hook is None):
+        certainty = "low"  # the few rounds of a test (``test_step`` of a framework is none)
     if (
         needed
         and (store.how == "add" or (store.kind == "retain" and value.size == "scalar"))

@@ -8,6 +8,7 @@ from memlint.flow.events import PlaceKind, Step
 from memlint.flow.flags import decided
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import deep
+from memlint.flow.step_outputs import OUTPUT_OF_STEP
 from memlint.flow.stores import carried_loosely, kind_of, note_carry, note_store
 from memlint.flow.syntax import text
 from memlint.flow.translate import Translation
@@ -41,8 +42,10 @@ class Lifting:
         for store in list(self.callee.stores.values()):
             if not isinstance(store.place, Path) or store.lifted >= MAX_DEPTH or count >= MAX_LIFTED:
                 continue
-            if store.kind == "cat" or store.how == "key":
-                continue  # (each call counts its keys anew, and overwrites what the last one left there)
+            if store.kind == "cat" or store.how in ("key", OUTPUT_OF_STEP):
+                # (each call counts its keys anew, and overwrites what the last one left there; what a caller that is
+                # no framework gets from a step, nobody collects)
+                continue
             if store.key not in self.call.exit.pending and store.loop is None:
                 continue
             if store.kind == "carry" and self._set_anew(store, store.place):

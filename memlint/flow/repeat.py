@@ -10,7 +10,7 @@ import msgspec
 from memlint.flow import interpret
 from memlint.flow.assignment import assign
 from memlint.flow.evaluate import evaluate
-from memlint.flow.feeding import assume_loader, feeds_device
+from memlint.flow.feeding import assume_loader, cuts_batches, feeds_device, gives_loaders
 from memlint.flow.first_round import begun_anew
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element
@@ -19,7 +19,7 @@ from memlint.flow.modes import freezing_loop
 from memlint.flow.periods import ends_early
 from memlint.flow.state import Obj, State, join_states
 from memlint.flow.stores import end_iteration
-from memlint.flow.syntax import assigned_names, calls, text
+from memlint.flow.syntax import assigned_names, calls, names_bound_by, text
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
@@ -38,7 +38,8 @@ from memlint.ir import nodes as ir
 
 
 def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
-    feeds = feeds_device(statement.target, statement.body)
+    given = names_bound_by(statement)
+    feeds = feeds_device(statement.target, statement.body) and not gives_loaders(given, statement.body)
     assumed = feeds and assume_loader(frame, state, statement.iter, statement.target)
     source = evaluate(frame, state, statement.iter)
     freezing_loop(frame, state, statement)
@@ -48,7 +49,8 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
     if feeds and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
         assumed = True
-    loop.loop = msgspec.structs.replace(loop.loop, assumed=assumed)
+    batches = cuts_batches(statement.iter, statement.target, statement.body)
+    loop.loop = msgspec.structs.replace(loop.loop, assumed=assumed, batches=batches)
 
     def enter(inner: State) -> State | None:
         value = element(frame, inner, source, statement.at)

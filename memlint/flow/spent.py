@@ -125,10 +125,11 @@ def _is_test_file(function: Function, *names: str) -> bool:
     )
 
 
-def is_test(function: Function) -> bool:
-    """Code of a test, or that helps tests."""
+def is_test(function: Function, *, by_name: bool = True) -> bool:
+    """Code of a test, or that helps tests. ``by_name``: its name tells as well, as it does not of a framework's hooks
+    (``test_step``)."""
     return (
-        _named_test(function)
+        (_named_test(function) if by_name else _is_test_file(function, "test_"))
         or _is_test_file(function, "_test")
         or in_tests(function.module.key)
         or (function.around is not None and is_test(function.around))

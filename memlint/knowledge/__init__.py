@@ -35,6 +35,8 @@ class Hook(NamedTuple):
     batch: int
     outputs: int
     device: str
+    #: by the method, the hook for which the framework keeps what each call of it returns, where a class has that hook
+    collected: tuple[tuple[str, str], ...] = ()
 
 
 class Methods(NamedTuple):
@@ -155,6 +157,7 @@ def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
                 raw.get("batch", 0),
                 raw.get("outputs", 0),
                 raw.get("device", ""),
+                tuple(raw.get("collected", {}).items()),
             ),
         )
         for raw in read("frameworks.toml")["hook"]

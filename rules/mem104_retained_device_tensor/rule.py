@@ -57,8 +57,9 @@ def _fix(event: Retain) -> Plan | None:
 def _severity(event: Retain) -> Severity:
     """Batches of one sample are often small. (How many numbers a sample's tensor has, the code seldom tells: a few of
     them fill no device, so that this is no error.) Who puts each one on the device in so many words wants it there. A
-    loop that is none over a loader may have few rounds; a model may lie on the host where nothing says where it is."""
-    unsure = event.loop.single or not _of_loader(event.loop) or event.value.device == "likely"
+    loop that is none over a loader, or cuts its batches out of what is there, may have few rounds; a model may lie on
+    the host where nothing says where it is."""
+    unsure = event.loop.single or event.loop.batches or not _of_loader(event.loop) or event.value.device == "likely"
     return "note" if unsure or _PUT.search(event.value.text) else "warning"
 
 
@@ -75,10 +76,10 @@ def _to_host(value: Value) -> str:
 
 
 def _every_batch(event: Retain) -> bool:
-    """Whether each round brings a batch: by what the loop runs over, or by its name where all is moved in the end."""
+    """Whether each round brings a batch: by what the loop runs over, or by its names where all is moved in the end."""
     loop = event.loop
     named = loop.kind == "for" and loop.over == "unknown" and _BATCH.search(loop.text.partition(" in ")[0].lower())
-    return _of_loader(loop) or (event.value.moved_later and bool(named))
+    return _of_loader(loop) or (event.value.moved_later and (bool(named) or loop.batches))
 
 
 def _of_loader(loop: Loop) -> bool:

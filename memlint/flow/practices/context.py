@@ -66,10 +66,13 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ContextAttribute]:
     own = _deleted(function)
     for at, kept in sorted(frame.notes.on_context.items()):
         name = kept.target.name
-        if name in _OWN or name in dropped or name in own or _records(kept.given):
+        if name in _OWN or name in dropped or name in own:
             continue
         what = body.what(kept)
         if what is None or (what in ("intermediate", "input") and kept.given.size == SCALAR):
+            continue
+        # (an output holds the context, whatever it was computed by)
+        if what != "output" and _records(kept.given):
             continue
         yield ContextAttribute(
             site=frame.site(at),

@@ -97,6 +97,8 @@ class Body:
         #: names of outputs that get no grad_fn, and of inputs that are changed in place
         self.plain: set[str] = set()
         self.dirty: set[str] = set()
+        #: the names that a result is unpacked into, by its own
+        self.parts: dict[str, tuple[str, ...]] = {}
         #: what is returned at each position
         self.results: dict[int, list[ir.Expr]] = {}
         self.params = {param.name for param in function.params[1 if own else 0 :]}
@@ -115,6 +117,8 @@ class Body:
             for target in statement.targets:
                 if isinstance(target, ir.Name):
                     self.values.setdefault(target.id, []).append(statement.value)
+                elif isinstance(target, ir.Display) and isinstance(statement.value, ir.Name):
+                    self.parts[statement.value.id] = tuple(map(dotted, target.elements))
         if isinstance(statement, ir.Return) and statement.value is not None:
             self._returned(statement.value)
         for expr in expressions(statement):
@@ -211,6 +215,8 @@ class Body:
                 sure or name in self.alone or self._tensor(name) or (expr is not None and self._surely(expr))
             ):
                 return "output"
+        if expr is not None and self._is_part_of_output(dotted(expr), kept):
+            return "output"
         if expr is None:
             return "intermediate" if sure else None
         if not sure and not self._surely(expr):
@@ -220,6 +226,19 @@ class Body:
             return "view"
         is_input = dotted(expr) in self.params and (self.function.name == SETUP or dotted(expr) not in self.bound)
         return "input" if is_input else "intermediate"
+
+    def _is_part_of_output(self, name: str, kept: Kept) -> bool:
+        """``answer = solve(…)``, ``times, y = answer``, ``return answer``: the parts of what is returned are outputs,
+        and where one of them is saved they are tensors."""
+        return any(
+            name in names
+            and self._output(whole, kept)
+            and len(self.bound.get(name, ())) == 1
+            and not _WHOLE.search(name)
+            and name not in self.plain
+            and any(other in self.saved for other in names)
+            for whole, names in self.parts.items()
+        )
 
     def _may_be_tensor(self, expr: ir.Expr, depth: int = 0) -> bool:
         """Whether the flow is to be believed, for which every unknown function and attribute of torch is a tensor's."""

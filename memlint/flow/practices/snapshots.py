@@ -69,7 +69,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ModelSnapshot]:
             if kept.is_member:
                 if loop is None or _run_as_models(function, kept.place):
                     continue
-            elif not _is_best(function, kept, copy, around):
+            elif not _is_best(function, kept, copy, around) and not _becomes_best(function, kept, copy, around):
                 continue
             yield ModelSnapshot(
                 site=frame.site(copy.expr.at),
@@ -202,6 +202,29 @@ def _is_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir.Stmt
     if not again or _RUNS.search(name) or not any(_asks_for_best(one, name) for one in ifs):
         return False
     return not _leaves_the_device(function, kept.place) and (copy.is_state or not _runs(function, kept.place, around))
+
+
+def _becomes_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir.Stmt, ...]) -> bool:
+    """Whether each round copies the state, and a comparison decides whether that copy is the best so far: ``state =
+    deepcopy(model.state_dict())``, then ``if loss < lowest: best = state``."""
+    loops = [one for one in around if isinstance(one, ir.For | ir.While)]
+    if (
+        not loops
+        or not copy.is_state
+        or not isinstance(kept.place, ir.Name)
+        or _leaves_the_device(function, kept.place)
+    ):
+        return False
+    for asked in walk_statements(loops[-1].body, into_definitions=False):
+        if not isinstance(asked, ir.If) or asked.at < copy.expr.at:
+            continue
+        for one in asked.body:
+            if not isinstance(one, ir.Assign) or text(one.value) != kept.place.id:
+                continue
+            name = text(one.targets[0]).rsplit(".", 1)[-1].lower()
+            if not _RUNS.search(name) and _asks_for_best(asked, name):
+                return not _leaves_the_device(function, one.targets[0])
+    return False
 
 
 def _asks_for_best(statement: ir.If, name: str) -> bool:

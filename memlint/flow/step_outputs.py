@@ -1,0 +1,52 @@
+"""What a step returns to a framework that keeps the outputs of all steps for a hook at the end of the epoch."""
+
+from __future__ import annotations
+
+from memlint.flow.frame import Frame
+from memlint.flow.heap import deep
+from memlint.flow.state import State
+from memlint.flow.stores import note_store
+from memlint.flow.syntax import text
+from memlint.flow.values import EMPTY, TENSORS, Path, V
+from memlint.ir import nodes as ir
+
+#: how such a store is told from those that statements make
+OUTPUT_OF_STEP = "output"
+
+
+def note_output(frame: Frame, state: State, value: V, statement: ir.Return) -> None:
+    """Remember what a step returns, where its class has the hook for which the framework collects it. (The framework
+    detaches what it collects in training.)"""
+    function, hook = frame.function, frame.hook
+    if hook is None or function.cls is None or statement.value is None or not function.takes_self:
+        return
+    name = dict(hook.collected).get(function.name)
+    reader = frame.analyser.program.method(function.cls, name) if name is not None else None
+    if reader is None or len(reader.params) < 2:
+        return
+    if frame.analyser.program.method(function.cls, f"{function.name}_end") is not None:
+        return  # what that makes of it is collected
+    inner = deep(frame, state, value).but(src=EMPTY)
+    place = Path(f"p:{function.params[0].name}", (f".{reader.name}", f".{reader.params[1].name}"))
+    note_store(
+        frame,
+        state,
+        "retain",
+        OUTPUT_OF_STEP,
+        place,
+        "foreign",
+        f"{reader.params[1].name} of {reader.name}()",
+        inner,
+        statement.at,
+        _shown(frame, state, inner, statement.value),
+    )
+
+
+def _shown(frame: Frame, state: State, inner: V, expr: ir.Expr) -> str:
+    """What is kept, by its source: of a dictionary, the first variable in it that has the size of all."""
+    if isinstance(expr, ir.DictDisplay):
+        for member in expr.values:
+            held = state.env.get(member.id) if isinstance(member, ir.Name) else None
+            if held is not None and held.may_be(TENSORS) and deep(frame, state, held).size == inner.size:
+                return text(member)
+    return text(expr)
