@@ -24,7 +24,8 @@ from memlint.flow.raising import Raising
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
 from memlint.flow.unused import Unused
-from memlint.frontend.problem import SyntaxProblem
+from memlint.frontend.problem import SyntaxProblem, outdated
+from memlint.project.source import decode
 
 if TYPE_CHECKING:
     from memlint.frontend.spans import SpanTable
@@ -206,6 +207,8 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
         # a file that the screen leaves out may be too deep to lower, and need not be
         if problem is not None and (key in targets or not module.index.complete):
             failures.append((key, problem))
+        elif project.sources[key].rewritten and (old := outdated(decode(project.sources.raw(key)))) is not None:
+            failures.append((key, old))
     ordered = {
         key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
     }

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
 import libcst as cst
 
-from memlint.frontend.problem import SyntaxProblem
+from memlint.frontend.problem import SyntaxProblem, rejected
 from memlint.frontend.room import with_room
 
 T = TypeVar("T")
@@ -39,14 +37,9 @@ def _parse(text: str) -> cst.Module:
 
 def _problem(text: str, message: str) -> SyntaxProblem:
     """The problem in the words of CPython where it rejects the text too: they say more than libcst's."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except SyntaxError as error:
-        return SyntaxProblem(error.msg, error.lineno or 1, max(error.offset or 1, 1))
-    except (ValueError, RecursionError, MemoryError):
-        pass
+    known = rejected(text)
+    if known is not None:
+        return known
     place = _PLACE.search(message)
     if place is None:
         return SyntaxProblem(message.removeprefix("tokenizer error: ").splitlines()[0], 1, 1)

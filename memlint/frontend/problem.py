@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import warnings
+
 #: what is said of code that parses, and nests deeper than anything here follows
 TOO_DEEP = "too deeply nested to analyse"
 
@@ -25,3 +28,25 @@ class SyntaxProblem(Exception):  # noqa: N818
 
     def __str__(self) -> str:
         return f"{self.line}:{self.column}: {self.message}"
+
+
+def rejected(text: str) -> SyntaxProblem | None:
+    """Why the Python that runs here does not read a text, in its words; None where it does, or cannot tell."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return SyntaxProblem(error.msg, error.lineno or 1, max(error.offset or 1, 1))
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return None
+
+
+def outdated(text: str) -> SyntaxProblem | None:
+    """What is wrong with a file in an older grammar, all of which was checked."""
+    problem = rejected(text)
+    if problem is None:
+        return None
+    said = f"{problem.message} (it was checked as Python 2, or 3 before 3.7, understood it)"
+    return SyntaxProblem(said, problem.line, problem.column)

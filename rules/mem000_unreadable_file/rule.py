@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Meta, Report
 META = Meta(
     code="MEM000",
     name="unreadable-file",
-    summary="The file does not parse, so nothing in it was checked.",
+    summary="The file does not parse, so no Python of today runs it.",
     severity="error",
 )
 
