@@ -6,6 +6,7 @@ import importlib.util
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -216,12 +217,15 @@ def test_what_hangs_on_other_files_is_found_in_parts_as_well(
     "folder",
     [
         "projects/rollouts",
-        pytest.param("demo", marks=pytest.mark.slow),
-        pytest.param("projects/segtrain", marks=pytest.mark.slow),
+        "demo",
+        "projects/segtrain",
     ],
 )
-def test_real_projects_have_the_same_findings_in_parts(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = Path(__file__).parents[2] / "fixtures" / folder
+def test_real_projects_have_the_same_findings_in_parts(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = shutil.copytree(Path(__file__).parents[2] / "fixtures" / folder, tmp_path / "project")
+    (root / "pyproject.toml").write_text("")  # a project of its own
     monkeypatch.chdir(root)
     options = Options(cwd=root, jobs=1, isolated=True)
     whole = run(["."], options).result
