@@ -394,10 +394,18 @@ class Trainer:
 """
 
 
-@pytest.mark.parametrize("loss", ["self.one(x, self.student(x))", "self.each()"], ids=["statements", "a loop"])
-def test_what_leaves_beside_the_guarded_call_is_not_cut(loss: str, tmp_path: Path) -> None:
-    """The function returns the loss of another network, which its caller trains: a guard around that would cut it."""
-    found = findings(tmp_path, OTHERS.format(loss=loss), "MEM201")
+def test_what_leaves_beside_the_guarded_call_is_not_cut(tmp_path: Path) -> None:
+    """The function returns the loss of another network, which its caller trains: a guard around that would cut it. The
+    same in a loop."""
+    found = findings(tmp_path, OTHERS.format(loss="self.one(x, self.student(x))"), "MEM201")
     starts = [edit.span.line for one in found if one.fix is not None for edit in one.fix.edits]
     lines = OTHERS.splitlines()
-    assert starts and all("detach()" in lines[line - 1] for line in starts)
+    assert len(starts) == 2 and all("detach()" in lines[line - 1] for line in starts)
+
+
+def test_what_is_cut_in_a_loop_that_the_caller_trains_by_is_no_evaluation(tmp_path: Path) -> None:
+    """It is said of the network, and no guard is offered in what records a loss."""
+    text = OTHERS.format(loss="self.each()")
+    assert not findings(tmp_path, text, "MEM201")
+    (found,) = findings(tmp_path, text, "MEM202")
+    assert (found.severity, found.fix) == ("note", None)
