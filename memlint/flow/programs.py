@@ -10,6 +10,7 @@ import ast
 import functools
 from collections.abc import Iterable, Iterator
 
+from memlint.flow.mentions import DEFINITIONS, tree_of
 from memlint.flow.program import Program, in_tests
 
 #: methods that read a command line, or hand it to a function
@@ -23,7 +24,6 @@ _REGISTERS = ("register", "add_", "set_", "filterwarnings", "simplefilter", "man
 _TRAINS = frozenset({"backward", "zero_grad"})
 #: methods that run a thing which a script has made
 _RUNS = frozenset({"train", "fit", "run", "test", "main", "learn", "evaluate", "start", "launch", "play"})
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 #: files that tools run, not people
 _OF_TOOLS = ("setup.py", "conftest.py", "noxfile.py", "docs/conf.py")
 
@@ -49,9 +49,8 @@ def is_program(program: Program, key: str) -> bool:
 def _signs(source: str) -> tuple[bool, frozenset[str], bool]:
     """Whether a file is started for what it says itself; the names that its own statements call for the effect; and
     whether its own statements train something."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(source)
+    if tree is None:
         return False, frozenset(), False
     own = tuple(_own(tree.body))
     mains = any(_is_main(node) for node in own) or any(_is_command(node) for node in tree.body)
@@ -73,11 +72,11 @@ def _signs(source: str) -> tuple[bool, frozenset[str], bool]:
 
 def _own(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
     """The nodes of a file's own statements, those of definitions left out."""
-    todo: list[ast.AST] = [node for node in body if not isinstance(node, _DEFINITIONS)]
+    todo: list[ast.AST] = [node for node in body if not isinstance(node, DEFINITIONS)]
     while todo:
         node = todo.pop()
         yield node
-        todo.extend(inner for inner in ast.iter_child_nodes(node) if not isinstance(inner, (*_DEFINITIONS, ast.Lambda)))
+        todo.extend(inner for inner in ast.iter_child_nodes(node) if not isinstance(inner, (*DEFINITIONS, ast.Lambda)))
 
 
 def _is_main(node: ast.AST) -> bool:
