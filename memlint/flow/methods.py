@@ -74,7 +74,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     if (
         not receiver.kinds & UNKNOWN
         and receiver.may_be_module()
-        and name in ("eval", "train", *knowledge.module_evidence())
+        and (name in ("eval", "train") or name in knowledge.module_evidence())
     ):
         receiver = receiver.as_module()
     if name == "get" and not receiver.objs and args and isinstance(expr.func, ir.Attr):

@@ -252,7 +252,7 @@ def _leaves_early(body: tuple[ir.Stmt, ...], name: str, aliases: dict[str, ir.Ex
     return any(
         isinstance(one, ir.Jump | ir.Return)
         for statement in walk_statements(body, into_definitions=False)
-        if isinstance(statement, ir.If) and name in _asked(statement.test, aliases)
+        if isinstance(statement, ir.If) and name in set(_asked(statement.test, aliases))
         for one in walk_statements((*statement.body, *statement.orelse), into_definitions=False)
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.lean import emptied
 from memlint.flow.notes import Notes
-from memlint.flow.state import Obj, State
+from memlint.flow.state import OBJECT_FIELDS, STATE_FIELDS, Obj, State
 from memlint.flow.values import V
 
 #: of a frame: its work, where it stood while it ran, and what follows from its function alone
@@ -43,7 +43,8 @@ def _same(a: Any, b: Any) -> bool:
     if kind is list or kind is tuple:
         return len(a) == len(b) and all(map(_same, a, b))
     if kind is State or kind is Obj:
-        return all(_same(getattr(a, name), getattr(b, name)) for name in kind.__slots__)
+        names = STATE_FIELDS if kind is State else OBJECT_FIELDS
+        return all(_same(getattr(a, name), getattr(b, name)) for name in names)
     if kind is Notes:
         return _same_fields(vars(a), vars(b))
     if kind is Frame:

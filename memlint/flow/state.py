@@ -9,6 +9,12 @@ from memlint.flow.values import EMPTY, NOTHING, UNKNOWN, Path, Source, Sources, 
 #: grad modes, as a set: recorded, not recorded, whatever the caller has
 ON, OFF, AMBIENT = 1, 2, 4
 
+#: by name, since `__slots__` is not there in compiled classes
+OBJECT_FIELDS = ("bounded", "cls", "elem", "fields", "kind", "loops", "text")
+STATE_FIELDS = (
+    "env", "freed_may", "freed_must", "fresh", "grad", "heap", "making", "met", "modes", "pending", "sym",
+)  # fmt: skip
+
 
 class Obj:
     """A heap object: a container or an instance, named by where it was made.
@@ -18,7 +24,7 @@ class Obj:
     Immutable by convention.
     """
 
-    __slots__ = ("bounded", "cls", "elem", "fields", "kind", "loops", "text")
+    __slots__ = OBJECT_FIELDS
 
     def __init__(
         self,
@@ -78,7 +84,7 @@ class State:
     test (`memlint.flow.sides`); never changed in place.
     """
 
-    __slots__ = ("env", "freed_may", "freed_must", "fresh", "grad", "heap", "making", "met", "modes", "pending", "sym")
+    __slots__ = STATE_FIELDS
 
     def __init__(self, grad: int = AMBIENT) -> None:
         self.env: dict[str, V] = {}
@@ -94,7 +100,7 @@ class State:
         self.met: dict[str, Any] = {}
 
     def copy(self) -> State:
-        new = State.__new__(State)
+        new = State()
         new.env = self.env.copy()
         new.heap = self.heap.copy()
         new.sym = self.sym.copy()
@@ -110,7 +116,7 @@ class State:
 
     def take(self, other: State) -> None:
         """Become the other state."""
-        for slot in State.__slots__:
+        for slot in STATE_FIELDS:
             setattr(self, slot, getattr(other, slot))
 
     def same(self, other: State) -> bool:

@@ -85,6 +85,10 @@ PER_BATCH = Ref("rounds", "", "loader")
 OF_MODULES = Ref("over", "", "modules")
 
 
+#: in place of a constant: the one that there is
+_SAME: Any = object()
+
+
 class V:
     """One abstract value. Immutable by convention; see the module's docstring."""
 
@@ -94,7 +98,6 @@ class V:
         self,
         kinds: int,
         src: Sources = EMPTY,
-        *,
         bare: bool = False,
         objs: Sources = EMPTY,
         refs: Sources = EMPTY,
@@ -144,22 +147,33 @@ class V:
         ]
         return f"V({', '.join(fields)})"
 
-    def but(self, **changes: Any) -> V:
+    def but(
+        self,
+        *,
+        kinds: int | None = None,
+        src: Sources | None = None,
+        bare: bool | None = None,
+        objs: Sources | None = None,
+        refs: Sources | None = None,
+        syms: Sources | None = None,
+        store: Sources | None = None,
+        device: int | None = None,
+        size: int | None = None,
+        const: Any = _SAME,
+    ) -> V:
         """A copy with some fields changed."""
-        new = V.__new__(V)
-        new.kinds = self.kinds
-        new.src = self.src
-        new.bare = self.bare
-        new.objs = self.objs
-        new.refs = self.refs
-        new.syms = self.syms
-        new.store = self.store
-        new.device = self.device
-        new.size = self.size
-        new.const = self.const
-        for name, value in changes.items():
-            setattr(new, name, value)
-        return new
+        return V(
+            self.kinds if kinds is None else kinds,
+            self.src if src is None else src,
+            self.bare if bare is None else bare,
+            self.objs if objs is None else objs,
+            self.refs if refs is None else refs,
+            self.syms if syms is None else syms,
+            self.store if store is None else store,
+            self.device if device is None else device,
+            self.size if size is None else size,
+            self.const if const is _SAME else const,
+        )
 
     def marked(self, source: Source) -> V:
         """The value with one more source."""
@@ -220,18 +234,18 @@ def join(a: V, b: V) -> V:
         objs = EMPTY
     if a.objs and not objs:
         kinds |= UNKNOWN
-    new = V.__new__(V)
-    new.kinds = kinds
-    new.src = src
-    new.bare = a.bare or b.bare or (bool(src) and (not a.src or not b.src))
-    new.objs = objs
-    new.refs = a.refs if a.refs == b.refs else _few(a.refs | b.refs)
-    new.syms = a.syms if a.syms == b.syms else _few(a.syms | b.syms)
-    new.store = a.store if a.store == b.store else _storages(a, b)
-    new.device = a.device | b.device
-    new.size = a.size if a.size == b.size else _larger(a, b)
-    new.const = a.const if a.const is b.const or (a.const == b.const and type(a.const) is type(b.const)) else None
-    return new
+    return V(
+        kinds,
+        src,
+        a.bare or b.bare or (bool(src) and (not a.src or not b.src)),
+        objs,
+        a.refs if a.refs == b.refs else _few(a.refs | b.refs),
+        a.syms if a.syms == b.syms else _few(a.syms | b.syms),
+        a.store if a.store == b.store else _storages(a, b),
+        a.device | b.device,
+        a.size if a.size == b.size else _larger(a, b),
+        a.const if a.const is b.const or (a.const == b.const and type(a.const) is type(b.const)) else None,
+    )
 
 
 #: objects
