@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from memlint.finding import Span
@@ -46,6 +47,7 @@ class Analysis(Protocol):
     def broken(self, path: str) -> str: ...
     def raises(self, site: Site) -> str: ...
     def unused(self, site: Site) -> str: ...
+    def close(self) -> None: ...
 
 
 class Analyse(Protocol):
@@ -60,3 +62,20 @@ def analyse_with_flow(project: Project, *, enabled: frozenset[str], jobs: int, s
     from memlint.flow import AnalysisOptions, analyse
 
     return analyse(project, AnalysisOptions(screen=screen, jobs=jobs, enabled=enabled))
+
+
+@contextlib.contextmanager
+def one_of_many() -> Iterator[Analyse]:
+    """As `analyse_with_flow`; what an analysis needed is let go of at the end, where another one follows. (Its parts
+    hold each other, and the collector would look at everything to find that out.)"""
+    made: list[Analysis] = []
+
+    def analyse(project: Project, *, enabled: frozenset[str], jobs: int, screen: bool) -> Analysis:
+        made.append(analyse_with_flow(project, enabled=enabled, jobs=jobs, screen=screen))
+        return made[-1]
+
+    try:
+        yield analyse
+    finally:
+        for analysis in made:
+            analysis.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import gc
 import multiprocessing
 import multiprocessing.process
 import os
@@ -19,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 import msgspec
 
 from memlint.config import ConfigError
-from memlint.engine.analysis import analyse_with_flow
+from memlint.engine.analysis import one_of_many
 from memlint.engine.judging import Linted, Ruling, judge
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.parts import ALONE
@@ -70,8 +69,8 @@ def _serial(
     found = []
     for number, part in enumerate(parts):
         progress(_STAGE, number, len(parts))
-        found.append(judge(ruling, project.part(part), options, no_progress, analyse_with_flow))
-        gc.collect()  # what the part needed: the next one has as much
+        with one_of_many() as analyse:
+            found.append(judge(ruling, project.part(part), options, no_progress, analyse))
     return _merged(found)
 
 

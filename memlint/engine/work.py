@@ -13,7 +13,7 @@ import msgspec
 
 from memlint import __version__
 from memlint.config import Config
-from memlint.engine.analysis import analyse_with_flow
+from memlint.engine.analysis import one_of_many
 from memlint.engine.collection import no_collection
 from memlint.engine.judging import Linted, Ruling, judge, ruling_of
 from memlint.engine.options import Options, no_progress
@@ -60,7 +60,8 @@ def work(task: Task) -> Linted:
         project = _project(task)
         ruling = ruling_of(task.config, task.options)
         try:
-            return judge(ruling, project.part(task.part), task.options, no_progress, analyse_with_flow)
+            with one_of_many() as analyse:
+                return judge(ruling, project.part(task.part), task.options, no_progress, analyse)
         finally:
             if isinstance(project.earlier, Shelf):
                 project.earlier.close()

@@ -74,6 +74,15 @@ class Analyser:
         #: functions whose analysis failed, by (module, qualified name): mistakes of ours
         self.errors: dict[tuple[str, str], Exception] = {}
 
+    def close(self) -> None:
+        """Let go of what was worked out, which holds itself: nothing is asked any more."""
+        self.summaries.close()
+        self.facts.close()
+        self.program.close()
+        self.shared = Shared()
+        for held in (self.wrappers, self.mentions, self._flags, self._lambdas, self._constants, self._externals):
+            held.clear()
+
     # ------------------------------------------------------------------------------------ summaries
 
     def summary(

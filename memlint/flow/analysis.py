@@ -19,7 +19,7 @@ from memlint.flow.definitions import functions_of
 from memlint.flow.events import Event, Site
 from memlint.flow.kept import forget
 from memlint.flow.known_calls import KnownCalls
-from memlint.flow.program import Function, Program
+from memlint.flow.program import Function
 from memlint.flow.raising import Raising
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
@@ -44,17 +44,17 @@ class Analysis:
 
     def __init__(
         self,
-        program: Program,
+        analyser: Analyser,
         events: Mapping[str, tuple[Event, ...]],
         failures: Sequence[tuple[str, SyntaxProblem]],
         remarks: Sequence[str],
-        errors: Mapping[tuple[str, str], Exception],
     ) -> None:
         self.events = events
         self.failures = failures
         self.remarks = remarks
-        self.errors = errors
-        self._program = program
+        self.errors: Mapping[tuple[str, str], Exception] = analyser.errors
+        self._analyser = analyser
+        self._program = program = analyser.program
         self._tables: dict[tuple[str, int], SpanTable] = {}
         self._broken: dict[str, str] = {}
         self._ends: dict[tuple[str, str], int] = {}
@@ -62,6 +62,11 @@ class Analysis:
         calls = KnownCalls(program, self._unused)
         self._decided = Decided(calls)
         self._raising = Raising(program, calls, self._decided)
+
+    def close(self) -> None:
+        """Let go of what the answers were found by; nothing can be asked any more."""
+        forget()
+        self._analyser.close()
 
     def _table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
@@ -212,4 +217,4 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     ordered = {
         key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
     }
-    return Analysis(analyser.program, ordered, failures, sorted(set(analyser.remarks)), analyser.errors)
+    return Analysis(analyser, ordered, failures, sorted(set(analyser.remarks)))

@@ -171,6 +171,12 @@ class Module:
             self.problem = problem
             self._lowered[number] = ir.Unit("", (), 0)
 
+    def close(self) -> None:
+        """Let go of all that is known of the file: nothing is asked any more."""
+        for definition in (*self.functions.values(), *self.classes.values()):
+            vars(definition).clear()
+        vars(self).clear()
+
     @functools.cached_property
     def numbers(self) -> dict[str, list[int]]:
         """Unit numbers of each top-level definition's name."""

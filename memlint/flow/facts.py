@@ -92,6 +92,12 @@ class Facts:
         self.attributes.renew()
         self._in_backward = None
 
+    def close(self) -> None:
+        """Let go of the calls and of all that was found out by them."""
+        for held in (self._calls, self._named, self._parameters, self._overridden, self.told, self.may_train):
+            held.clear()
+        self.attributes.renew()
+
     def is_handed_on(self, function: Function) -> bool:
         """Whether some call hands the function on as a value: who calls it then, and with what, is not known."""
         return function.key in self._handed_on

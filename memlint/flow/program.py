@@ -52,6 +52,13 @@ class Program:
         self._methods: dict[tuple[Class, str], Function | None] = {}
         self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
 
+    def close(self) -> None:
+        """Let go of all modules, whose definitions hold each other: nothing is asked any more."""
+        for module in self._modules.values():
+            module.close()
+        for held in (self._modules, self._found, self._below, self._overrides, self._methods, self._ancestors):
+            held.clear()
+
     def module(self, key: str) -> Module:
         if key not in self._modules:
             self._modules[key] = Module(key, self.project.sources[key].text, self._indexes)

@@ -146,3 +146,13 @@ class Summaries:
     def frames(self) -> Iterator[Frame]:
         """All summaries that were made for any argument."""
         return (frame for frame in self._known.values() if frame is not None and not frame.flags)
+
+    def close(self) -> None:
+        """Let go of all summaries, which hold each other: nothing is asked any more."""
+        for known in (self._known, self._old):
+            for frame in known.values():
+                if frame is not None:
+                    vars(frame).clear()
+            known.clear()
+        for held in (self._asked, self._questions, self._variants, self._warm):
+            held.clear()
