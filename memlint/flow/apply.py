@@ -9,7 +9,7 @@ from memlint.flow.events import Step
 from memlint.flow.frame import Backward, Frame, ModelRun
 from memlint.flow.heap import deep, make, stream_of
 from memlint.flow.lift import Lifting
-from memlint.flow.modes import frozen_of, mode_of
+from memlint.flow.modes import frozen_of, mode_keys, mode_of
 from memlint.flow.owner import ANY, gave
 from memlint.flow.state import AMBIENT, OFF, State
 from memlint.flow.stores import forget, forget_later
@@ -89,7 +89,8 @@ class Application(Translation):
             inner = key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" else key
             if not isinstance(inner, Path):
                 continue
-            for outer in self._named_here(inner):
+            members = self._members_here(inner) if inner is not key else []
+            for outer in (*self._named_here(inner), *members):
                 self.state.modes[outer if inner is key else ("frozen", outer)] = mode
         visible = self._modules_in(self.callee.result) if self.exit.modes and self.callee.result is not None else EMPTY
         for value in self.exit.sym.values():
@@ -145,6 +146,15 @@ class Application(Translation):
         if place:
             found.append(("v", place + "".join(step for step in key.steps if step.startswith("."))))
         return found
+
+    def _members_here(self, key: Path) -> list[Source]:
+        """What all members of a list that the callee was given are known by here."""
+        if key.steps != ("[]",):
+            return []
+        lists = [obj for item in ordered(self._root(key.root).objs) if (obj := self.before.heap.get(item)) is not None]
+        parts = [part for obj in lists if obj.kind in ("list", "tuple") for part in (*obj.fields.values(), obj.elem)]
+        known = [part for part in parts if part.kinds & (MODULE | UNKNOWN)]
+        return [each for part in known for each in mode_keys(part, None)]
 
     def _argument_of(self, name: str) -> ir.Expr | None:
         """The expression that this call passes for a parameter."""

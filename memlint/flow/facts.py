@@ -49,6 +49,8 @@ class Facts:
         self.attributes = Attributes(self)
         self._calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._named: dict[str, list[tuple[Frame, int]]] = {}
+        #: by name: methods that modules of unknown class are asked for, and whether these are frozen
+        self.asked: dict[str, list[tuple[Frame, V, bool | None]]] = {}
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
         self._grads: dict[tuple[str, str], int] = {}
@@ -79,9 +81,12 @@ class Facts:
         self._usual.clear()
         self._grads.clear()
         self._named = {}
+        self.asked = {}
         for frame in self.analyser.frames():
             for name, grad in frame.named:
                 self._named.setdefault(name, []).append((frame, grad))
+            for name, module, frozen in frame.asked.values():
+                self.asked.setdefault(name, []).append((frame, module, frozen))
         self._overridden.clear()
         self.told.clear()
         self.may_train.clear()

@@ -208,6 +208,8 @@ class Frame(Lean):
         self.calls: dict[Source, CallRecord] = {}
         #: methods that are called on receivers of unknown class, with the grad mode there
         self.named: set[tuple[str, int]] = set()
+        #: those of them that modules of unknown class are asked for, with the module and whether it is frozen there
+        self.asked: dict[int, tuple[str, V, bool | None]] = {}
         self.notes = Notes()
         #: what each return gives, its state, and the graphs' clock there
         self.returns: list[tuple[V, State, int]] = []

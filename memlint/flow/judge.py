@@ -21,6 +21,7 @@ from memlint.flow.bounds import (
 from memlint.flow.carry import PART
 from memlint.flow.collected import becomes_array, compared_with, proved_free, trained_on
 from memlint.flow.described import lacks_guard, of_evaluation, self_name, value_of
+from memlint.flow.distinct import in_one_round
 from memlint.flow.doubts import (
     adds_a_graph,
     begun_elsewhere,
@@ -125,7 +126,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return
     if _in_few_rounds(store):
         return
-    if once_in_a_loop(store) or begun_each_round(frame, store) or spent_and_begun(store):
+    if once_in_a_loop(store) or in_one_round(frame, store) or begun_each_round(frame, store) or spent_and_begun(store):
         return
     if begun_at_first_step(analyser, frame, store):
         return

@@ -15,7 +15,7 @@ _LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
 #: functions that find an attribute by its name, and which argument that is
 FINDERS = {"getattr": 1, "methodcaller": 0, "attrgetter": 0}
 #: what settings are called, which are no objects with methods of ours
-_SETTINGS = re.compile(r"(?:\w*_)?(?:args?|opts?|options|cfg|config|conf|hparams|params|flags|FLAGS|hps?|namespace)")
+SETTINGS = re.compile(r"(?:\w*_)?(?:args?|opts?|options|cfg|config|conf|hparams|params|flags|FLAGS|hps?|namespace)")
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def finds_attributes(source: str, in_class: bool) -> bool:
         receiver = root(call.args[0])
         if place == 0 or (receiver == "self" and in_class):
             return True
-        if receiver not in imported(source) and receiver != "self" and not _SETTINGS.fullmatch(receiver):
+        if receiver not in imported(source) and receiver != "self" and not SETTINGS.fullmatch(receiver):
             return True
     return False
 

@@ -18,6 +18,7 @@ from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use
 from memlint.flow.state import State, join_states
 from memlint.flow.syntax import dotted
+from memlint.flow.told import note_asked
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.uses import is_no_network
 from memlint.flow.values import (
@@ -277,6 +278,7 @@ def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name
     if knowledge.methods().knows(name):
         return tensors.call(frame, state, expr, receiver, name, args, words)
     frame.named.add((name, state.grad))
+    note_asked(frame, state, expr, receiver, name)
     guessed = _by_name(frame, state, expr, receiver, name, args, words)
     rest = unknown_call(frame, state, expr, receiver, args, words)
     return join(guessed, rest) if guessed is not None else rest

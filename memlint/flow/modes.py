@@ -62,6 +62,13 @@ def freeze(state: State, module: V, expr: ir.Expr | None, frozen: bool | None) -
         state.modes["frozen", key] = frozen
 
 
+def keep_frozen(some: State, joined: State, modules: frozenset[Source]) -> None:
+    """Say of some modules after two ways what one of them says: on the other way they are not there."""
+    for key, frozen in some.modes.items():
+        if frozen is not None and isinstance(key, tuple) and key[0] == "frozen" and key[1] in modules:
+            joined.modes[key] = frozen
+
+
 def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None, Source]:
     """(whether the module is in eval mode, None for unknown; the key that tells)"""
     for key in mode_keys(module, expr) if state.modes else ():
@@ -241,6 +248,7 @@ __all__ = [
     "freezing_loop",
     "frozen_class",
     "frozen_of",
+    "keep_frozen",
     "look_up",
     "mode_keys",
     "mode_of",

@@ -14,6 +14,7 @@ from memlint.flow.placement import moved_module
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import text
+from memlint.flow.told import note_asked
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     BATCH,
@@ -89,6 +90,8 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return V(TREE, size=SAMPLE)
     # (also where too many methods have the name for this to be told: whether it is guarded is)
     frame.named.add((name, state.grad))
+    if not receiver.resolved():
+        note_asked(frame, state, expr, receiver, name)
     dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
     quiet = knowledge.is_bookkeeping(name) or (dropped and not names_computing(name))
     if quiet or not _computes(frame, name):

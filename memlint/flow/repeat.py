@@ -15,7 +15,7 @@ from memlint.flow.first_round import begun_anew
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element
 from memlint.flow.loops import MAX_PASSES, describe
-from memlint.flow.modes import freezing_loop
+from memlint.flow.modes import freezing_loop, keep_frozen
 from memlint.flow.periods import ends_early
 from memlint.flow.state import Obj, State, join_states
 from memlint.flow.stores import end_iteration
@@ -164,7 +164,10 @@ def _loop(
     if end is None:
         return head if maybe_zero else None
     # (without a round there was no member to replace)
-    return join_states(head, end) if maybe_zero and not loop.replaces else end
+    after = join_states(head, end) if maybe_zero and not loop.replaces else end
+    if after is not None:
+        keep_frozen(end, after, loop.items)  # (nor one to freeze)
+    return after
 
 
 def _mark_members(state: State, value: V, mark: Source) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memlint.flow.definitions import Function
 from memlint.flow.kept import kept
+from memlint.flow.modes import keep_frozen, mode_keys
 from memlint.flow.state import State, untouched
 from memlint.flow.syntax import binds, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import Sources, V
@@ -124,6 +125,7 @@ def only_recorded(frame: Frame, statement: ir.If, yes: State | None, no: State |
     name = _asked_for_itself(test)
     if name in side.env:  # (``if loss != 0: loss.backward()``: else it is a number)
         joined.freed_must |= frame.graphs.closure(side.env[name].src) & side.freed_must
+        keep_frozen(side, joined, frozenset(mode_keys(side.env[name], None)))  # (what is None has no parameters)
     for at, (flag, begin, finish) in frame.recorded_if.items():
         if _shown(test) == _shown(flag) and not _bound_between(frame.function, test, at):
             until = frame.graphs.clock if finish is None else finish

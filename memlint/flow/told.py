@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame
-from memlint.flow.modes import look_up
-from memlint.flow.state import OFF
+from memlint.flow.modes import frozen_of, look_up
+from memlint.flow.state import OFF, State
+from memlint.flow.syntax import dotted, walk_expression, walk_statements
 from memlint.flow.values import DATA, NONE, UNKNOWN, Path, V
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -41,6 +43,8 @@ def _ask(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: i
             if silent and _gives(frame) and _may_train(analyser, caller, depth):
                 return None
             answers.add(answer)
+    if not answers and tag and depth == 0:
+        answers |= _told_by_name(analyser, frame, paths, tag)
     # a caller that says nothing does not contradict one that does: one that is given the output may train by it, and
     # where flow can follow the output, its backward is asked for apart
     answers.discard(None)
@@ -48,11 +52,38 @@ def _ask(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: i
         return answers.pop() if len(answers) == 1 else None
     for path in paths:
         told = _told_by_class(analyser, frame, path, tag)
+        if told is None and tag:
+            told = _told_by_maker(analyser, frame, path, tag, depth)
         if told is None and path.root.startswith("g:"):
             told = _told_by_file(analyser, path, tag)
         if told is not None:
             return told
     return None
+
+
+def note_asked(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> None:
+    """Keep what a method of the project may be called of by its name alone: an object of a class that nothing tells."""
+    if not any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function)):
+        return
+    place = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    shown = dotted(place) if place is not None else ""
+    frozen = frozen_of(frame, state, receiver, place) or look_up(state.modes, receiver, shown, "frozen")
+    frame.asked[expr.at] = (name, receiver, frozen)
+
+
+def _told_by_name(analyser: Analyser, frame: Frame, paths: list[Path], tag: str) -> set[bool | None]:
+    """What is said of the modules of unknown class that a module's method may be called of, where no other call of it
+    is in sight."""
+    function = frame.function
+    if function.cls is None or not function.takes_self or not function.params:
+        return set()
+    if not paths or any(path.root != f"p:{function.params[0].name}" for path in paths):
+        return set()
+    return {
+        frozen if frozen is not None else _told_of(analyser, caller, sorted(module.syms), tag, 1)
+        for caller, module, frozen in analyser.facts.asked.get(function.name, ())
+        if caller is not frame
+    }
 
 
 def _gives(frame: Frame) -> bool:
@@ -111,6 +142,39 @@ def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bo
     if not tag and analyser.program.is_module(function.cls):
         return None  # who trains or evaluates the whole sets the mode of its parts
     return analyser.facts.made_mode(function.cls, path.steps, tag)
+
+
+def _told_by_maker(analyser: Analyser, frame: Frame, path: Path, tag: str, depth: int) -> bool | None:
+    """``self.net = net`` in ``__init__``, and nowhere else: what those who make the object say of what they give it."""
+    function = frame.function
+    if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
+        return None
+    init = analyser.program.method(function.cls, "__init__")
+    made = analyser.summary(init) if init is not None and init is not function and init.params else None
+    if init is None or made is None or made.exit is None or depth >= MAX_CALLERS_UP:
+        return None
+    own = f"p:{init.params[0].name}"
+    value = made.exit.sym.get(Path(own, path.steps[:1]))
+    given = sorted(value.syms) if value is not None and not value.store else []
+    if not given or any(each.root == own or not each.root.startswith("p:") for each in given):
+        return None
+    order, _ = analyser.program.ancestors(function.cls)
+    name = path.steps[0].removeprefix(".")
+    others = [method for item in order for method in item.methods.values() if method is not init]
+    if any(_sets(statement, name) for method in others for statement in walk_statements(method.body)):
+        return None
+    return _told_of(analyser, made, [Path(each.root, each.steps + path.steps[1:]) for each in given], tag, depth)
+
+
+def _sets(statement: ir.Stmt, name: str) -> bool:
+    """Whether a statement gives an attribute of that name another value."""
+    if isinstance(statement, ir.Assign):
+        targets = statement.targets
+    else:
+        targets = (statement.target,) if isinstance(statement, ir.AugAssign | ir.AnnAssign | ir.For) else ()
+    return any(
+        isinstance(part, ir.Attr) and part.name == name for target in targets for part in walk_expression(target)
+    )
 
 
 def _told_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:

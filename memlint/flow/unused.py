@@ -14,9 +14,11 @@ import sys
 from collections.abc import Callable
 
 from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.loading import LIBRARIES, is_imported, is_loaded, loaded
 from memlint.flow.mentions import (
     DEFINITIONS,
     FINDERS,
+    bound_to,
     finds_attributes,
     finds_names,
     mentions,
@@ -30,36 +32,12 @@ from memlint.flow.receivers import is_of_another
 from memlint.frontend.index import Imported
 from memlint.project.published import is_published
 
-#: names of what loads code by its name, wherever it stands
-_LOADERS = (
-    "import_module",
-    "__import__",
-    "exec_module",
-    "load_module",
-    "run_module",
-    "run_path",
-    "import_string",
-    "locate",
-    "instantiate",
-    "hydra",
-    "LightningCLI",
-    "Fire",
-    "get_obj_from_str",
-    "build_from_cfg",
-    "walk_packages",
-    "iter_modules",
-    "entry_points",
-)
 #: decorators that leave a function to whoever calls it by its name
 _PLAIN = frozenset(
     {"staticmethod", "classmethod", "property", "no_grad", "inference_mode", "enable_grad", "wraps", "abstractmethod"}
 )
 #: what torch and Python call of a module or a data set by themselves
 _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters", "state_dict", "load_state_dict"})
-#: libraries whose names are often taken by classes and functions of a project
-_LIBRARIES = frozenset(
-    {"torch", "torchvision", "torchaudio", "numpy", "transformers", "tqdm", "pytorch_lightning", "timm"}
-)
 #: files that a hub loads for the weights beside them
 _OF_HUB = re.compile(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 _ALL = re.compile(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
@@ -74,6 +52,7 @@ class Unused:
         self._program = program
         self._known: dict[tuple[str, str], bool] = {}
         self._supposed: list[tuple[str, str]] = []
+        self._imported: dict[str, bool] = {}
 
     def why(self, function: Function) -> str:
         """What of a function's definition nothing uses, as a clause; "" where something may."""
@@ -90,10 +69,11 @@ class Unused:
     @functools.cached_property
     def _is_application(self) -> bool:
         """Whether some file is a program, and none loads code by a name that only runs tell."""
-        words = self._program.words
-        if any(name in self._program.module(key).index.names for name in _LOADERS for key in words.files(name)):
-            return False
-        return has_program(self._program)
+        return self._loaded is not None and has_program(self._program)
+
+    @functools.cached_property
+    def _loaded(self) -> frozenset[str] | None:
+        return loaded(self._program)
 
     # -------------------------------------------------------------------------- functions and classes
 
@@ -134,6 +114,8 @@ class Unused:
         cls = what.cls if isinstance(what, Function) else None
         if _OF_HUB.search(module.key) and self._program.words.files("trust_remote_code"):
             return False  # (a file beside weights, which names its classes)
+        if self._loaded is None or is_loaded(module, self._loaded):
+            return False
         if cls is None:
             return not finds_names(module.text) and not self._is_picked_from(module)
         if name.startswith("__") or name in _CALLED or not self._knows_bases(cls):
@@ -150,19 +132,40 @@ class Unused:
         bound, attribute = self._meanings(other, module, name)
         if not bound and not attribute:
             return False
+        if bound and self._loaded and is_loaded(other, self._loaded):
+            return True  # (what is loaded by a name may be asked for whatever it holds)
         tree = tree_of(other.text)
         if tree is None or finds_names(other.text):
             return True
         for statement in tree.body:
             around = statement.name if isinstance(statement, DEFINITIONS) else ""
             if (around == name and other is module) or not any(
-                part.id in bound if isinstance(part, ast.Name) else attribute and part.attr == name
+                part.id in bound
+                if isinstance(part, ast.Name)
+                else attribute and part.attr == name and self._may_mean(other, part, module)
                 for part in walk(statement)
             ):
                 continue
             if not around or not self._is_unused(other, around):
                 return True
         return False
+
+    def _is_imported(self, module: Module) -> bool:
+        if module.key not in self._imported:
+            self._imported[module.key] = is_imported(self._program, module)
+        return self._imported[module.key]
+
+    def _may_mean(self, other: Module, node: ast.Attribute, module: Module) -> bool:
+        """Whether an attribute may be a definition of a module, by what the name before it is bound to."""
+        receiver = node.value
+        if not isinstance(receiver, ast.Name) or len(bound_to(other.text).get(receiver.id, ())) != 1:
+            return True
+        if not any(item.binds == receiver.id for item in other.index.imports):
+            return True
+        kind, what = self._program.member(other, *self._program.find(other, receiver.id), node.attr)
+        if kind in ("function", "class"):
+            return what is not None and what.module is module
+        return kind != "ext"
 
     def _meanings(self, other: Module, module: Module, name: str) -> tuple[frozenset[str], bool]:
         """The names that the definition has in a file, and whether it may be an attribute there."""
@@ -176,13 +179,13 @@ class Unused:
                     bound.add(item.asname or name)
             else:
                 attribute = attribute or self._brings_module(other, item, module)
-        return frozenset(bound), attribute
+        return frozenset(bound), attribute and self._is_imported(module)
 
     def _leads_to(self, other: Module, item: Imported, module: Module, name: str) -> bool:
         target = self._program.resolve(item.module, other.key, item.level)
         if target is None:  # a library's, or of a module that was called otherwise once
             first = item.module.partition(".")[0]
-            return item.name == name and first not in sys.stdlib_module_names | _LIBRARIES
+            return item.name == name and first not in sys.stdlib_module_names | LIBRARIES
         kind, what = self._program.find(self._program.module(target), name)
         return kind in ("function", "class") and what is not None and what.module is module
 

@@ -138,6 +138,39 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
             "nothing in this project calls `evaluate`",
             id="a method",
         ),
+        pytest.param(
+            {
+                "kit/__init__.py": "",
+                "kit/testing.py": EVALUATE,
+                "kit/other.py": "def evaluate(model, loader):\n    return 0\n",
+                "train.py": "import kit.other as other\nimport kit as k\nclass Run:\n    how = None\nrun = Run()\n"
+                "other.evaluate(1, 2)\nrun.evaluate(1, 2)\n" + PROGRAM,
+            },
+            "nothing in this project uses `evaluate`",
+            id="a namesake in a module beside it, which alone is imported",
+        ),
+        pytest.param(
+            {
+                "kit/__init__.py": "",
+                "kit/testing.py": EVALUATE,
+                "kit/other.py": "def evaluate(model, loader):\n    return 0\n",
+                "train.py": "import kit.other as other\nimport kit.testing as testing\n"
+                "other.evaluate(1, 2)\n" + PROGRAM,
+            },
+            "nothing in this project uses `evaluate`",
+            id="a namesake in a module beside it, both of which are imported",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "nets/small.py": "def build():\n    return 1\n",
+                "train.py": "import pkgutil\nfrom importlib import import_module\nimport torchvision\n"
+                "for _, name, _ in pkgutil.walk_packages(torchvision.models.__path__):\n"
+                "    import_module(f'torchvision.models.{name}')\nimport_module('nets.' + input())\n" + PROGRAM,
+            },
+            "nothing in this project uses `evaluate`",
+            id="files of a library and of a folder are loaded by name",
+        ),
     ],
 )
 def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], reason: str) -> None:
@@ -282,6 +315,40 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
                 "go(Tester(None))\n" + PROGRAM,
             },
             id="a method of an object that nobody follows",
+        ),
+        pytest.param(
+            {
+                "kit/__init__.py": "",
+                "kit/testing.py": EVALUATE,
+                "kit/other.py": "def evaluate(model, loader):\n    return 0\n",
+                "train.py": "import kit.other as other\nimport kit.testing as testing\nfor each in [other, testing]:\n"
+                "    each.evaluate(1, 2)\n" + PROGRAM,
+            },
+            id="of one of several modules",
+        ),
+        pytest.param(
+            {
+                "kit/__init__.py": "import glob\n__all__ = [name[:-3] for name in glob.glob('*.py')]\n",
+                "kit/testing.py": EVALUATE,
+                "train.py": "from kit import *\nimport kit\nkit.testing.evaluate(1, 2)\n" + PROGRAM,
+            },
+            id="of a file that its package lists",
+        ),
+        pytest.param(
+            {
+                "nets/testing.py": EVALUATE,
+                "train.py": "from importlib import import_module\nimport_module(f'nets.{input()}')\n" + PROGRAM,
+            },
+            id="in a folder of which files are loaded by name",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "nets/all.py": "from testing import evaluate\n",
+                "train.py": "import importlib\ngetattr(importlib.import_module('nets.%s' % 'all'), input())\n"
+                + PROGRAM,
+            },
+            id="handed out by a file that is loaded by name",
         ),
     ],
 )

@@ -1,0 +1,166 @@
+"""Which files of a project code may load without an import that names them, and which no file imports at all."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+
+from memlint.flow.definitions import Module
+from memlint.flow.mentions import bound_to, imported, root, tree_of
+from memlint.flow.program import Program
+
+#: names of what loads code by its name, wherever it stands
+_LOADERS = (
+    "import_module",
+    "__import__",
+    "exec_module",
+    "load_module",
+    "run_module",
+    "run_path",
+    "import_string",
+    "locate",
+    "instantiate",
+    "hydra",
+    "LightningCLI",
+    "Fire",
+    "get_obj_from_str",
+    "build_from_cfg",
+    "walk_packages",
+    "iter_modules",
+    "entry_points",
+)
+#: those that are told a dotted name, or the paths of a package
+_TOLD = frozenset({"import_module", "__import__", "run_module", "walk_packages", "iter_modules"})
+#: libraries whose names are often taken by classes, functions and files of a project
+LIBRARIES = frozenset(
+    {"torch", "torchvision", "torchaudio", "numpy", "transformers", "tqdm", "pytorch_lightning", "timm"}
+)
+#: what lists the files of a folder, for a star import to find
+_LISTS = frozenset({"glob", "iglob", "rglob", "listdir", "iterdir", "scandir"})
+_FIRST = re.compile(r"[^%{]*")
+
+
+def loaded(program: Program) -> frozenset[str] | None:
+    """Dotted beginnings of the names of what code loads by a name that only runs tell (``models.``), and dotted names
+    of what it loads by a whole one; None where that may be anything. What is a library's is left out."""
+    words = program.words
+    found: set[str] = set()
+    for name in _LOADERS:
+        for key in words.files(name):
+            if name not in program.module(key).index.names:
+                continue
+            told = _loads(program, key, name)
+            if told is None:
+                return None
+            found |= told
+    return frozenset(found)
+
+
+def _loads(program: Program, key: str, name: str) -> set[str] | None:
+    tree = tree_of(program.module(key).text)
+    if tree is None or name not in _TOLD:
+        return None
+    found: set[str] = set()
+    for node, call in _with_calls(tree):
+        if (node.id if isinstance(node, ast.Name) else node.attr) != name:
+            continue
+        if call is None or not call.args:
+            return None
+        first = call.args[0]
+        if isinstance(first, ast.Attribute) and first.attr == "__path__":
+            if not _is_of_library(program, key, root(first)):
+                return None
+            continue
+        text, whole = _beginning(first)
+        if not whole:
+            text = text[: text.rfind(".") + 1]
+        text = text.lstrip(".")
+        if not text:
+            return None
+        found.add(text)
+    return found
+
+
+def _with_calls(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call | None]]:
+    """The names and attributes of a file, with the call that each is the function of."""
+    functions = {id(call.func): call for call in ast.walk(tree) if isinstance(call, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            yield node, functions.get(id(node))
+
+
+def _beginning(expr: ast.expr) -> tuple[str, bool]:
+    """What a text begins with, and whether that is all of it."""
+    match expr:
+        case ast.Constant(value=str(text)):
+            return text, True
+        case ast.JoinedStr(values=[first, *_]):
+            return _beginning(first)[0], False
+        case ast.BinOp(left=left, op=ast.Add()):
+            return _beginning(left)[0], False
+        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
+            return _first(text), False
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return _first(text), False
+        case _:
+            return "", False
+
+
+def _first(pattern: str) -> str:
+    found = _FIRST.match(pattern)
+    return found.group() if found is not None else ""
+
+
+def _is_of_library(program: Program, key: str, name: str) -> bool:
+    module = program.module(key)
+    return (
+        name in imported(module.text)
+        and len(bound_to(module.text).get(name, ())) == 1
+        and program.find(module, name)[0] == "ext"
+    )
+
+
+def is_loaded(module: Module, names: frozenset[str]) -> bool:
+    """Whether a file may be among what is loaded by those names."""
+    parts = module.key.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return any(f".{name}" in f".{parts}." for name in names)
+
+
+def is_imported(program: Program, module: Module) -> bool:
+    """Whether some file of the project may import a file; a package counts as imported."""
+    stem = module.key.rpartition("/")[2].removesuffix(".py")
+    if stem == "__init__" or not module.key.endswith(".py") or _is_listed(program, module.key):
+        return True
+    return any(_imports(program, key, module, stem) for key in program.words.files(stem) if key != module.key)
+
+
+def _imports(program: Program, key: str, module: Module, stem: str) -> bool:
+    other = program.module(key)
+    if not other.index.complete:
+        return True
+    for item in other.index.imports:
+        asked = [item.module]
+        if item.name is not None and item.name != "*":
+            asked.append(f"{item.module}.{item.name}" if item.module else item.name)
+        for name in asked:
+            if name.rpartition(".")[2] != stem:
+                continue
+            target = program.resolve(name, key, item.level)
+            first = name.partition(".")[0]
+            if target == module.key or (
+                target is None and (item.level or first not in sys.stdlib_module_names | LIBRARIES)
+            ):
+                return True
+    return False
+
+
+def _is_listed(program: Program, key: str) -> bool:
+    """Whether the package of a file makes its ``__all__`` of the files that lie in it."""
+    folder, slash, _ = key.rpartition("/")
+    package = f"{folder}{slash}__init__.py"
+    if package not in program.project.sources:
+        return False
+    text = program.project.sources[package].text
+    return "__all__" in text and any(name in text for name in _LISTS)

@@ -1,0 +1,45 @@
+"""Under a test for one of a loop's values, each of which comes once, nothing is carried from round to round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+PROGRAM = """
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+
+def generate(model, opt, labels, first):
+    model.eval()
+    seen = {values}
+    state = first.cuda()
+    for i, key in enumerate(seen):
+        if {test}:
+            state = F.interpolate(model(state), [64, 64])
+    return state.detach().cpu().numpy()
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "test", "told"),
+    [
+        ("[0, -1, 1]", "key == -1", False),
+        ("[0, 2, 1]", "first is not None and key == 2", False),
+        ("np.array(opt.frame_ids[1:])", "key == -2", False),
+        ("('depth', 'pose')", "key == 'pose'", False),
+        ("[0, -1, 1, -1]", "key == -1", True),
+        ("[0, -1, 1]", "key != -1", True),
+        ("opt.frame_ids", "key == labels", True),
+        ("labels", "key == 1", True),
+        ("first.frame_ids", "key == 1", True),
+    ],
+)
+def test_one_of_several_values(tmp_path: Path, values: str, test: str, told: bool) -> None:
+    (tmp_path / "case.py").write_text(PROGRAM.format(values=values, test=test), encoding="utf-8")
+    found = {one.code for one in memlint.lint([tmp_path], isolated=True).findings}
+    assert ("MEM103" in found) is told

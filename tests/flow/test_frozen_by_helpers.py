@@ -1,0 +1,150 @@
+"""Models that a helper, a loader or the maker of an object freezes: what they run records nothing. Beside each, the
+same program without that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+
+def codes(folder: Path, text: str) -> list[str]:
+    (folder / "case.py").write_text(text, encoding="utf-8")
+    return [one.code for one in memlint.lint([folder], isolated=True).findings]
+
+
+HELPER = """
+import torch
+from torch import nn
+
+
+class Base:
+    def __init__(self):
+        self.critic = nn.Linear(4, 1).cuda()
+        self.maker = nn.Linear(4, 4).cuda()
+
+    @staticmethod
+    def switch(nets, wanted=False):
+        if not isinstance(nets, list):
+            nets = [nets]
+        for net in nets:
+            if net is not None:
+                for param in net.parameters():
+                    param.requires_grad = wanted
+
+
+class Breeder(Base):
+    def __init__(self, loader):
+        super().__init__()
+        self.optimizer = torch.optim.Adam(self.critic.parameters())
+        self.step = 0
+
+    def learn(self):
+        if self.step % 2 == 0:
+            {before}
+            self.choose()
+        else:
+            self.switch(self.critic, True)
+            self.optimizer.zero_grad()
+            loss = self.critic(self.maker(torch.randn(64, 4).cuda())).mean()
+            loss.backward()
+            self.optimizer.step()
+        self.step += 1
+
+    def choose(self):
+        best = 0.0
+        for _ in range(10):
+            score = self.evaluate()
+            best = max(best, score)
+        return best
+
+    def evaluate(self):
+        with torch.no_grad():
+            data = self.maker(torch.randn(64, 4).cuda())
+        fake = self.critic(data)
+        return fake.data.mean().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("self.switch(self.critic, False)", []),
+        ("self.switch(self.critic)", []),
+        ("self.switch([self.maker, self.critic], False)", []),
+        ("self.switch(self.critic, True)", ["MEM202", "MEM201"]),
+        ("self.switch(self.maker, False)", ["MEM201"]),
+    ],
+)
+def test_a_helper_that_goes_through_modules(tmp_path: Path, before: str, expected: list[str]) -> None:
+    assert codes(tmp_path, HELPER.format(before=before)) == expected
+
+
+LOADER = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def evaluate(self, data):
+        found = torch.softmax(self.forward(data), dim=-1)
+        value, index = torch.max(found, 1)
+        return value.cpu().detach().numpy(), index.cpu().detach().numpy()
+
+
+def get_model(path):
+    model = torch.load(path, map_location="cpu")
+    model.eval()
+    for p in model{part}.parameters():
+        p.requires_grad = {wanted}
+    return model
+
+
+class Metric:
+    def __init__(self, model):
+        self.model = model
+
+    def run(self, loader):
+        total = 0
+        for x in loader:
+            value, index = self.model.evaluate(x)
+            total += value[0]
+        return total
+{more}
+
+def measure(model, loader):
+    metric = Metric(model)
+    return metric.run(loader)
+
+
+def main(loader):
+    print(measure(get_model("best.pt"), loader))
+"""
+AGAIN = """
+    def again(self):
+        self.model = Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "wanted", "more", "expected"),
+    [
+        ("", "False", "", []),
+        ("", "True", "", ["MEM201", "MEM201"]),
+        (".head", "False", "", ["MEM201", "MEM201"]),
+        ("", "False", AGAIN, ["MEM201"]),
+    ],
+)
+def test_a_loader_that_freezes_what_an_object_is_made_with(
+    tmp_path: Path, part: str, wanted: str, more: str, expected: list[str]
+) -> None:
+    assert codes(tmp_path, LOADER.format(part=part, wanted=wanted, more=more)) == expected
