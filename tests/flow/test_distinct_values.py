@@ -43,3 +43,12 @@ def test_one_of_several_values(tmp_path: Path, values: str, test: str, told: boo
     (tmp_path / "case.py").write_text(PROGRAM.format(values=values, test=test), encoding="utf-8")
     found = {one.code for one in memlint.lint([tmp_path], isolated=True).findings}
     assert ("MEM103" in found) is told
+
+
+def test_values_by_which_batches_are_found(tmp_path: Path) -> None:
+    """What a value leads to goes to the device, as a loader's batches do: the values are told apart all the same."""
+    loading = "for i, key in enumerate(seen):\n        part = labels['color', key].cuda()"
+    program = PROGRAM.format(values="np.array(opt.frame_ids[1:])", test="key == -2")
+    program = program.replace("for i, key in enumerate(seen):", loading).replace("model(state)", "model(state + part)")
+    (tmp_path / "case.py").write_text(program, encoding="utf-8")
+    assert "MEM103" not in {one.code for one in memlint.lint([tmp_path], isolated=True).findings}
