@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -66,8 +67,8 @@ def analyse_with_flow(project: Project, *, enabled: frozenset[str], jobs: int, s
 
 @contextlib.contextmanager
 def one_of_many() -> Iterator[Analyse]:
-    """As `analyse_with_flow`; what an analysis needed is let go of at the end, where another one follows. (Its parts
-    hold each other, and the collector would look at everything to find that out.)"""
+    """As `analyse_with_flow`; what an analysis needed is let go of at the end: the next one needs as much. (It is taken
+    apart first, since the collector would look at every object of it; that finds what still holds itself.)"""
     made: list[Analysis] = []
 
     def analyse(project: Project, *, enabled: frozenset[str], jobs: int, screen: bool) -> Analysis:
@@ -77,5 +78,6 @@ def one_of_many() -> Iterator[Analyse]:
     try:
         yield analyse
     finally:
-        for analysis in made:
-            analysis.close()
+        while made:
+            made.pop().close()
+        gc.collect()
