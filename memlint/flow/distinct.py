@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from memlint.flow.first_round import statement_of
 from memlint.flow.frame import Frame, Store
+from memlint.flow.loops import member_and_whole
 from memlint.flow.mentions import SETTINGS
-from memlint.flow.syntax import dotted, last_name, names_bound_by, walk_statements
+from memlint.flow.syntax import last_name, names_bound_by, walk_statements
 from memlint.ir import nodes as ir
 
 #: what gives the same values in the same order
@@ -17,21 +19,10 @@ def in_one_round(frame: Frame, store: Store) -> bool:
     """``if key == "depth":`` in a loop over ``["depth", "pose"]``, or over what settings list, each of it once."""
     if store.loop is None or not store.tests:
         return False
-    loop = next(
-        (
-            statement
-            for statement in walk_statements(frame.function.body, into_definitions=False)
-            if isinstance(statement, ir.For) and ("loop", statement.at) == store.loop.id
-        ),
-        None,
-    )
-    if loop is None:
+    loop = statement_of(frame, store.loop)
+    if not isinstance(loop, ir.For):
         return False
-    target, values = loop.target, loop.iter
-    if isinstance(values, ir.Call) and dotted(values.func) == "enumerate" and values.args:
-        if not isinstance(target, ir.Display) or len(target.elements) != 2:
-            return False
-        target, values = target.elements[1], values.args[0]
+    target, values = member_and_whole(loop)
     if not isinstance(target, ir.Name) or any(
         target.id in names_bound_by(inner) for inner in walk_statements(loop.body)
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.flow.frame import Frame, Store
+from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.kept import kept_for
 from memlint.flow.syntax import (
     assigned_names,
@@ -30,14 +30,7 @@ def begun_each_round(frame: Frame, store: Store) -> bool:
     name = store.place[1]
     if any(param.name == name for param in frame.function.params):
         return False
-    loop = next(
-        (
-            statement
-            for statement in walk_statements(frame.function.body, into_definitions=False)
-            if isinstance(statement, ir.For | ir.While) and ("loop", statement.at) == store.loop.id
-        ),
-        None,
-    )
+    loop = statement_of(frame, store.loop)
     if loop is None or any(True for _ in _binders(frame.function.body, name, (), loop)):
         return False
     bound, written = _changed_by(loop)
@@ -45,6 +38,18 @@ def begun_each_round(frame: Frame, store: Store) -> bool:
         test is None or _tells_rounds_apart(test, bound, written)
         for tests in _binders(loop.body, name, (), None)
         for test in tests
+    )
+
+
+def statement_of(frame: Frame, loop: LoopFrame) -> ir.For | ir.While | None:
+    """The statement of a loop of the function; None for one of a comprehension, or of a function that it calls."""
+    return next(
+        (
+            statement
+            for statement in walk_statements(frame.function.body, into_definitions=False)
+            if isinstance(statement, ir.For | ir.While) and ("loop", statement.at) == loop.id
+        ),
+        None,
     )
 
 

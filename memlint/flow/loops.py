@@ -84,6 +84,20 @@ def describe(
     return made
 
 
+def member_and_whole(loop: ir.For) -> tuple[ir.Expr, ir.Expr]:
+    """What each round is given, and what the loop runs over: ``x`` and ``xs`` of ``for i, x in enumerate(xs)``."""
+    target, iterable = loop.target, loop.iter
+    if (
+        isinstance(iterable, ir.Call)
+        and dotted(iterable.func) == "enumerate"
+        and iterable.args
+        and isinstance(target, ir.Display)
+        and len(target.elements) == 2
+    ):
+        return target.elements[1], iterable.args[0]
+    return target, iterable
+
+
 def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]:
     """The names that take a new number in each round."""
     name = called.rsplit(".", 1)[-1]

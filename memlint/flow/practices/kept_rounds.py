@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, excluded
+from memlint.flow.loops import member_and_whole
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.spent import is_test
 from memlint.flow.syntax import calls, dotted, is_true, last_name, loops_around, names_bound_by, text, walk_statements
@@ -51,10 +52,7 @@ def _collection(loop: ir.For, receiver: ir.Expr) -> str | None:
         index, target = receiver.index, loop.target
         same = isinstance(index, ir.Name) and isinstance(target, ir.Name) and index.id == target.id
         return receiver.value.id if counted and same and isinstance(receiver.value, ir.Name) else None
-    source, target = loop.iter, loop.target
-    if isinstance(source, ir.Call) and dotted(source.func) == "enumerate" and source.args:
-        source = source.args[0]
-        target = target.elements[1] if isinstance(target, ir.Display) and len(target.elements) == 2 else target
+    target, source = member_and_whole(loop)
     same = isinstance(receiver, ir.Name) and isinstance(target, ir.Name) and receiver.id == target.id
     return source.id if same and isinstance(source, ir.Name) else None
 
