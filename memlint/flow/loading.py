@@ -141,10 +141,7 @@ def _imports(program: Program, key: str, module: Module, stem: str) -> bool:
     if not other.index.complete:
         return True
     for item in other.index.imports:
-        asked = [item.module]
-        if item.name is not None and item.name != "*":
-            asked.append(f"{item.module}.{item.name}" if item.module else item.name)
-        for name in asked:
+        for name in item.modules:
             if name.rpartition(".")[2] != stem:
                 continue
             target = program.resolve(name, key, item.level)

@@ -72,10 +72,7 @@ def _imported(program: Program, key: str) -> set[str]:
     """The project's modules that a module imports."""
     found: set[str] = set()
     for item in program.module(key).index.imports:
-        names = [item.module]
-        if item.name is not None and item.name != "*":
-            names.append(f"{item.module}.{item.name}" if item.module else item.name)
-        for name in names:
+        for name in item.modules:
             target = program.resolve(name, key, item.level)
             if target is not None and target != key:
                 found.add(target)

@@ -29,6 +29,13 @@ class Imported(msgspec.Struct, frozen=True, gc=False, array_like=True):
         """The name that it binds, ``*`` for all of a module's."""
         return self.asname or self.name or self.module.split(".", 1)[0]
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The dotted names of what may be modules that it brings: what it imports from, and what it takes of that."""
+        if self.name is None or self.name == "*":
+            return (self.module,)
+        return self.module, f"{self.module}.{self.name}" if self.module else self.name
+
 
 class Definition(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A function or class that the module's own statements define, also below ``if``, ``try`` and the like.
