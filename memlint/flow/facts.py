@@ -99,7 +99,15 @@ class Facts:
 
     def close(self) -> None:
         """Let go of the calls and of all that was found out by them."""
-        for held in (self._calls, self._named, self._parameters, self._overridden, self.told, self.may_train):
+        for held in (
+            self._calls,
+            self._named,
+            self.asked,
+            self._parameters,
+            self._overridden,
+            self.told,
+            self.may_train,
+        ):
             held.clear()
         self.attributes.renew()
 
