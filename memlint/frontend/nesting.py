@@ -39,6 +39,8 @@ _TOKEN = re.compile(
 )
 _SIGN = re.compile(r"[-+~]")
 _OPEN = re.compile(r"[(\[{]")
+#: What makes a string an f-string or t-string, right before its quote.
+_PREFIX = re.compile(r"(?<!\w)(?:[ft]r?|r[ft])\Z", re.IGNORECASE)
 #: In an f-string: its braces, and all that may nest between them.
 _PART = re.compile(r"\{\{|\}\}|[^\w,:\"']")
 #: A statement of fewer characters nests less than matters, brackets apart.
@@ -82,8 +84,8 @@ def depth(text: str) -> tuple[int, int]:
 
 def _formatted(text: str, match: re.Match[str]) -> int:
     """How deeply the replacement expressions of a string nest; 0 where it is no f-string or t-string."""
-    prefix = text[max(match.start("string") - 2, 0) : match.start("string")].lower()
-    if "f" not in prefix and "t" not in prefix:
+    start = match.start("string")
+    if not _PREFIX.search(text[max(start - 3, 0) : start]):
         return 0
     level = links = deepest = 0
     for part in _PART.findall(match["string"]):
