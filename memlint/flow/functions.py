@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.flow.branches import join_branches
 from memlint.flow.flags import training, worlds
 from memlint.flow.frame import CallRecord, Frame
-from memlint.flow.heap import make
+from memlint.flow.heap import make, read_item
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.program import Class, Function
 from memlint.flow.state import Obj, State
@@ -21,6 +21,7 @@ from memlint.flow.values import (
     NOTHING,
     OPTIMIZER,
     SCALAR,
+    UNKNOWN,
     UNKNOWN_VALUE,
     Args,
     Ref,
@@ -198,13 +199,26 @@ def bind(
             bound[param.name] = rest.pop(0)
         elif param.name in words:
             bound[param.name] = words[param.name]
-        elif param.default is not None:
-            bound[param.name] = frame.analyser.evaluate_constant(function.module, param.default)
         else:
-            bound[param.name] = UNKNOWN_VALUE
-        if spread and param.name not in words and bound[param.name].is_only(DATA | NONE):
-            bound[param.name] = UNKNOWN_VALUE
+            given = UNKNOWN_VALUE
+            if param.default is not None:
+                given = frame.analyser.evaluate_constant(function.module, param.default)
+            if spread and given.is_only(DATA | NONE | UNKNOWN):
+                given = join(UNKNOWN_VALUE, _spread(frame, state, param, words))
+            bound[param.name] = given
     return bound
+
+
+def _spread(frame: Frame, state: State, param: ir.Param, words: Words) -> V:
+    """What ``**outputs`` may bring of graphs for a parameter."""
+    index = ir.Const(param.at, "str", param.name)
+    subscript = ir.Subscript(param.at, index, index)
+    given = [
+        read_item(frame, state, value, V(DATA, size=SCALAR, const=param.name), subscript)
+        for word, value in words.items()
+        if word.startswith("**")
+    ]
+    return join_all([value for value in given if value.src])
 
 
 def accepts(function: Function, count: int, words: set[str]) -> bool:

@@ -635,3 +635,55 @@ def test_what_is_no_tensor_of_several_types_goes_on_as_it_is(
     tmp_path: Path, types: str, told: set[tuple[str, str]]
 ) -> None:
     assert said(tmp_path, validate=CONVERTED.format(types=types)) == told
+
+
+SPREAD = """
+import torch
+from torch import nn
+
+
+class Loss(nn.Module):
+    def forward(self, images, texts, scale, weight=1.0):
+        logits = scale * images @ texts.T
+        return {{"loss": weight * nn.functional.cross_entropy(logits, torch.arange(len(logits), device=logits.device))}}
+
+
+def train(model, loader, loss, optimizer, steps):
+    model.train()
+    for images, texts in loader:
+        images, texts = images.cuda(), texts.cuda()
+        optimizer.zero_grad()
+        if steps == 1:
+            out = model(images, texts)
+            scale = out["scale"]
+            losses = loss(**{given})
+        else:
+            out = model(images, texts)
+            scale = out["scale"]
+            losses = loss({again})
+        total = sum(losses.values())
+        total.backward()
+        optimizer.step()
+        print(scale.item())
+
+
+def main(data, args):
+    model = nn.Linear(3, 3).cuda()
+    loader = torch.utils.data.DataLoader(data)
+    train(model, loader, Loss(), torch.optim.Adam(model.parameters()), args.steps)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "again", "told"),
+    [
+        ("out", "**out", set()),
+        ("out", "out['images'], out['texts'], scale", set()),
+        ("out, weight=2.0", "**out", set()),
+        ("texts", "out['images'], out['texts'], scale", {("MEM201", "warning")}),
+    ],
+)
+def test_outputs_that_a_loss_is_given_by_two_stars(
+    tmp_path: Path, given: str, again: str, told: set[tuple[str, str]]
+) -> None:
+    assert said(tmp_path, train=SPREAD.format(given=given, again=again)) == told
