@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 
 from memlint.flow.frame import Frame
 from memlint.flow.kept import kept_for
+from memlint.flow.narrowing import tells_tensors
 from memlint.flow.state import State
 from memlint.flow.syntax import (
     calls,
@@ -34,6 +35,8 @@ _SOURCE = re.compile(
 #: what a member of several loaders is called, and the size of a batch
 _LOADER = re.compile(r"loader|dl$")
 _BATCH = re.compile(r"batch|(^|[._])bs$")
+#: what an iterable is called that brings one batch after the other
+_LOADS = re.compile(r"loader|dataset|iter|queue|stream|sampler|prefetch|(^|[._])dl$")
 _MOVES = frozenset({"cuda", "to", "xpu", "npu", "pin_memory"})
 _HELPERS = (
     "to_device",
@@ -162,6 +165,19 @@ def gives_loaders(targets: AbstractSet[str], body: tuple[ir.Stmt, ...]) -> bool:
     return bool(given) and any(
         isinstance(statement, ir.For) and isinstance(inner := _unwrapped(statement.iter), ir.Name) and inner.id in given
         for statement in walk_statements(body, into_definitions=False)
+    )
+
+
+def gives_arguments(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether each round asks whether it was given a tensor at all: what is gone through is the arguments of a call, or
+    the members of one batch, unless its name says that it loads data."""
+    if not isinstance(target, ir.Name) or _LOADS.search(text(_unwrapped(iterable)).lower()):
+        return False
+    return any(
+        tells_tensors(part, frozenset({target.id}))
+        for statement in body
+        if isinstance(statement, ir.If)
+        for part in walk_expression(statement.test)
     )
 
 

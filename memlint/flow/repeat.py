@@ -10,7 +10,7 @@ import msgspec
 from memlint.flow import interpret
 from memlint.flow.assignment import assign
 from memlint.flow.evaluate import evaluate
-from memlint.flow.feeding import assume_loader, cuts_batches, feeds_device, gives_loaders
+from memlint.flow.feeding import assume_loader, cuts_batches, feeds_device, gives_arguments, gives_loaders
 from memlint.flow.first_round import begun_anew
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element
@@ -39,7 +39,11 @@ from memlint.ir import nodes as ir
 
 def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
     given = names_bound_by(statement)
-    feeds = feeds_device(statement.target, statement.body) and not gives_loaders(given, statement.body)
+    feeds = (
+        feeds_device(statement.target, statement.body)
+        and not gives_loaders(given, statement.body)
+        and not gives_arguments(statement.iter, statement.target, statement.body)
+    )
     assumed = feeds and assume_loader(frame, state, statement.iter, statement.target)
     source = evaluate(frame, state, statement.iter)
     freezing_loop(frame, state, statement)

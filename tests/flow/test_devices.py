@@ -267,3 +267,24 @@ def test_who_moves_batches_to_the_module_has_an_accelerator_in_mind(tmp_path: Pa
 def test_the_number_that_old_torch_takes_out_of_a_loss(tmp_path: Path, kept: str, found: bool) -> None:
     told = lines(tmp_path, _LOOP.format("pass", kept))
     assert told == ([f"kept.append({kept})"] if found else [])
+
+
+_ARGUMENTS = """
+    def detached({0}, device):
+        out = []
+        for one in {0}:
+            if not isinstance(one, torch.Tensor):
+                out.append(one)
+                continue
+            x = one.to(device=device).detach()
+            out.append(x)
+        return tuple(out)
+"""
+
+
+def test_arguments_that_are_asked_whether_they_are_tensors_are_no_batches(tmp_path: Path) -> None:
+    assert lines(tmp_path, _ARGUMENTS.format("inputs")) == []
+
+
+def test_a_loader_gives_batches_whatever_is_asked_of_them(tmp_path: Path) -> None:
+    assert lines(tmp_path, _ARGUMENTS.format("loader")) == ["out.append(x)"]
