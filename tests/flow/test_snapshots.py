@@ -97,6 +97,8 @@ def test_which_copy(tmp_path: Path, statement: str, expected: list[str]) -> None
         ({"statement": "kept.append(deepcopy(model.state_dict())); kept = kept[-3:]"}, []),
         ({"statement": "kept.append(deepcopy(model)); count = len(kept)"}, []),
         ({"statement": "kept.append(deepcopy(model)); kept.pop(0)"}, []),
+        ({"made": "nn.ModuleList()", "statement": "kept.append(deepcopy(model))"}, []),
+        ({"made": "nn.ModuleDict()", "statement": "kept[str(epoch)] = deepcopy(model)"}, []),
         ({"statement": "kept.append(deepcopy(model)); del kept[:-3]"}, []),
         ({"statement": "kept.append(deepcopy(model))", "behind": "return sum(net(lowest) for net in kept)"}, []),
         ({"statement": "kept.append(deepcopy(model))", "behind": "for net in kept: print(net(lowest))"}, []),

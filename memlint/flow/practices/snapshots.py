@@ -67,8 +67,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ModelSnapshot]:
                 continue
             loop = _grows(analyser, frame, kept, around) if kept.is_member else None
             if kept.is_member:
-                if loop is None or _run_as_models(function, kept.place):
-                    continue
+                if loop is None or _run_as_models(function, kept.place) or _is_model(analyser, frame, kept.place):
+                    continue  # (what is put into a ModuleDict or ModuleList is a part of a model)
             elif not _is_best(function, kept, copy, around) and not _becomes_best(function, kept, copy, around):
                 continue
             yield ModelSnapshot(
