@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Literal
 
 from memlint.flow.events import Loop, Over
@@ -16,6 +17,7 @@ from memlint.flow.syntax import (
     names_bound_by,
     text,
     walk_expression,
+    walk_statements,
 )
 from memlint.flow.values import (
     CALLABLE,
@@ -313,3 +315,30 @@ def _literal(frame: Frame, state: State, arg: ir.Expr) -> int | None:
     if isinstance(arg, ir.Name) and arg.id in state.env:
         value = state.env[arg.id].const
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def gives_key(loop: LoopFrame, name: str) -> bool:
+    """Whether a variable has another value in each round: the loop's own, or a new name for it
+    (``key.replace("left", "both")``, ``"new_" + key``, ``f"{key}_all"``)."""
+    return name in loop.targets or any(
+        isinstance(statement, ir.Assign)
+        and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
+        and _renames(statement.value, loop.targets)
+        for statement in walk_statements(loop.body, into_definitions=False)
+    )
+
+
+def _renames(value: ir.Expr, names: AbstractSet[str]) -> bool:
+    match value:
+        case ir.FormattedString():
+            return any(_renames(part, names) for part in value.parts)
+        case ir.Call(func=ir.Attr(name="replace")):
+            return _renames(value.func.value, names) if isinstance(value.func, ir.Attr) else False
+        case ir.Binary(op="+", left=ir.Const()):
+            return _renames(value.right, names)
+        case ir.Binary(op="+", right=ir.Const()):
+            return _renames(value.left, names)
+        case ir.Name():
+            return value.id in names
+        case _:
+            return False

@@ -6,6 +6,7 @@ from memlint.flow.events import Fact, PlaceKind, Step
 from memlint.flow.flags import of_eval_mode
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep, members
+from memlint.flow.loops import gives_key
 from memlint.flow.ops import names_text
 from memlint.flow.periods import FEW, first_rounds, is_flag, resets_soon, switched
 from memlint.flow.state import State, reachable
@@ -190,13 +191,14 @@ def _object_of(place: Source) -> Source:
 def carried_by(frame: Frame, place: Source, reached: frozenset[Source], index: str = "") -> LoopFrame | None:
     """The innermost iteration loop whose previous round's value of the place is in ``reached``.
 
-    ``index``: the name that picks the member; a loop that binds it visits another member in each round.
+    ``index``: the name that picks the member; a loop that binds it, or what it is renamed from, visits another member
+    in each round.
     """
     name, owner = mark_name(place), _object_of(place)
     for loop in reversed(frame.loops):
         if owner in loop.items and not isinstance(place, Path):
             continue  # the next round is given another one
-        if ("prev", loop.id, name) in reached and loop.counts and index not in loop.targets:
+        if ("prev", loop.id, name) in reached and loop.counts and not (index and gives_key(loop, index)):
             return loop
     return None
 

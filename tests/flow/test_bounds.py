@@ -375,3 +375,32 @@ class Mixture(nn.Module):
 def test_a_module_joins_its_parts(tmp_path: Path, over: str, severity: str) -> None:
     (tmp_path / "run.py").write_text(PARTS.replace("{over}", over))
     assert [one.severity for one in memlint.lint([tmp_path]).findings if one.code == "MEM302"] == [severity]
+
+
+KEYS = """
+import torch
+
+
+def both(batch):
+    rows = {{"both": torch.zeros(3).cuda(), **batch}}
+    for key in batch:
+        name = {name}
+        rows[name] = torch.cat((rows[name], batch[key].cuda()))
+    return rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("key", 0),
+        ("key.replace('rejected', 'both')", 0),
+        ("'both_' + key", 0),
+        ("f'{key}_both'", 0),
+        ("key[:4]", 1),
+        ("'both'", 1),
+    ],
+)
+def test_each_round_grows_another_member(tmp_path: Path, name: str, found: int) -> None:
+    (tmp_path / "train.py").write_text(KEYS.format(name=name))
+    assert len(memlint.lint([tmp_path], select=["MEM302"]).findings) == found
