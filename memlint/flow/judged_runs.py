@@ -181,6 +181,8 @@ def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> Step | No
 def is_evaluation_name(function: Function) -> bool:
     """Whether a function is named as evaluations are."""
     name = function.name.lower().lstrip("_")
+    if "rsample" in name:
+        return False  # (samples that are drawn so that they can be differentiated)
     return any(name.startswith(word) or f"_{word}" in name for word in _NAMES)
 
 

@@ -490,3 +490,24 @@ Owner().run(loader=[torch.ones(3)])
 def test_a_module_that_hands_itself_on(tmp_path: Path) -> None:
     """What its method is called on is no argument of the call."""
     assert told(tmp_path, owner=ITSELF) == {"MEM201"}
+
+
+SAMPLES = """
+import torch
+from torch import nn
+
+
+class Posterior(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(8, 8).cuda()
+
+    def {name}(self, x):
+        self.eval()
+        return self.net(x)
+"""
+
+
+@pytest.mark.parametrize(("name", "codes"), [("draw_samples", {"MEM201"}), ("rsample_from_base_samples", set())])
+def test_samples_that_can_be_differentiated(tmp_path: Path, name: str, codes: set[str]) -> None:
+    assert told(tmp_path, samples=SAMPLES.format(name=name)) == codes
