@@ -87,7 +87,7 @@ def test_the_process_survives(name):
         "x = '''" + "{" * 2000 + "'''\n",
         "x = f'''" + "{a}{{ b: c; d.e(f) }}\n" * 2000 + "'''\n",
         # (the end of a call's name is no prefix)
-        "x = dedent(\'\'\'" + "@article{key, title = {{A}},\n" * 300 + "\'\'\')\n",
+        "x = dedent('''" + "@article{key, title = {{A}},\n" * 300 + "''')\n",
         "x = get('" + "{" * 300 + "')\n",
         "x = (" + "# (\n" * 2000 + "1)\n",
         "x = '('\n" * 2000,
