@@ -49,7 +49,8 @@ def own_rooms() -> Path:
 def load_rooms(extra: Sequence[Path] = ()) -> dict[str, Room]:
     """Every rule by code, in order of code: ours, then those in the folders ``extra``.
 
-    Raises ConfigError for a room that cannot be loaded, and for two with one code or name.
+    Raises ConfigError for a room that cannot be loaded, for two with one code or name, and where ours are not there: a
+    run that asks nothing would find nothing.
     """
     rooms: dict[str, Room] = {}
     names: dict[str, str] = {}
@@ -61,6 +62,8 @@ def load_rooms(extra: Sequence[Path] = ()) -> dict[str, Room]:
             if name in names:
                 raise ConfigError(f"two rules have the name {name}: {rooms[names[name]].folder} and {room.folder}")
             rooms[code], names[name] = room, code
+        if not rooms:
+            raise ConfigError(f"memlint finds none of its own rules in {place}: install it anew")
     for meta in META_RULES:
         rooms.setdefault(meta.code, Room(meta, _nothing, own_rooms()))
     return dict(sorted(rooms.items()))

@@ -77,6 +77,15 @@ def test_a_checkout_uses_its_own_rooms() -> None:
     assert {"MEM000", "MEM001", "MEM002"} <= set(load_rooms())
 
 
+def test_an_installation_without_rules_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr("memlint.engine.rooms.own_rooms", lambda: tmp_path / "rules")
+    (tmp_path / "a.py").write_text("import torch\n", encoding="utf-8")
+    assert main([str(tmp_path)]) == 2
+    assert f"none of its own rules in {tmp_path / 'rules'}" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
