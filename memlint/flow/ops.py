@@ -126,7 +126,7 @@ def names_count(shown: str) -> bool:
 
 
 def asks_for_count(name: str) -> bool:
-    """Whether a method is named like one that counts: ``task.batch_size(batch)``, ``loader.num_batches()``."""
+    """Whether a method or attribute is named like one that counts: ``task.batch_size(batch)``, ``graph.num_nodes``."""
     return _COUNTED.fullmatch(name.lower()) is not None
 
 

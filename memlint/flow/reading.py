@@ -7,7 +7,7 @@ import re
 from memlint.flow.class_places import class_of, class_places, shared_place
 from memlint.flow.frame import Frame
 from memlint.flow.heap import _PLAIN, MAX_CHAIN, MAX_PROPERTIES, derive, frame_at, sized
-from memlint.flow.ops import cut
+from memlint.flow.ops import asks_for_count, cut
 from memlint.flow.program import Class, Function
 from memlint.flow.scope import symbolic
 from memlint.flow.state import State, untouched
@@ -131,9 +131,8 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             ),
         )
     if base.kinds & UNKNOWN and not base.syms and not found.kinds:
-        found = (
-            V(DATA, size=SCALAR) if name in ("shape", "device", "dtype", "ndim") else derive(frame, base, "." + name)
-        )
+        plain = plain or asks_for_count(name)
+        found = V(DATA, size=SCALAR) if plain else derive(frame, base, "." + name)
     return found if found.kinds else UNKNOWN_VALUE
 
 
@@ -187,7 +186,7 @@ def _tensor_attribute(base: V, name: str) -> V:
     if name in ("T", "mT", "H", "mH", "real", "imag"):
         return base
     if base.kinds & TREE:
-        return sized(base, name)
+        return DATA_VALUE if asks_for_count(name) else sized(base, name)
     return V(UNKNOWN, EMPTY)
 
 

@@ -687,3 +687,44 @@ def test_outputs_that_a_loss_is_given_by_two_stars(
     tmp_path: Path, given: str, again: str, told: set[tuple[str, str]]
 ) -> None:
     assert said(tmp_path, train=SPREAD.format(given=given, again=again)) == told
+
+
+WEIGHTS = """
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, graph):
+        return graph.replace(self.layer(graph.x))
+
+
+class Meter:
+    def __init__(self):
+        self.sum = 0
+
+    def update(self, value, count):
+        self.sum += value * count
+
+
+def train(net: Net, loader, criterion, optimizer):
+    losses = Meter()
+    for graph, target in loader:
+        graph = net(graph.to("cuda"))
+        loss = criterion(graph, target.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.update(loss.item(), graph.{weight})
+    return losses.sum
+"""
+
+
+@pytest.mark.parametrize(
+    ("weight", "told"), [("batch_size", set()), ("num_nodes", set()), ("score", {("MEM101", "warning")})]
+)
+def test_what_an_output_counts_is_a_number(tmp_path: Path, weight: str, told: set[tuple[str, str]]) -> None:
+    assert said(tmp_path, train=WEIGHTS.format(weight=weight)) == told
