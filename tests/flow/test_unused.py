@@ -279,6 +279,14 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
             id="code beside weights",
         ),
         pytest.param(
+            {
+                "kit/__init__.py": "from testing import evaluate\n",
+                "kit/testing.py": EVALUATE,
+                "train.py": "from kit import evaluate\nevaluate(1, 2)\n" + PROGRAM,
+            },
+            id="handed out by a package that names its files as Python 2 does",
+        ),
+        pytest.param(
             {"testing.py": EVALUATE, "train.py": "from testing_v2 import evaluate\nevaluate(1, 2)\n" + PROGRAM},
             id="from a module that is not there",
         ),
