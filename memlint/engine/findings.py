@@ -81,14 +81,17 @@ def _keep_best(found: dict[tuple[str, int, int], Raw], raw: Raw) -> None:
 
 def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, Source]) -> Raw:
     span = analysis.span(report.site)
-    broken = _broken(report, analysis)
+    fails = _fails(report, analysis)
+    idle = "" if fails else analysis.unused(report.site)
+    why = fails or idle
     finding = Finding(
         code=room.meta.code,
         name=room.meta.name,
         # (what it costs is for whoever mends the file to know)
-        severity="note" if broken else report.severity,
-        confidence=report.confidence,
-        message=f"{report.message} ({broken})" if broken else report.message,
+        severity="note" if why else report.severity,
+        # (a cost that nobody pays is shown to those who ask for all that is suspected)
+        confidence="low" if idle else report.confidence,
+        message=f"{report.message} ({why})" if why else report.message,
         advice=report.advice,
         path=report.site.path,
         line=span.line,
@@ -107,13 +110,13 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
     return Raw(finding, analysis.qualified_name(report.site), analysis.statement(report.site)[1])
 
 
-def _broken(report: Report, analysis: Analysis) -> str:
-    """Why what a report says does not happen as the code stands, in words; "" where nothing is known against it."""
+def _fails(report: Report, analysis: Analysis) -> str:
+    """Why code cannot run to where a report points as it stands, in words; "" where nothing is known against it."""
     broken = analysis.broken(report.site.path)
     if broken:
         return f"{FAILS}: {broken}"
     raises = analysis.raises(report.site)
-    return f"this code raises before it ends: {raises}" if raises else analysis.unused(report.site)
+    return f"this code raises before it ends: {raises}" if raises else ""
 
 
 def _step(step: Step, analysis: Analysis) -> TraceStep:

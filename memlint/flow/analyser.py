@@ -14,11 +14,13 @@ from memlint.flow.graphs import Node
 from memlint.flow.guards import decorated_grad, switches_off
 from memlint.flow.instances import names_class
 from memlint.flow.interpret import run
+from memlint.flow.known_calls import KnownCalls
 from memlint.flow.ops import batch_tree
 from memlint.flow.program import Class, Function, Module, Program, in_tests
 from memlint.flow.sharing import Shared
 from memlint.flow.state import AMBIENT, OFF, ON, State, width
 from memlint.flow.summaries import Summaries
+from memlint.flow.unused import Unused
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     ACCELERATOR,
@@ -55,6 +57,8 @@ class Analyser:
 
     def __init__(self, project: Any) -> None:
         self.program = Program(project)
+        self.unused = Unused(self.program)
+        self.known_calls = KnownCalls(self.program, self.unused)
         #: the grad mode under which each decorator of the project runs a function, None where it leaves it alone
         self.wrappers: dict[tuple[str, str], int | None] = {}
         #: what names the functions that a proof asked for (`memlint.flow.mends.mentions`), None for too much to follow

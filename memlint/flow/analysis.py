@@ -18,12 +18,10 @@ from memlint.flow.decided import Decided
 from memlint.flow.definitions import functions_of
 from memlint.flow.events import Event, Site
 from memlint.flow.kept import forget
-from memlint.flow.known_calls import KnownCalls
 from memlint.flow.program import Function
 from memlint.flow.raising import Raising
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
-from memlint.flow.unused import Unused
 from memlint.frontend.problem import SyntaxProblem, outdated
 from memlint.project.source import decode
 
@@ -58,10 +56,9 @@ class Analysis:
         self._tables: dict[tuple[str, int], SpanTable] = {}
         self._broken: dict[str, str] = {}
         self._ends: dict[tuple[str, str], int] = {}
-        self._unused = Unused(program)
-        calls = KnownCalls(program, self._unused)
-        self._decided = Decided(calls)
-        self._raising = Raising(program, calls, self._decided)
+        self._unused = analyser.unused
+        self._decided = Decided(analyser.known_calls)
+        self._raising = Raising(program, analyser.known_calls, self._decided)
 
     def close(self) -> None:
         """Let go of what the answers were found by; nothing can be asked any more."""

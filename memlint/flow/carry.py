@@ -108,6 +108,9 @@ def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, v
                 _by_members(frame, state, at, members, expr, target)
                 return
             value = deep(frame, state, value)
+    other = _other_side(expr, target)
+    if other is not None:
+        value, expr = _of(frame, state, other), other
     if not value.may_be(TENSORS | UNKNOWN):
         return
     if not frame.loops and isinstance(target, ir.Name) and target.id in frame.function.locals:
@@ -131,6 +134,26 @@ def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, v
         return
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
     _note(frame, state, found, how, value, rest, at, text(target), text(expr), _index(target))
+
+
+def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
+    """``start if first else x``, as the new value of ``x``: the side that is not the place as it was, which is all that
+    makes anything."""
+    if not isinstance(expr, ir.IfExp) or not isinstance(target, ir.Name | ir.Attr | ir.Subscript):
+        return None
+    shown = text(target, 200)
+    sides = [side for side in (expr.body, expr.orelse) if not _is_place(side, shown)]
+    return sides[0] if len(sides) == 1 else None
+
+
+def _is_place(expr: ir.Expr, shown: str) -> bool:
+    return isinstance(expr, ir.Name | ir.Attr | ir.Subscript) and text(expr, 200) == shown
+
+
+def _of(frame: Frame, state: State, expr: ir.Expr) -> V:
+    from memlint.flow.evaluate import evaluate
+
+    return evaluate(frame, state, expr)
 
 
 def _by_members(frame: Frame, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name) -> None:
@@ -202,8 +225,7 @@ def _added(frame: Frame, expr: ir.Expr, shown: str) -> list[ir.Expr]:
     """What an expression adds to the members of the place ``shown``."""
 
     def is_old(part: ir.Expr | None) -> bool:
-        plain = isinstance(part, ir.Name | ir.Attr | ir.Subscript) and text(part, 200) == shown
-        return part is not None and (plain or _is_get(part, shown))
+        return part is not None and (_is_place(part, shown) or _is_get(part, shown))
 
     if isinstance(expr, ir.Binary) and expr.op in ("+", "|") and is_old(expr.left):
         if isinstance(expr.right, ir.Display):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.flow.definitions import Class, Function, Module, functions_of
+from memlint.flow.loading import may_be_lost
 from memlint.flow.mentions import finds_names, tree_of
 from memlint.flow.program import Program
 from memlint.flow.syntax import expressions, walk_expression, walk_statements
@@ -91,7 +92,7 @@ class KnownCalls:
         if kind in ("function", "class"):
             return found is what
         # (an attribute of an object is no first-level definition)
-        return isinstance(func, ir.Name) and kind != "ext"
+        return isinstance(func, ir.Name) and (kind != "ext" or may_be_lost(str(found), what.qual))
 
 
 def _uses(caller: Function, name: str) -> Iterator[tuple[ir.Expr, bool]]:

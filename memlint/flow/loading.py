@@ -42,6 +42,13 @@ _LISTS = frozenset({"glob", "iglob", "rglob", "listdir", "iterdir", "scandir"})
 _FIRST = re.compile(r"[^%{]*")
 
 
+def may_be_lost(found: str, name: str) -> bool:
+    """Whether a qualified name that leads out of the project may be a definition of it all the same, in a module that
+    was called otherwise once or that Python 2 finds beside the file: ``from model import Net``."""
+    first, _, rest = found.partition(".")
+    return rest.rpartition(".")[2] == name and first not in sys.stdlib_module_names | LIBRARIES
+
+
 def loaded(program: Program) -> frozenset[str] | None:
     """Dotted beginnings of the names of what code loads by a name that only runs tell (``models.``), and dotted names
     of what it loads by a whole one; None where that may be anything. What is a library's is left out."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 import ast
 import functools
 import re
-import sys
 from collections.abc import Callable
 
 from memlint.flow.definitions import Class, Function, Module
-from memlint.flow.loading import LIBRARIES, is_imported, is_loaded, loaded
+from memlint.flow.loading import is_imported, is_loaded, loaded, may_be_lost
 from memlint.flow.mentions import (
     DEFINITIONS,
     FINDERS,
@@ -183,10 +182,11 @@ class Unused:
 
     def _leads_to(self, other: Module, item: Imported, module: Module, name: str) -> bool:
         target = self._program.resolve(item.module, other.key, item.level)
-        if target is None:  # a library's, or of a module that was called otherwise once
-            first = item.module.partition(".")[0]
-            return item.name == name and first not in sys.stdlib_module_names | LIBRARIES
+        if target is None:
+            return item.name == name and may_be_lost(f"{item.module}.{name}", name)
         kind, what = self._program.find(self._program.module(target), name)
+        if kind == "ext":
+            return may_be_lost(str(what), name)
         return kind in ("function", "class") and what is not None and what.module is module
 
     def _brings_module(self, other: Module, item: Imported, module: Module) -> bool:

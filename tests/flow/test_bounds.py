@@ -404,3 +404,38 @@ def both(batch):
 def test_each_round_grows_another_member(tmp_path: Path, name: str, found: int) -> None:
     (tmp_path / "train.py").write_text(KEYS.format(name=name))
     assert len(memlint.lint([tmp_path], select=["MEM302"]).findings) == found
+
+
+GIVEN = """
+import torch
+from torch import nn
+
+
+class Extend(nn.Module):
+    def __init__(self, more):
+        super().__init__()
+        self.more = more
+        self.kept = {{"rows": torch.zeros(0, 4)}}
+
+    def {method}(self, data):
+        {place} = torch.cat([{place}, self.more(data)], dim=1)
+        return data
+
+
+def run(extend: Extend, loader: torch.utils.data.DataLoader):
+    for data in loader:
+        extend.{method}(data)
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "place", "found"),
+    [
+        pytest.param("forward", 'data["rows"]', 0, id="of the batch of this call"),
+        pytest.param("forward", "data.rows", 0, id="an attribute of it"),
+        pytest.param("forward", 'self.kept["rows"]', 1, id="of the module"),
+    ],
+)
+def test_what_a_module_is_given_is_another_with_each_call(tmp_path: Path, method: str, place: str, found: int) -> None:
+    (tmp_path / "net.py").write_text(GIVEN.format(method=method, place=place))
+    assert len(memlint.lint([tmp_path], select=["MEM302"]).findings) == found

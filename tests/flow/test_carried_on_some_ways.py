@@ -69,3 +69,68 @@ def validate(loader, net: nn.Module):
 def test_a_context_manager_that_decorates(tmp_path: Path, guard: str, expected: list[str]) -> None:
     (tmp_path / "valid.py").write_text(GUARDED.format(guard=guard))
     assert [found.code for found in memlint.lint(tmp_path).findings] == expected
+
+
+BEST = """
+import torch
+from torch import nn
+
+
+def train(net: nn.Module, loader, optimizer):
+    best = None
+    last = torch.zeros(1)
+    for step, (x, y) in enumerate(loader):
+        loss = nn.functional.mse_loss(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {keep}
+        print(best, last)
+"""
+
+
+@pytest.mark.parametrize(
+    ("keep", "expected"),
+    [
+        pytest.param("best = loss.item() if step == 0 else best", [], id="a number, and itself"),
+        pytest.param("best = loss if best is None or loss < best else best", [], id="what this round made, and itself"),
+        pytest.param("last = last if step % 2 else last * 0.9 + loss", ["MEM103"], id="itself, and what is made of it"),
+        pytest.param("last = last * 0.9 + loss if step % 2 else last", ["MEM103"], id="the other way round"),
+    ],
+)
+def test_a_side_that_leaves_a_place_as_it_is(tmp_path: Path, keep: str, expected: list[str]) -> None:
+    (tmp_path / "fit.py").write_text(BEST.format(keep=keep))
+    found = memlint.lint(tmp_path, select=["MEM101", "MEM103"]).findings
+    assert [one.code for one in found if one.code == "MEM103"] == expected
+
+
+OWN = """
+import torch
+from torch import nn
+
+
+class Fit:
+    def __init__(self, net: nn.Module):
+        self.net = net
+        self.best = None
+
+    def run(self, loader, optimizer):
+        for step, (x, y) in enumerate(loader):
+            loss = nn.functional.mse_loss(self.net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            self.best = {first}
+            if loss < self.best:
+                self.best = loss
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [("loss.item() if step == 0 else self.best", []), ("loss if step == 0 else self.best * 0.9 + loss", ["MEM103"])],
+)
+def test_an_attribute_that_a_side_leaves_as_it_is(tmp_path: Path, first: str, expected: list[str]) -> None:
+    (tmp_path / "fit.py").write_text(OWN.format(first=first))
+    found = memlint.lint(tmp_path, select=["MEM103"]).findings
+    assert sorted({one.code for one in found}) == expected

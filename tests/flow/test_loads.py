@@ -95,6 +95,113 @@ def test_a_model_that_meets_it(tmp_path: Path, body: tuple[str, ...], number: in
     assert len(found(tmp_path, program(*body))) == number
 
 
+HELPER = """
+
+def restore(model, path):
+    model.load_state_dict(torch.load(path))
+"""
+PARTS = """
+import torch
+from torch import nn
+
+
+class Encoder(nn.Module):
+    def __init__(self, path=None{more}):
+        super().__init__()
+        {made}
+        {loads}
+
+    def restore(self, path):
+        found = torch.load(path)
+        own = self.state_dict()
+        for key, value in found.items():
+            if key in own:
+                own[key] = value
+        self.load_state_dict(own)
+
+    def forward(self, x):
+        return self.body(x)
+
+
+def build(path, device):
+    net = Encoder(path)
+    {use}
+    return net.to(device)
+
+
+if __name__ == "__main__":
+    build("a.pt", "cuda")
+"""
+
+
+def part(
+    loads: str = "pass", use: str = "pass", made: str = "self.body = nn.Linear(4, 4)", more: str = "", end: str = ""
+) -> str:
+    return PARTS.format(loads=loads, use=use, made=made, more=more) + end
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(part("self.load_state_dict(torch.load(path))", "net.eval()"), id="itself, as it is made"),
+        pytest.param(part("self.body.load_state_dict(torch.load(path))"), id="a part of it, made there"),
+        pytest.param(part("self.restore(path)"), id="a method that it calls as it is made"),
+        pytest.param(part(use="net.restore(path)"), id="a method that is called before it is brought there"),
+        pytest.param(part(use="restore(net, path)", end=HELPER), id="a function that is given it before"),
+        pytest.param(
+            part("weights = torch.load(path)\n        self.load_state_dict({k: weights[k] for k in weights})"),
+            id="what is made of it",
+        ),
+    ],
+)
+def test_a_model_on_the_host_does_not_meet_it(tmp_path: Path, code: str) -> None:
+    (tmp_path / ".git").mkdir()
+    assert found(tmp_path, code) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(part(use="net.cuda()\n    net.restore(path)"), id="brought there before"),
+        pytest.param(part("self.cuda()\n        self.restore(path)"), id="by itself"),
+        pytest.param(part("self.to('cuda')", use="net.restore(path)"), id="by itself, and loaded by others"),
+        pytest.param(part("self.cuda()\n        self.body.load_state_dict(torch.load(path))"), id="with its parts"),
+        pytest.param(
+            part("self.body.load_state_dict(torch.load(path))", made="self.body = body", more=", body=None"),
+            id="a part that others made",
+        ),
+        pytest.param(part(use="restore(net.cuda(), path)", end=HELPER), id="given after that"),
+        pytest.param(
+            part(use="restore(net, path)", end=HELPER) + "    restore(build('b.pt', 'cuda'), 'c.pt')\n",
+            id="given from somewhere else too",
+        ),
+    ],
+)
+def test_a_model_that_may_be_on_the_device_meets_it(tmp_path: Path, code: str) -> None:
+    (tmp_path / ".git").mkdir()
+    assert len(found(tmp_path, code)) == 1
+
+
+@pytest.mark.parametrize(
+    ("saved", "number"),
+    [
+        ("torch.save(self, path)", 0),
+        ("torch.save(self.model.module, path)", 0),
+        ("torch.save(self.state_dict(), path)", 1),
+        ("torch.save(self.model_state, path)", 1),
+    ],
+)
+@pytest.mark.parametrize("loads", ["return torch.load('last.ckpt')", "loaded = torch.load('last.ckpt'); return loaded"])
+def test_what_may_be_a_whole_model(tmp_path: Path, saved: str, number: int, loads: str) -> None:
+    (tmp_path / "saving.py").write_text(f"import torch\n\n\ndef save(self, path):\n    {saved}\n")
+    assert len(found(tmp_path, program(loads))) == number
+
+
+def test_the_object_of_a_class_is_a_whole_model(tmp_path: Path) -> None:
+    of_class = "import torch\n\nclass Trained:\n    def __new__(cls, device='cuda'):\n        return torch.load({})\n"
+    assert found(tmp_path, of_class.format("'weights/last.ckpt'")) == []
+
+
 def test_each_process_of_several(tmp_path: Path) -> None:
     code = program("torch.distributed.init_process_group('nccl')", "model.load_state_dict(torch.load(path))")
     assert ["in each process" in each.message for each in found(tmp_path, code)] == [True]
@@ -108,7 +215,9 @@ def test_the_side_of_one_process_is_a_note(tmp_path: Path) -> None:
 
 
 def test_a_file_for_each_process_is_a_note(tmp_path: Path) -> None:
-    code = program("torch.distributed.init_process_group('nccl')", "model.load_state_dict(torch.load(path[rank]))")
+    code = program(
+        "torch.distributed.init_process_group('nccl')", "model.load_state_dict(torch.load(path[options['rank']]))"
+    )
     assert ["in each process" in each.message for each in found(tmp_path, code)] == [False]
 
 
@@ -119,7 +228,7 @@ LOAD = "model.load_state_dict(torch.load(path))"
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(("if is_main_process:", f"    {LOAD}"), id="one process does it"),
+        pytest.param(("if options['is_main_process']:", f"    {LOAD}"), id="one process does it"),
         pytest.param(("if options['rank'] == 0:", f"    {LOAD}"), id="the first does it"),
         pytest.param((LOAD, "torch.multiprocessing.spawn(consume, nprocs=2)"), id="before there are others"),
         pytest.param(

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.bound_names import argument
-from memlint.flow.devices import names_an_accelerator, touches_an_accelerator
+from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import LoadedToDevice
+from memlint.flow.practices.beside_models import KEEPS, bound, contains, load_state_dict, loaded_into, meets_its_model
 from memlint.flow.practices.outside import OutsideCall
 from memlint.flow.syntax import (
     calls,
@@ -43,6 +44,10 @@ _DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|\blocal_r
 _SAVES_ON_HOST = re.compile(
     r"weights_to_cpu|state_dict_to_cpu|\.cpu\(\)\.state_dict\(|\bv(al(ue)?)?\.cpu\(\)|param\.cpu\(\)"
 )
+#: ``torch.save(self, path)``: a model is saved as it is
+_SAVES_WHOLE = re.compile(
+    r"\b(?:torch|t)\.save\(\s*(?:obj\s*=\s*)?(?:self|(?:\w+\.)*(?:\w+_)?(?:model|net|network)(?:\.module)?)\s*,"
+)
 _FIRST = re.compile(r"main_process|is_main|is_master|is_rank_?(zero|0)|rank\W{0,3} *== *0|rank in \[-1, 0\]")
 #: what keeps a schedule is made of numbers
 _COUNTS = re.compile(r"sched|trainer_state|rng")
@@ -50,10 +55,6 @@ _SEVERAL = re.compile(r"dist|ddp|rank|world|multi")
 #: methods of a whole tensor or model: nothing is copied out of what was loaded
 _OF_ONE = frozenset(
     {"cpu", "to", "cuda", "numpy", "eval", "train", "float", "half", "double", "requires_grad_", "tolist"}
-)
-#: names of what loads a state and is no module, which may keep the tensors as they come
-_KEEPS = re.compile(
-    r"ema|averag|swa|shadow|optim|(^|_)opt($|_)|sched|scaler|sampler|loader|metric|meter|buffer|normali|state"
 )
 _PARTS = frozenset({"state_dict", "children", "modules", "parameters", "named_parameters", "eval", "train", "forward"})
 _TAKES = frozenset({"from_pretrained", "Parameter", "register_buffer"})
@@ -69,8 +70,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
         statement = statement_at(frame.function.body, at)
         if path is None or statement is None:
             continue
-        into = _load_state_dict(statement, call.expr)
-        if not (into is not None or _is_checkpoint(frame, call, path, statement)):
+        into = load_state_dict(statement, call.expr)
+        if not (into is not None or _is_checkpoint(analyser, frame, call, path, statement)):
             continue
         file = frame.module.text
         if "cpu" in text(path, 200).lower() or "cpu" in frame.module.key.lower() or _SAVES_ON_HOST.search(file):
@@ -85,7 +86,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
             and not _starts_the_others(frame)
             and not _places_elsewhere(frame, call)
         )
-        if not distributed and not _meets_its_model(frame, call.expr, statement):
+        if not distributed and not meets_its_model(analyser, frame.function, call.expr, statement):
             continue
         given = argument(call.expr, 1, "map_location")
         yield LoadedToDevice(
@@ -122,16 +123,6 @@ def _places_elsewhere(frame: Frame, call: OutsideCall) -> bool:
     )
 
 
-def _bound(statement: ir.Stmt) -> list[str]:
-    """The names and attributes that a statement binds."""
-    targets: tuple[ir.Expr, ...] = ()
-    if isinstance(statement, ir.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ir.AnnAssign):
-        targets = (statement.target,)
-    return [text(target, 200) for target in targets if isinstance(target, ir.Name | ir.Attr)]
-
-
 def _leaves_it_open(expr: ir.Call) -> bool:
     """Whether no device is given: ``map_location`` is left out, or None."""
     if any(word.name is None for word in expr.keywords) or any(isinstance(arg, ir.Starred) for arg in expr.args):
@@ -143,29 +134,18 @@ def _leaves_it_open(expr: ir.Call) -> bool:
 # -------------------------------------------------------------------------------------- what is loaded
 
 
-def _load_state_dict(statement: ir.Stmt, expr: ir.Call) -> ir.Call | None:
-    """The ``load_state_dict(…)`` that takes what is loaded, or a part of it, in the same statement."""
-    for whole in expressions(statement):
-        for part in walk_expression(whole):
-            if isinstance(part, ir.Call) and last_name(part.func) == "load_state_dict" and _contains(part.args, expr):
-                return part
-    return None
-
-
-def _contains(args: tuple[ir.Expr, ...], expr: ir.Call) -> bool:
-    return any(part.at == expr.at and isinstance(part, ir.Call) for arg in args for part in walk_expression(arg))
-
-
-def _is_checkpoint(frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir.Stmt) -> bool:
+def _is_checkpoint(analyser: Analyser, frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir.Stmt) -> bool:
     """Whether names, or what becomes of the result, tell that parameters are loaded."""
     if _of_one_tensor(statement, call.expr):
         return False
-    names = _bound(statement)
+    names = bound(statement)
     if any(name in frame.modules_by_use or _gives_parts(frame, name) for name in names):
         return False  # a whole model: there is no other one beside it
-    if any(_loaded_into(frame, name) for name in names):
+    if any(loaded_into(frame.function, name) for name in names):
         return True
     if any(_is_used_itself(frame, name) for name in names):
+        return False
+    if not any(_is_dictionary(frame, name) for name in names) and _may_be_an_object(analyser, frame, statement):
         return False
     said = " ".join((*names, _words_of(path))).lower()
     if _DATA.search(_last_words(said)):
@@ -177,6 +157,15 @@ def _is_checkpoint(frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir
         return not _DATA.search(frame.function.name.lower()) and not _is_whole_model(frame, names)
     named = _MODEL.search(said) is not None
     return named and any(_is_dictionary(frame, name) for name in names)
+
+
+def _may_be_an_object(analyser: Analyser, frame: Frame, statement: ir.Stmt) -> bool:
+    """Whether what is loaded may be a whole model, which some code of the project saves, or is what a class gives as
+    its object."""
+    if frame.function.name == "__new__" and isinstance(statement, ir.Return):
+        return True
+    sources = analyser.program.project.sources
+    return any(_SAVES_WHOLE.search(sources[key].text) is not None for key in analyser.program.words.files("save"))
 
 
 def _last_words(said: str) -> str:
@@ -200,26 +189,9 @@ def _of_one_tensor(statement: ir.Stmt, expr: ir.Call) -> bool:
         for part in walk_expression(whole):
             if isinstance(part, ir.Attr) and part.value.at == expr.at and part.value is expr and part.name in _OF_ONE:
                 return True
-            if isinstance(part, ir.Comprehension) and any(_contains((one.iter,), expr) for one in part.fors):
+            if isinstance(part, ir.Comprehension) and any(contains((one.iter,), expr) for one in part.fors):
                 return any(isinstance(inner, ir.Attr) and inner.name in _OF_ONE for inner in walk_expression(part))
     return False
-
-
-def _loaded_into(frame: Frame, name: str) -> list[ir.Call]:
-    """Each ``load_state_dict(…)`` that is given what has this name, or something made of it."""
-    known = {name}
-    found: list[ir.Call] = []
-    for statement in walk_statements(frame.function.body, into_definitions=False):
-        value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
-        if value is not None and any(mentions(value, one) for one in known):
-            known.update(_bound(statement))
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if not isinstance(part, ir.Call) or last_name(part.func) != "load_state_dict":
-                    continue
-                if any(mentions(arg, one) for arg in part.args for one in known):
-                    found.append(part)
-    return found
 
 
 def _gives_parts(frame: Frame, name: str) -> bool:
@@ -259,64 +231,6 @@ def _is_whole_model(frame: Frame, names: list[str]) -> bool:
     )
 
 
-# -------------------------------------------------------------------------------------- where
-
-
-def _meets_its_model(frame: Frame, expr: ir.Call, statement: ir.Stmt) -> bool:
-    """Whether the model may be on the device while the checkpoint is: one that is made here, on the host, and brought
-    there after the checkpoint is gone (or by the caller) never meets it."""
-    names = _bound(statement)
-    inline = _load_state_dict(statement, expr)
-    into = [inline] if inline is not None else [call for name in names for call in _loaded_into(frame, name)]
-    receivers = [text(call.func.value, 200) for call in into if isinstance(call.func, ir.Attr)]
-    models = [name for name in receivers if not _KEEPS.search(name.rsplit(".", 1)[-1].lower())]
-    if not models:  # (an optimizer goes on with the very tensors that come on its device)
-        return inline is None
-    return any(_on_device(frame, name, expr.at, kept=inline is None) for name in models)
-
-
-def _on_device(frame: Frame, model: str, at: int, *, kept: bool) -> bool:
-    """Whether a model may be on the device beside what is loaded at ``at``, and has a name where it is ``kept``."""
-    owners = _owners(model)
-    made = False
-    for statement in walk_statements(frame.function.body, into_definitions=False):
-        value = _made(statement, owners) if kept or statement.at < at else None
-        if value is not None:
-            shown = text(value, 400)
-            if ".to(" in shown or names_an_accelerator(shown):
-                return True
-            made = True
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call) and _brings(part, owners):
-                    return kept or part.at < at
-    return not made
-
-
-def _owners(model: str) -> frozenset[str]:
-    """A module and those that it is a part of: ``net.body.head``, ``net.body``, ``net``."""
-    steps = model.split(".")
-    return frozenset(".".join(steps[:end]) for end in range(1, len(steps) + 1)) - {"self"}
-
-
-def _made(statement: ir.Stmt, owners: frozenset[str]) -> ir.Call | None:
-    """The call that a statement binds one of the names to."""
-    value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
-    return value if isinstance(value, ir.Call) and not owners.isdisjoint(_bound(statement)) else None
-
-
-def _brings(call: ir.Call, owners: frozenset[str]) -> bool:
-    """``model.cuda()``, ``DataParallel(model).to(device)``, ``accelerator.prepare(model)``"""
-    if last_name(call.func) in ("prepare", "setup", "initialize"):
-        return any(text(arg, 200) in owners for arg in call.args)
-    if not isinstance(call.func, ir.Attr) or call.func.name not in ("cuda", "to"):
-        return False
-    moved = call.func.value
-    if isinstance(moved, ir.Call) and last_name(moved.func).endswith("DataParallel") and moved.args:
-        moved = moved.args[0]
-    return text(moved, 200) in owners
-
-
 def _doubt(analyser: Analyser, frame: Frame, expr: ir.Call, into: ir.Call | None) -> str:
     """Why another device for what is loaded may be noticed."""
     elsewhere = "what else is read from it is then on the host"
@@ -326,7 +240,7 @@ def _doubt(analyser: Analyser, frame: Frame, expr: ir.Call, into: ir.Call | None
         return elsewhere
     receiver = text(into.func.value, 200)
     last = receiver.rsplit(".", 1)[-1].lower()
-    if _KEEPS.search(last) or (receiver not in frame.modules_by_use and not _MODEL.search(last)):
+    if KEEPS.search(last) or (receiver not in frame.modules_by_use and not _MODEL.search(last)):
         return "what it is loaded into may keep it as it is"
     if analyser.methods_named("load_state_dict", frame.function):
         return "a `load_state_dict` of the project may keep it as it is"
