@@ -70,6 +70,8 @@ class Analyser:
         self._lambdas: dict[tuple[str, int, int], Function] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
         self._externals: dict[str, V] = {}
+        #: the networks that each module which is asked for one by a computed name has; none where it may be any thing
+        self.networks_in: dict[str, frozenset[Ref]] = {}
         self.remarks: list[str] = []
         #: functions whose analysis failed, by (module, qualified name): mistakes of ours
         self.errors: dict[tuple[str, str], Exception] = {}
@@ -82,6 +84,7 @@ class Analyser:
         self.shared = Shared()
         for held in (self.wrappers, self.mentions, self._flags, self._lambdas, self._constants, self._externals):
             held.clear()
+        self.networks_in.clear()
 
     # ------------------------------------------------------------------------------------ summaries
 
