@@ -29,7 +29,7 @@ MAX_CALLERS_UP = 2
 
 def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether the graph of a run is used up: here, or in every caller that gets it returned."""
-    if run.origin is not None or frame.hook is not None:
+    if frame.hook is not None or (run.origin is not None and not _is_given_back(run)):
         return False
     if frame.function.node is None and not is_script_loop(frame, run.loop.loop if run.loop is not None else None):
         return False  # (a single forward at a file's end may be what others import)
@@ -41,6 +41,15 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if not marks or (frame.backwards and not trains):
         return False
     return used_up(analyser, frame, marks)
+
+
+def _is_given_back(run: ModelRun) -> bool:
+    """Whether the helper in which the model runs does nothing with it but return it, as a model itself does."""
+    if run.origin is None:
+        return True
+    inner, origin = run.origin
+    marks = {mark for mark in (origin.node, *origin.value.src) if mark in inner.graphs.nodes}
+    return bool(marks & inner.notes.returned) and not inner.backwards and _is_given_back(origin)
 
 
 def is_script_loop(frame: Frame, loop: Loop | None) -> bool:

@@ -153,3 +153,48 @@ def test_what_keeps_its_graphs_for_nobody(tmp_path: Path, name: str, cut: str, u
     text = NAMED.format(name=name, cut=cut, used=used.format(name=name), place=place)
     found, wanted = lines(tmp_path, text)
     assert found == wanted
+
+
+SAMPLES = """
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.optimizer = torch.optim.SGD(net.parameters(), 0.1)
+
+    def run(self, x):
+        {first}
+        return {given}
+
+    def show(self, samples):
+        out = self.run(samples)  {place}
+        for row in range(samples.size(0)):
+            {shown}
+
+    def train(self, loader, samples):
+        for step, x in enumerate(loader):
+            self.optimizer.zero_grad()
+            loss = self.run(x.cuda()).sum()
+            loss.backward()
+            self.optimizer.step()
+            if step % 100 == 0:
+                self.show(samples)
+
+
+Trainer(Net().cuda()).train(DataLoader(data_set), next(iter(DataLoader(data_set))).cuda())
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "given", "shown", "place"),
+    [
+        ("pass", "self.net(x)", "save(out[row].cpu().data.numpy())", "# here"),
+        ("pass", "self.net(x)", "save(out[row])", ""),
+        ("self.last = self.net(x)", "self.last", "save(out[row].cpu().data.numpy())", ""),
+        ("self.net(x).sum().backward()", "self.net(x)", "save(out[row].cpu().data.numpy())", ""),
+    ],
+)
+def test_what_a_helper_gives_back_and_one_caller_uses_up(
+    tmp_path: Path, first: str, given: str, shown: str, place: str
+) -> None:
+    found, wanted = lines(tmp_path, SAMPLES.format(first=first, given=given, shown=shown, place=place))
+    assert found == wanted
