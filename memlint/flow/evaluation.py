@@ -114,7 +114,8 @@ def model_calls(
         script = _is_script(analyser, frame, loop)
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
             # (what follows a training loop is no trial)
-            certainty = "medium" if frame.backwards and first.evaluation == "eval" else "low"
+            beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
+            certainty = "medium" if frame.backwards and beside else "low"
         elif loop is None and run.probes:
             certainty = "low"  # it asks for the shape of what layers give
         elif loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
