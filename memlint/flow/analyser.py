@@ -197,6 +197,8 @@ class Analyser:
         if known is None:
             known = self.facts.parameter(function, param.name)
             self.summaries.note("parameter", (function.key, param.name), (function, param.name), known)
+        if hook is not None and hook.model == position and hook.model and not (known and known.kinds & MODULE):
+            return V(MODULE, syms=place)
         if param.kind in ("star", "double-star"):
             return V(UNKNOWN | CONTAINER, place, syms=place)
         if known is None or not known.kinds:
