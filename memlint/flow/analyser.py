@@ -74,6 +74,8 @@ class Analyser:
         self._lambdas: dict[tuple[str, int, int], Function] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
         self._externals: dict[str, V] = {}
+        #: the networks that each module which is asked for one by a computed name has; none where it may be any thing
+        self.networks_in: dict[str, frozenset[Ref]] = {}
         self.remarks: list[str] = []
         #: functions whose analysis failed, by (module, qualified name): mistakes of ours
         self.errors: dict[tuple[str, str], Exception] = {}
@@ -86,6 +88,7 @@ class Analyser:
         self.shared = Shared()
         for held in (self.wrappers, self.mentions, self._flags, self._lambdas, self._constants, self._externals):
             held.clear()
+        self.networks_in.clear()
 
     # ------------------------------------------------------------------------------------ summaries
 
@@ -198,6 +201,8 @@ class Analyser:
         if known is None:
             known = self.facts.parameter(function, param.name)
             self.summaries.note("parameter", (function.key, param.name), (function, param.name), known)
+        if hook is not None and hook.model == position and hook.model and not (known and known.kinds & MODULE):
+            return V(MODULE, syms=place)
         if param.kind in ("star", "double-star"):
             return V(UNKNOWN | CONTAINER, place, syms=place)
         if known is None or not known.kinds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from memlint.flow.facts import Facts
 
 
+#: methods that make what an object holds
+_MAKES = re.compile(
+    r"_*(init|setup|set_up|build|make|create|configure|define|construct|load_(model|net)|prepare_(model|net))(_|$|ialize)"
+)
 #: classes that keep something under a name, of which it is asked what that is
 MAX_ASKED = 8
 
@@ -95,23 +100,14 @@ class Attributes:
             found = join(found, known) if known is not None else found
         for method in methods:
             value = None
-            if method.name in (
-                "__init__",
-                "setup",
-                "build",
-                "configure",
-                "_setup",
-                "initialize",
-                "init",
-                "_build_model",
-                "build_model",
-            ):
+            if _MAKES.match(method.name) is not None:
                 summary = self.analyser.summary(method)
                 self._unfinished += summary is None and self.analyser.summaries.is_running(method)
                 if summary is not None and summary.exit is not None:
-                    value = summary.exit.sym.get(
-                        Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",))
-                    )
+                    place = Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",))
+                    value = summary.exit.sym.get(place)
+                    if value is not None and value.syms == {place} and value.kinds & ~UNKNOWN:
+                        value = value.but(kinds=value.kinds & ~UNKNOWN)  # (where it is left as it is)
                     if value is not None:
                         value = as_held(summary.exit, self._through_parameters(method, summary, value))
             if value is None:

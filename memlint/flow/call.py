@@ -150,8 +150,15 @@ def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words
         function = frame.analyser.function(ref)
         if function is None:
             return unknown_call(frame, state, expr, callee, args, words)
-        given = [ref.self_, *args] if ref.self_ is not None and function.takes_self else args
-        return call_function(frame, state, function, given, words, expr.at, expr)
+        if ref.self_ is None or not function.takes_self:
+            return call_function(frame, state, function, args, words, expr.at, expr)
+        before = len(frame.graphs.nodes)
+        result = call_function(frame, state, function, [ref.self_, *args], words, expr.at, expr)
+        if isinstance(expr.func, ir.Name) and ref.self_.kinds & MODULE and len(frame.graphs.nodes) > before:
+            methods.note_method_run(
+                frame, state, expr, ref.self_, function.name, result, args
+            )  # ``encode = net.encode``
+        return result
     if ref.kind == "class":
         cls = frame.analyser.cls(ref)
         return construct(frame, state, cls, args, words, expr) if cls is not None else UNKNOWN_VALUE

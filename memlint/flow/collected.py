@@ -118,7 +118,15 @@ def _reads(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> bool:
     """Whether a body reads one of the variables before it gives it another value: an evaluation in each epoch, and one
     before the first, have names for what they give that nobody uses in between."""
     left = set(names)
+    #: what each test that was met has given another value where it held (``if rank == 0:``, which is asked again)
+    given: dict[str, set[str]] = {}
     for statement in body:
+        if isinstance(statement, ir.If):  # (what it asks for is a number)
+            known = given.setdefault(text(statement.test, 200), set())
+            if _reads(statement.body, left - known) or _reads(statement.orelse, left):
+                return True
+            known.update(*(names_bound_by(one) for one in statement.body if isinstance(one, ir.Assign)))
+            continue
         own = (statement.value, *_places(statement.targets)) if isinstance(statement, ir.Assign) else None
         if any(reads_any(expr, left) for expr in own or expressions(statement)):
             return True

@@ -114,7 +114,8 @@ def model_calls(
         script = _is_script(analyser, frame, loop)
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
             # (what follows a training loop is no trial)
-            certainty = "medium" if frame.backwards and first.evaluation == "eval" else "low"
+            beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
+            certainty = "medium" if frame.backwards and beside else "low"
         elif loop is None and run.probes:
             certainty = "low"  # it asks for the shape of what layers give
         elif loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
@@ -128,9 +129,15 @@ def model_calls(
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
         consumed = consumed_as(frame, run)
-        if first.evaluation == "name" and _only_shows(frame, run):
+        if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
             consumed = "detached"
         yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase)
+
+
+def _keeps_for_nobody(keeper: Keeper | None) -> bool:
+    """Whether a place keeps the graphs of all batches, and it is known that no backward comes for them: whatever is
+    returned of it, no caller trains by it."""
+    return keeper is not None and keeper.lost != "low"
 
 
 #: names of which one stands in every file that trains
@@ -262,16 +269,21 @@ def _reports(analyser: Analyser, frame: Frame, surely: bool) -> bool:
 def _is_alone(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether little tells of an evaluation there, which is not reported for all to see: a single run that is returned
     (see MEM201)."""
+    if run.loop is None and run.mode is None and _is_evaluated_by_callers(analyser, frame, run):
+        return True
     if consumed_as(frame, run) != "escapes" or loop_of(analyser, frame, run) is not None:
         return False
     return run.mode is None or not is_evaluation_name(frame.function)
 
 
 def _left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
-    """Whether a helper gives what it runs to several callers, of which some evaluate, in loops, and some say nothing of
-    it: the guard is missing in those, and the helper may be right for the others."""
+    """Whether a helper gives what it runs to callers that put the model into eval mode, in loops, of which each says so
+    itself; or to several ones, of which some evaluate, and some say nothing of it: the guard is missing in those, and
+    the helper may be right for the others."""
     if run.mode is not None or run.loop is not None or consumed_as(frame, run) == "detached":
         return False
+    if _is_evaluated_by_callers(analyser, frame, run):
+        return True
     callers = {caller.function.key: caller for caller, _ in analyser.facts.calls_of(frame.function)}
     callers.pop(frame.function.key, None)
     ours = {
@@ -280,16 +292,39 @@ def _left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     }
     if all(any(lifted.mode is True for lifted in runs) for runs in ours.values()):
         return False
-    linted = analyser.program.project.reported
     return any(
-        lifted.mode is True
-        and lifted.loop is not None
-        and callers[key].module.key in linted
-        and (verdict := judge_run(analyser, callers[key], lifted)) is not None
-        and verdict.evaluation == "eval"
-        and not verdict.wanted
+        lifted.loop is not None and _evaluates(analyser, callers[key], lifted)
         for key, runs in ours.items()
         for lifted in runs
+    )
+
+
+def _is_evaluated_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether all callers of a helper that gives away what it runs put the model into eval mode, one of them for a loop
+    of its own: there the guard is missing."""
+    if consumed_as(frame, run) == "detached" or is_layer_code(analyser, frame):
+        return False
+    callers = {caller.function.key: caller for caller, _ in analyser.facts.calls_of(frame.function)}
+    callers.pop(frame.function.key, None)
+    ours = [
+        [
+            lifted
+            for lifted in caller.runs.values()
+            if _lifts(lifted, frame, run) and _evaluates(analyser, caller, lifted)
+        ]
+        for caller in callers.values()
+    ]
+    return all(ours) and any(lifted.loop is not None for runs in ours for lifted in runs)
+
+
+def _evaluates(analyser: Analyser, caller: Frame, lifted: ModelRun) -> bool:
+    """Whether a linted function runs a model that it has put into eval mode by itself."""
+    return (
+        lifted.mode is True
+        and caller.module.key in analyser.program.project.reported
+        and (verdict := judge_run(analyser, caller, lifted)) is not None
+        and verdict.evaluation == "eval"
+        and not verdict.wanted
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from memlint.flow import containers, records
+from memlint.flow import containers, records, tables
 from memlint.flow.class_places import class_of
 from memlint.flow.collecting import members_of
 from memlint.flow.frame import Frame
@@ -159,6 +159,8 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
         # ``getattr(nn.functional, name)``: one of those, whichever it is
         some = frozenset(Ref("ext", "", f"{ref.name}.{_ANY_OF.get(ref.name, 'any')}") for ref in args[0].refs)
         return V(CALLABLE, refs=some)
+    if name == "getattr" and len(args) == 2 and (networks := tables.of_module(frame, args[0])).kinds:
+        return networks
     if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
         from memlint.flow.assignment import write_attribute
 

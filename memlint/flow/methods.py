@@ -233,13 +233,19 @@ def _module_call(
     if name in ("eval", "train"):
         assert isinstance(expr.func, ir.Attr)
         set_mode(state, expr.func, receiver, name, args, words)
-    if knowledge.is_bookkeeping(name) or len(frame.graphs.nodes) == before or member.kinds & MODULE:
-        return result
+    if len(frame.graphs.nodes) > before and not member.kinds & MODULE:
+        note_method_run(frame, state, expr, receiver, name, result, args)
+    return result
+
+
+def note_method_run(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, result: V, args: Args) -> None:
+    """Remember the call of a module's method that gave what its layers compute."""
+    if knowledge.is_bookkeeping(name):
+        return
     inner = deep(frame, state, result)
     tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
     if tips:
         note_run(frame, state, expr, receiver, inner, tips[0], args)
-    return result
 
 
 def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:

@@ -16,6 +16,7 @@ from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, State
 from memlint.flow.syntax import dotted, text
 from memlint.flow.unresolved import is_loss
+from memlint.flow.uses import methods_held
 from memlint.flow.values import (
     BATCH,
     CONTAINER,
@@ -204,6 +205,15 @@ def _is_criterion(func: ir.Expr) -> bool:
     return bare and dotted(func).rpartition(".")[2] in _CRITERIA
 
 
+def _mode_of_holders(frame: Frame, state: State, name: str) -> tuple[bool | None, Source]:
+    """The mode of the modules one of whose methods a name holds (``encode = a.encode if forth else b.encode``), where
+    they all have the same; see `mode_of`."""
+    if any(param.name == name for param in frame.function.params):
+        return None, None
+    told = [mode_of(state, V(UNKNOWN), holder) for holder in methods_held(frame.function.body).get(name, ())]
+    return told[0] if told and all(mode == told[0][0] for mode, _ in told) else (None, None)
+
+
 def note_run(
     frame: Frame, state: State, expr: ir.Call, module: V, value: V, node: Source, args: Args, resolved: bool = True
 ) -> None:
@@ -223,6 +233,8 @@ def note_run(
     mode, key = mode_of(state, module, base)
     if mode is None and isinstance(func, ir.Attr):
         mode, key = mode_of(state, V(UNKNOWN), func.value)
+    elif mode is None and isinstance(func, ir.Name) and state.modes:
+        mode, key = _mode_of_holders(frame, state, func.id)
     frame.runs[expr.at] = ModelRun(
         expr.at,
         frame.site(expr.at),

@@ -29,7 +29,7 @@ MAX_CALLERS_UP = 2
 
 def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether the graph of a run is used up: here, or in every caller that gets it returned."""
-    if run.origin is not None or frame.hook is not None:
+    if frame.hook is not None or (run.origin is not None and not _is_given_back(run)):
         return False
     if frame.function.node is None and not is_script_loop(frame, run.loop.loop if run.loop is not None else None):
         return False  # (a single forward at a file's end may be what others import)
@@ -41,6 +41,15 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if not marks or (frame.backwards and not trains):
         return False
     return used_up(analyser, frame, marks)
+
+
+def _is_given_back(run: ModelRun) -> bool:
+    """Whether the helper in which the model runs does nothing with it but return it, as a model itself does."""
+    if run.origin is None:
+        return True
+    inner, origin = run.origin
+    marks = {mark for mark in (origin.node, *origin.value.src) if mark in inner.graphs.nodes}
+    return bool(marks & inner.notes.returned) and not inner.backwards and _is_given_back(origin)
 
 
 def is_script_loop(frame: Frame, loop: Loop | None) -> bool:
@@ -113,7 +122,18 @@ def is_trial(function: Function) -> bool:
 
 
 def _named_test(function: Function) -> bool:
-    return function.name.startswith("test_") or _is_test_file(function, "test_")
+    named = function.name.startswith("test_") and (in_tests(function.module.key) or not _is_given(function))
+    return named or _is_test_file(function, "test_")
+
+
+def _is_given(function: Function) -> bool:
+    """``def test_epoch(model, loader)``, in a file where no test runner looks for tests: the program calls it, with
+    what it has trained."""
+    name = function.module.key.rsplit("/", 1)[-1].removesuffix(".py")
+    if name.startswith("test_") or name.endswith("_test") or name == "conftest":
+        return False
+    params = function.params[1 if function.takes_self else 0 :]
+    return any(param.default is None and "star" not in param.kind for param in params)
 
 
 def _is_test_file(function: Function, *names: str) -> bool:

@@ -16,6 +16,10 @@ from memlint.ir import nodes as ir
 ANY_NETWORK = Ref("ext", "", "torchvision.models.resnet18")
 #: a table of more is followed no further
 _MAX_ENTRIES = 16
+#: of so many networks each may be the one that a module is asked for
+_MAX_NETWORKS = 8
+#: star imports of star imports that are followed
+_MAX_STARS = 3
 
 
 def entries(frame: Frame, table: ir.Expr) -> V:
@@ -89,12 +93,51 @@ def _decorating(node: ir.FunctionDef | ir.Lambda | ir.ClassDef | None) -> set[st
 
 
 def of_package(frame: Frame, state: State, expr: ir.Expr) -> V:
-    """``models.__dict__[name]``: one of a library's networks, whichever it is; NOTHING for all else."""
+    """``models.__dict__[name]``: one of a library's or a module's networks, whichever it is; NOTHING for all else."""
     if not isinstance(expr, ir.Attr) or expr.name != "__dict__" or not isinstance(expr.value, ir.Name):
         return NOTHING
-    packages = lookup(frame, state, expr.value.id).refs
-    known = bool(packages) and all(ref.kind == "ext" and ref.name == "torchvision.models" for ref in packages)
-    return V(CALLABLE, refs=frozenset((ANY_NETWORK,))) if known else NOTHING
+    package = lookup(frame, state, expr.value.id)
+    known = bool(package.refs) and all(ref.kind == "ext" and ref.name == "torchvision.models" for ref in package.refs)
+    return V(CALLABLE, refs=frozenset((ANY_NETWORK,))) if known else of_module(frame, package)
+
+
+def of_module(frame: Frame, value: V) -> V:
+    """``getattr(models, name)``: any of the networks that a module of the project defines or brings together; NOTHING
+    where it has many, or functions that may make them."""
+    if len(value.refs) != 1:
+        return NOTHING
+    (ref,) = value.refs
+    if ref.kind != "module":
+        return NOTHING
+    known = frame.analyser.networks_in
+    if ref.key not in known:
+        refs: set[Ref] = set()
+        plain = _gather(frame, frame.analyser.program.module(ref.key), refs, 0)
+        known[ref.key] = frozenset(refs) if plain and len(refs) <= _MAX_NETWORKS else frozenset()
+    return V(CALLABLE, refs=known[ref.key]) if known[ref.key] else NOTHING
+
+
+def _gather(frame: Frame, module: Module, refs: set[Ref], depth: int) -> bool:
+    """Collect the networks that a module's public names stand for; whether there is nothing else that may make one."""
+    program = frame.analyser.program
+    if depth > _MAX_STARS or any(
+        one.kind == "function" and not one.name.startswith("_") for one in module.index.definitions
+    ):
+        return False
+    defined = {one.name for one in module.index.definitions}
+    for name in sorted(defined.union(one.binds for one in module.index.imports if one.name is not None)):
+        kind, cls = program.find(module, name) if name[:1].isupper() else ("none", None)
+        if kind == "class" and cls is not None:
+            ref = Ref("class", cls.module.key, cls.qual)
+            if _is_network(frame, ref):
+                refs.add(ref)
+            if len(refs) > _MAX_NETWORKS:
+                return False
+    for star in module.stars:
+        key = program.resolve(star.module, module.key, star.level)
+        if key is not None and not _gather(frame, program.module(key), refs, depth + 1):
+            return False
+    return True
 
 
 #: modules that compute no features: what they are given has its graph already, or none

@@ -19,15 +19,18 @@ _OF_PARAMETERS = re.compile(r"param|apply|children|modules|requires_grad|freez|o
 
 
 def teaches(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
-    """Whether a run of a model in eval mode is that of a teacher: another model is in train mode and learns by the
-    backward that both reach. (A backbone in eval mode for its statistics alone has another name.)"""
+    """Whether a run of a model in eval mode is that of a teacher: another model is in train mode, or in a step of a
+    framework that sees to it, and learns by the backward that both reach. (A backbone in eval mode for its statistics
+    alone has another name.)"""
     if run.origin is not None or not _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower()):
         return False
     if not gives_no_gradient(analyser, frame, run) or _is_trained_or_frozen(frame, run.text):
         return False
     backwards = [one for one in frame.backwards if run.node in one.reached]
+    stepping = frame.hook is not None and frame.hook.returns == "backward"
     return any(
-        other.mode is False and {other.node, *other.value.src} & one.reached
+        (other.mode is False or (stepping and other.mode is None and other.text != run.text))
+        and {other.node, *other.value.src} & one.reached
         for other in frame.runs.values()
         for one in backwards
     )

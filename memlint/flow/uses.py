@@ -6,7 +6,7 @@ import re
 
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, names_bound_by, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import module_evidence
 
@@ -42,6 +42,24 @@ def fed_to(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str]]:
                         if isinstance(item, ir.Name)
                     }
     return fed
+
+
+@kept
+def methods_held(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
+    """The names that a body gives methods, or whatever else is an attribute, of other things and nothing else, each
+    with what it may be the method of: ``encode = a.encode if forth else b.encode``."""
+    held: dict[str, tuple[ir.Expr, ...]] = {}
+    others: set[str] = set()
+    for statement in walk_statements(body):
+        target = statement.targets[0] if isinstance(statement, ir.Assign) and len(statement.targets) == 1 else None
+        value = statement.value if isinstance(statement, ir.Assign) else None
+        ways = (value.body, value.orelse) if isinstance(value, ir.IfExp) else (value,)
+        holders = tuple(way.value for way in ways if isinstance(way, ir.Attr))
+        if isinstance(target, ir.Name) and len(holders) == len(ways):
+            held[target.id] = held.get(target.id, ()) + holders
+        else:
+            others |= names_bound_by(statement)
+    return {name: holders for name, holders in held.items() if name not in others}
 
 
 def uses_of(function: Function) -> frozenset[str]:

@@ -47,7 +47,9 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     deeper = run.origin
     while deeper is not None:  # what runs in a callee of a callee is wanted there, or on the way
         inner, origin = deeper
-        why = asked_for(inner) or _reached(analyser, inner, {origin.node, *origin.value.src}, MAX_CALLERS_UP)
+        why = asked_for(inner)
+        if not why and not is_spent(analyser, frame, run):  # (who else gets what the helper returns is of no account)
+            why = _reached(analyser, inner, {origin.node, *origin.value.src}, MAX_CALLERS_UP)
         if why:
             return why
         deeper = origin.origin

@@ -35,6 +35,8 @@ class Hook(NamedTuple):
     batch: int
     outputs: int
     device: str
+    #: the position of the parameter that is the model
+    model: int = 0
     #: by the method, the hook for which the framework keeps what each call of it returns, where a class has that hook
     collected: tuple[tuple[str, str], ...] = ()
 
@@ -157,6 +159,7 @@ def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
                 raw.get("batch", 0),
                 raw.get("outputs", 0),
                 raw.get("device", ""),
+                raw.get("model", 0),
                 tuple(raw.get("collected", {}).items()),
             ),
         )

@@ -16,13 +16,23 @@ from itertools import cycle, islice, tee
 from itertools import cycle as forever
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 from tqdm import tqdm
 from library import consume, make
 
 
 class Own(DataLoader):
     pass
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        yield make()
+
+
+class Held(Dataset):
+    def __getitem__(self, index):
+        return self.samples[index]
 
 
 class Trainer:
@@ -75,6 +85,7 @@ def found(tmp_path: Path, *body: str, name: str = "other") -> list[Finding]:
         ("cycle(Own(data))", "warning", "high"),
         ("zip(cycle(loader), data)", "warning", "high"),
         ("zip(range(settings.steps), cycle(loader))", "warning", "high"),
+        ("cycle(Stream())", "warning", "medium"),
         ("cycle(train_loader)", "warning", "medium"),
         ("cycle(settings.train_dataloader)", "warning", "medium"),
         ("cycle(settings.get_loader('train'))", "warning", "medium"),
@@ -92,6 +103,8 @@ def test_what_keeps_batches(tmp_path: Path, expression: str, severity: str, conf
     "expression",
     [
         "cycle(data)",
+        "cycle(Held())",
+        "list(Stream())",
         "cycle([1, 2, 3])",
         "cycle(model.parameters())",
         "cycle(trainer.many)",

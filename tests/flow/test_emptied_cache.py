@@ -319,3 +319,27 @@ class Trainer:
 @pytest.mark.parametrize("test", ["self.epoch < self.num_epochs", "self.epoch <= 10"])
 def test_once_an_epoch(tmp_path: Path, test: str) -> None:
     assert found(tmp_path, EPOCHS.format(test=test)) == []
+
+
+HOOK = """
+import torch
+from lightning import LightningModule
+
+
+class Task({base}):
+    def {name}(self, batch, batch_idx):
+        self.log("loss", self.criterion(self.net(batch["x"]), batch["y"]))
+        torch.cuda.empty_cache()
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "severities"),
+    [
+        ("LightningModule", "validation_step", ["warning"]),
+        ("LightningModule", "test_step", ["warning"]),  # (which is no test)
+        ("object", "test_step", []),
+    ],
+)
+def test_in_a_hook_for_each_batch(tmp_path: Path, base: str, name: str, severities: list[str]) -> None:
+    assert [severity for _, severity in found(tmp_path, HOOK.format(base=base, name=name))] == severities

@@ -123,6 +123,13 @@ class Net(nn.Module):
 
 net = Net()
 """
+TRAINS = """
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for x, y in DataLoader(test_set):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(net(x.cuda()), y).backward()
+    optimizer.step()
+"""
 
 
 @pytest.mark.parametrize(
@@ -130,6 +137,7 @@ net = Net()
     [
         pytest.param("net = nn.Linear(3, 3)", {"MEM201"}, id="a script"),
         pytest.param(OWN, set(), id="a demonstration of the model that the file defines"),
+        pytest.param(OWN + TRAINS, {"MEM201"}, id="a program that trains the model that it defines"),
     ],
 )
 def test_the_body_of_a_script(tmp_path: Path, net: str, found: set[str]) -> None:
@@ -464,6 +472,36 @@ def train(student, teacher, loader):
 )
 def test_a_teacher_that_learns_or_is_frozen(tmp_path: Path, owned: str, before: str, found: set[str]) -> None:
     assert codes(tmp_path, TAUGHT.format(owned=owned, before=before)) == found
+
+
+STEPPED = """
+from transformers import Trainer
+
+
+class Distilling(Trainer):
+    def __init__(self, teacher, *args, **options):
+        super().__init__(*args, **options)
+        self.teacher = teacher.to(self.args.device)
+        {before}
+
+    def compute_loss(self, model, inputs, return_outputs=False):
+        ours = model(**inputs)
+        {soft}
+        return nn.functional.mse_loss(ours.logits, theirs.logits)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "soft", "found"),
+    [
+        ("self.teacher.eval()", "theirs = self.teacher(**inputs)", {"MEM202"}),
+        ("self.teacher.eval().requires_grad_(False)", "theirs = self.teacher(**inputs)", set()),
+        ("pass", "theirs = self.teacher(**inputs)", set()),
+        ("self.teacher.eval()", "theirs = model(**inputs)", set()),
+    ],
+)
+def test_a_teacher_in_a_step_of_a_framework(tmp_path: Path, before: str, soft: str, found: set[str]) -> None:
+    assert codes(tmp_path, STEPPED.format(before=before, soft=soft)) == found
 
 
 SELF = """

@@ -80,6 +80,53 @@ def test_features_that_the_function_itself_trains_by(tmp_path: Path, given: str,
     assert codes(tmp_path, HEAD.format(given=given)) == found
 
 
+RANKED = """
+import torch
+from torch import nn
+
+
+def evaluate(model, loader):
+    model.eval()
+    rows = []
+    with torch.no_grad():
+        for x, _ in loader:
+            rows.append(model(x.cuda()))
+    return {{"rows": torch.cat(rows), "loss": 0.5}}
+
+
+def train(model, loader, val_loader, optimizer, rank, epochs):
+    model.cuda()
+    best = 1.0
+    if rank == 0:
+        told = evaluate(model, val_loader)
+        print(told["loss"])
+    for _ in range(epochs):
+        for x, y in loader:
+            loss = (model(x.cuda()) - y.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if rank == 0:
+            {again}
+        {between}
+        if rank == 0:
+            if told["loss"] < best:
+                best = told["loss"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("again", "between", "found"),
+    [
+        ("told = evaluate(model, val_loader)", "pass", ["MEM104"]),
+        ("pass", "pass", []),
+        ("told = evaluate(model, val_loader)", "print(told)", []),
+    ],
+)
+def test_an_evaluation_of_one_process(tmp_path: Path, again: str, between: str, found: list[str]) -> None:
+    assert codes(tmp_path, RANKED.format(again=again, between=between)) == found
+
+
 STYLES = """
 import torch
 

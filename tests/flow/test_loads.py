@@ -20,6 +20,11 @@ def {name}(model, {path}, device, **options):
 """
 
 
+CUDA = "torch.cuda.is_available()"
+#: no device where there is an accelerator
+HOST_ALONE = f"None if {CUDA} else 'cpu'"
+
+
 def program(*body: str, name: str = "prepare", path: str = "path") -> str:
     return PROGRAM.format(name=name, path=path, body="\n    ".join(body))
 
@@ -39,6 +44,10 @@ def found(tmp_path: Path, code: str, name: str = "program") -> list[Finding]:
         program("model.load_state_dict(torch.load(path, weights_only=True)['net'], strict=False)"),
         program("loaded = torch.load(path)", "model.load_state_dict(loaded)"),
         program("loaded = torch.load(path)", "part = loaded['net']", "model.load_state_dict(part)"),
+        program(f"model.load_state_dict(torch.load(path, map_location={HOST_ALONE}))"),
+        program(f"where = {HOST_ALONE}", "model.load_state_dict(torch.load(path, map_location=where))").replace(
+            HOST_ALONE, f"None\n    if not {CUDA}:\n        where = torch.device('cpu')"
+        ),
         program("checkpoint = torch.load(path)", "consume(model, checkpoint)"),
         program("consume(model, torch.load(ckpt))", path="ckpt"),
         program("consume(model, torch.load('runs/last_checkpoint.pt'))"),
@@ -57,6 +66,10 @@ def test_a_checkpoint(tmp_path: Path, code: str) -> None:
         program("model.load_state_dict(torch.load(path, device))"),
         program("model.load_state_dict(torch.load(path, **options))"),
         program("model.load_state_dict(torch.load(*path))"),
+        program(f"model.load_state_dict(torch.load(path, map_location=device if {CUDA} else 'cpu'))"),
+        program("model.load_state_dict(torch.load(path, map_location=None if options else 'cpu'))"),
+        program("where = None", "where = options['to']", "model.load_state_dict(torch.load(path, where))"),
+        program("where = 'cpu'", f"if {CUDA}:", "    where = device", "model.load_state_dict(torch.load(path, where))"),
         program("loaded = torch.load(path)", "consume(model, loaded)"),
         program("features = torch.load('pretrained_features.pt')", "consume(model, features)"),
         program("weights = torch.load('class_weights.pt')", "consume(model, weights)"),

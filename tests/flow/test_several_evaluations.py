@@ -57,7 +57,7 @@ def train(model, loader, val):
         {val}
 
 
-def {final}(model, loader):
+def {final}:
     {again}
 """
 
@@ -88,16 +88,18 @@ def test_a_model_that_is_loaded_after_the_loop_is_another_evaluation(
     assert found == wanted
 
 
+UNGUARDED = "return evaluate(model, loader)"
 GUARDED = "with torch.no_grad():\n        return evaluate(model, loader)"
 
 
 @pytest.mark.parametrize(
     ("val", "final", "again", "place"),
     [
-        ("evaluate(model, val)", "final", GUARDED, "# here"),
-        ("with torch.no_grad(): evaluate(model, val)", "final", GUARDED, ""),
-        ("with torch.no_grad(): evaluate(model, val)", "final", "return evaluate(model, loader)", "# here"),
-        ("with torch.no_grad(): evaluate(model, val)", "test_final", "return evaluate(model, loader)", ""),
+        ("evaluate(model, val)", "final(model, loader)", GUARDED, "# here"),
+        ("with torch.no_grad(): evaluate(model, val)", "final(model, loader)", GUARDED, ""),
+        ("with torch.no_grad(): evaluate(model, val)", "final(model, loader)", UNGUARDED, "# here"),
+        ("with torch.no_grad(): evaluate(model, val)", "test_final(model, loader)", UNGUARDED, "# here"),
+        ("with torch.no_grad(): evaluate(model, val)", "test_final(model=net, loader=())", UNGUARDED, ""),
     ],
 )
 def test_an_evaluation_that_some_callers_guard(tmp_path: Path, val: str, final: str, again: str, place: str) -> None:
@@ -106,7 +108,7 @@ def test_an_evaluation_that_some_callers_guard(tmp_path: Path, val: str, final: 
 
 
 def test_the_call_without_a_guard_is_named(tmp_path: Path) -> None:
-    text = PARTLY.format(val="evaluate(model, val)", final="final", again=GUARDED, place="")
+    text = PARTLY.format(val="evaluate(model, val)", final="final(model, loader)", again=GUARDED, place="")
     (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
     (found,) = memlint.lint([tmp_path], isolated=True).findings
     assert (found.severity, found.confidence) == ("note", "medium")
@@ -118,7 +120,7 @@ SHARED = PARTLY.replace(".mean().item()", ".mean()")
 
 @pytest.mark.parametrize("text", [SHARED, PARTLY + "\n\ndef off():\n    torch.set_grad_enabled(False)\n"])
 def test_what_a_caller_may_train_by_and_what_may_be_off_for_good(tmp_path: Path, text: str) -> None:
-    text = text.format(val="evaluate(model, val)", final="final", again=GUARDED, place="")
+    text = text.format(val="evaluate(model, val)", final="final(model, loader)", again=GUARDED, place="")
     (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
     assert not [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM201"]
 

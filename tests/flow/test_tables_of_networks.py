@@ -68,3 +68,65 @@ def test_a_network_out_of_a_table(tmp_path: Path, maker: str, expected: bool) ->
     result = memlint.lint([tmp_path], isolated=True)
     assert not result.failures
     assert ("MEM101" in {one.code for one in result.findings}) == expected
+
+
+PACKAGE = """
+from torch import nn
+
+from .other import *
+from .plain import Plain
+
+
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(10, 10)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+OTHER = PACKAGE.replace("from .other import *", "").replace("from .plain import Plain", "").replace("First", "Second")
+USER = """
+import nets
+from torch import nn
+
+
+class Judge:
+    def __init__(self, name):
+        self.name = name
+        self.{maker}()
+
+    def {maker}(self):
+        Net = {picked}
+        self.net = Net()
+
+    def judge(self, loader):
+        crit = nn.MSELoss()
+        total = 0
+        for x, y in loader:
+            total += crit(self.net(x.cuda()), y.cuda())
+        print(total.item() / len(loader))
+"""
+
+
+@pytest.mark.parametrize(
+    ("maker", "picked", "more", "expected"),
+    [
+        ("init_nets", "getattr(nets, self.name)", "", True),
+        ("_build_networks", "nets.__dict__[self.name]", "", True),
+        ("init_nets", "getattr(nets, self.name, None)", "", False),
+        ("init_nets", "getattr(nets, self.name)", "def small(): return 1", False),
+        ("change", "getattr(nets, self.name)", "", False),
+    ],
+)
+def test_a_network_that_a_module_is_asked_for(
+    tmp_path: Path, maker: str, picked: str, more: str, expected: bool
+) -> None:
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "__init__.py").write_text(PACKAGE, encoding="utf-8")
+    (tmp_path / "nets" / "other.py").write_text(f"{OTHER}\n\n{more}\n", encoding="utf-8")
+    (tmp_path / "nets" / "plain.py").write_text("class Plain:\n    pass\n", encoding="utf-8")
+    (tmp_path / "main.py").write_text(USER.format(maker=maker, picked=picked), encoding="utf-8")
+    result = memlint.lint([tmp_path], isolated=True)
+    assert not result.failures
+    assert ("MEM101" in {one.code for one in result.findings}) == expected

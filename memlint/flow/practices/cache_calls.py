@@ -35,7 +35,7 @@ _OF_STEPS = frozenset({"backward", _OPTIMIZES})
 def in_each_call(analyser: Analyser, frame: Frame, expr: ir.Call) -> Emptied | None:
     """How a function that runs for each batch comes to the call, whatever it is told."""
     function = frame.function
-    if function.node is None or function.is_generator or is_test(function):
+    if function.node is None or function.is_generator or is_test(function, by_name=frame.hook is None):
         return None
     if function.name.startswith("__") and function.name != "__call__":
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
@@ -43,6 +43,8 @@ _LOADER = re.compile(
     r"(?<!down)loader(_(?!cls|class|conf|cfg|k?w?args|opt|names?$|keys|fn|func|factory|list|files?|paths?|len|size|type)\w+)?$"
     r"|(^|_)dl$"
 )
+#: classes of what makes samples or batches as it is gone through
+_STREAMS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"})
 #: what goes through its argument without keeping it
 _PASSES = frozenset({"iter", "enumerate", "tqdm", "track", "progress_bar"})
 #: names of the few rounds of an inner loop
@@ -97,8 +99,12 @@ def _is_loader(analyser: Analyser, frame: Frame, call: OutsideCall, source: ir.E
         return "high"
     if over_loader(value) and not value.kinds & LOADER:
         return "high"
-    if _of_class(analyser, value):
+    if _of_class(
+        analyser, value, lambda base: (row := knowledge.function(base)) is not None and row.returns == "loader"
+    ):
         return "high"
+    if call.name.endswith(".cycle") and _of_class(analyser, value, lambda base: base in _STREAMS):
+        return "medium"
     if isinstance(source, ir.Attr) and value.is_only(NONE | UNKNOWN) and _assigned_loader(analyser, frame, source.name):
         return "medium"
     name = _name(source).lower()
@@ -168,17 +174,12 @@ def _name(source: ir.Expr) -> str:
     return last_name(source.func if isinstance(source, ir.Call) else source)
 
 
-def _of_class(analyser: Analyser, value: V) -> bool:
-    """Whether it is an instance of the project's own kind of DataLoader."""
+def _of_class(analyser: Analyser, value: V, known: Callable[[str], bool]) -> bool:
+    """Whether it is an instance of the project's own kind of what a library's class is known for."""
     refs = [ref for ref in value.refs if ref.kind == "instance"]
     classes = [analyser.cls(ref) for ref in refs]
     return bool(classes) and all(
-        cls is not None
-        and any(
-            (row := knowledge.function(base)) is not None and row.returns == "loader"
-            for base in analyser.program.ancestors(cls)[1]
-        )
-        for cls in classes
+        cls is not None and any(map(known, analyser.program.ancestors(cls)[1])) for cls in classes
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.bound_names import argument
-from memlint.flow.devices import touches_an_accelerator
+from memlint.flow.devices import names_an_accelerator, touches_an_accelerator
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import LoadedToDevice
 from memlint.flow.practices.beside_models import KEEPS, bound, contains, load_state_dict, loaded_into, meets_its_model
@@ -17,6 +17,7 @@ from memlint.flow.syntax import (
     expressions,
     last_name,
     mentions,
+    names_bound_by,
     parts,
     statement_at,
     text,
@@ -64,7 +65,7 @@ _READS = frozenset({"items", "keys", "get", "pop", "values"})
 def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
     """The checkpoints that one function loads onto a device that nobody named."""
     for at, call in sorted(frame.notes.outside.items()):
-        if call.name != "torch.load" or not _leaves_it_open(call.expr):
+        if call.name != "torch.load" or not _leaves_it_open(frame, call.expr):
             continue
         path = argument(call.expr, 0, "f")
         statement = statement_at(frame.function.body, at)
@@ -123,12 +124,59 @@ def _places_elsewhere(frame: Frame, call: OutsideCall) -> bool:
     )
 
 
-def _leaves_it_open(expr: ir.Call) -> bool:
-    """Whether no device is given: ``map_location`` is left out, or None."""
+def _leaves_it_open(frame: Frame, expr: ir.Call) -> bool:
+    """Whether no device is given: ``map_location`` is left out, or None, be it where there is an accelerator alone."""
     if any(word.name is None for word in expr.keywords) or any(isinstance(arg, ir.Starred) for arg in expr.args):
         return False
     given = argument(expr, 1, "map_location")
-    return given is None or (isinstance(given, ir.Const) and given.kind == "None")
+    if given is None or _is_none(given):
+        return True
+    if isinstance(given, ir.IfExp):
+        return _asks_for_accelerator(given.test) and _is_none_or_host((given.body, given.orelse))
+    return isinstance(given, ir.Name) and _is_none_beside_accelerator(frame, given.id)
+
+
+def _is_none(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Const) and expr.kind == "None"
+
+
+def _is_none_or_host(sides: tuple[ir.Expr, ...]) -> bool:
+    """Whether one side is None and each other one the host: ``None if torch.cuda.is_available() else "cpu"``."""
+    others = [side for side in sides if not _is_none(side)]
+    return len(others) < len(sides) and all(_is_host(side) for side in others)
+
+
+def _is_host(expr: ir.Expr) -> bool:
+    """``"cpu"``, ``torch.device("cpu")``, ``lambda storage, loc: storage``"""
+    if isinstance(expr, ir.Lambda):
+        return isinstance(expr.body, ir.Name) and bool(expr.params) and expr.body.id == expr.params[0].name
+    if isinstance(expr, ir.Call):
+        return last_name(expr.func) == "device" and len(expr.args) == 1 and _is_host(expr.args[0])
+    return isinstance(expr, ir.Const) and expr.value == "cpu"
+
+
+def _asks_for_accelerator(test: ir.Expr) -> bool:
+    """``torch.cuda.is_available()``, ``not args.use_cuda``"""
+    return not isinstance(test, ir.BoolOp) and names_an_accelerator(text(test, 200))
+
+
+def _is_none_beside_accelerator(frame: Frame, name: str) -> bool:
+    """``where = None``, and the host for it where no accelerator is there, in the same function."""
+    if any(param.name == name for param in frame.function.params):
+        return False
+    given: list[ir.Expr] = []
+    asked: set[int] = set()
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.If) and _asks_for_accelerator(statement.test):
+            asked |= {inner.at for inner in (*statement.body, *statement.orelse)}
+        if name not in names_bound_by(statement):
+            continue
+        if not isinstance(statement, ir.Assign) or not all(isinstance(one, ir.Name) for one in statement.targets):
+            return False
+        if not _is_none(statement.value) and statement.at not in asked:
+            return False
+        given.append(statement.value)
+    return _is_none_or_host(tuple(given))
 
 
 # -------------------------------------------------------------------------------------- what is loaded
