@@ -45,13 +45,24 @@ def _is_lost(program: Program, key: str, name: str) -> str:
     if not dot or first not in folders or program.resolve(name, key, 0) is not None or _is_made(program, name):
         return ""
     project = program.project
-    if "sys.path" in program.module(key).text or "__path__" in program.module(key).text:
+    if (
+        "sys.path" in program.module(key).text
+        or "__path__" in program.module(key).text
+        or _is_part(program, key, first)
+    ):
         return ""  # the name may mean a folder elsewhere
     return (
         f"`{name}`, which it imports, is not there"
         if all(project.is_missing(rest, other, level) for other, level in _below(project.sources, first))
         else ""
     )
+
+
+def _is_part(program: Program, key: str, name: str) -> bool:
+    """Whether the folder of a name around a file is a part of a package: by its name alone, a library is meant."""
+    folders = key.split("/")[:-1]
+    around = "/".join((*folders[: folders.index(name)], "__init__.py"))
+    return around in program.project.sources
 
 
 def _below(keys: Iterable[str], name: str) -> list[tuple[str, int]]:
@@ -87,7 +98,7 @@ def _lacks(program: Program, key: str, statement: ir.ImportFrom) -> str:
     if first in folder.split("/"):
         places = _below(project.sources, first)
         at = [(other, level) for other, level in places if target.startswith(_folder(other, level))]
-        if len(places) != 1 or not at:
+        if len(places) != 1 or not at or _is_part(program, key, first):
             return ""
         other, level = at[0]
     else:

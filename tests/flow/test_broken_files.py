@@ -94,6 +94,12 @@ def test_a_script_that_cannot_be_loaded(
             "from steps import data", {"steps/__init__.py": "", "steps/data/a.txt": ""}, "steps/run.py", id="a folder"
         ),
         pytest.param(
+            "from tuner.search import best",
+            {"kit/__init__.py": "", "kit/tuner/__init__.py": ""},
+            "kit/tuner/run.py",
+            id="a library that has the name of a part",
+        ),
+        pytest.param(
             "from steps import data",
             {"steps/__init__.py": "", "old/steps/__init__.py": "", "old/steps/data.py": ""},
             "steps/run.py",
