@@ -728,3 +728,56 @@ def train(net: Net, loader, criterion, optimizer):
 )
 def test_what_an_output_counts_is_a_number(tmp_path: Path, weight: str, told: set[tuple[str, str]]) -> None:
     assert said(tmp_path, train=WEIGHTS.format(weight=weight)) == told
+
+
+POLICIES = """
+import torch
+from torch import nn
+
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.data = []
+
+    def forward(self, x):
+        return self.net(x).softmax(0)
+
+    def put(self, item):
+        self.data.append(item)
+
+    def learn(self, optimizer):
+        optimizer.zero_grad()
+        for reward, probability in self.data:
+            (-torch.log(probability) * reward).backward()
+        optimizer.step()
+        self.data = []
+
+
+def train(env, episodes):
+    policy = Policy()
+    optimizer = torch.optim.Adam(policy.parameters())
+    for episode in range(episodes):
+        state, done = env.reset(), False
+        while not done:
+            probabilities = policy(torch.from_numpy(state).float())
+            action = torch.distributions.Categorical(probabilities).sample()
+            state, reward, done, _ = env.step(action.item())
+            {put}
+        {learn}
+"""
+
+
+@pytest.mark.parametrize(
+    ("put", "learn", "told"),
+    [
+        ("policy.put((reward, probabilities[action]))", "policy.learn(optimizer)", set()),
+        ("policy.data.append((reward, probabilities[action]))", "policy.learn(optimizer)", set()),
+        ("print(reward)", "print(done)", {("MEM201", "note")}),
+    ],
+)
+def test_a_policy_that_collects_what_it_learns_from(
+    tmp_path: Path, put: str, learn: str, told: set[tuple[str, str]]
+) -> None:
+    assert said(tmp_path, train=POLICIES.format(put=put, learn=learn)) == told
