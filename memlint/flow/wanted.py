@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
-from memlint.flow.spent import blindly_reached, is_spent
+from memlint.flow.spent import blindly_reached, decorator_trains, is_spent
 from memlint.flow.state import State
 from memlint.flow.syntax import (
     bodies,
@@ -48,9 +48,12 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     deeper = run.origin
     while deeper is not None:  # what runs in a callee of a callee is wanted there, or on the way
         inner, origin = deeper
+        inside = {origin.node, *origin.value.src}
+        if inside & inner.notes.returned and decorator_trains(analyser, inner.function):
+            return REACHED
         why = asked_for(inner)
         if not why and not is_spent(analyser, frame, run):  # (who else gets what the helper returns is of no account)
-            why = _reached(analyser, inner, {origin.node, *origin.value.src}, MAX_CALLERS_UP)
+            why = _reached(analyser, inner, inside, MAX_CALLERS_UP)
         if why:
             return why
         deeper = origin.origin
@@ -59,6 +62,8 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
         if given and caller is not frame and (why := asked_for(caller)) == REQUIRES:
             return why  # it may be what this function is given
     marks = {run.node, *run.value.src}
+    if marks & frame.notes.returned and decorator_trains(analyser, frame.function):
+        return REACHED
     return _reached(analyser, frame, marks, 0)
 
 

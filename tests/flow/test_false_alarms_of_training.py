@@ -864,3 +864,44 @@ def train(loader):
 @pytest.mark.parametrize(("owned", "told"), [("coder.sigma", set()), ("other.sigma", {("MEM202", "warning")})])
 def test_an_optimizer_of_a_part(tmp_path: Path, owned: str, told: set[tuple[str, str]]) -> None:
     assert said(tmp_path, train=PART.format(owned=owned)) == told
+
+
+DECORATED = """
+import torch
+from torch import nn
+
+
+def trainer(function):
+    def run(net, optimizer, batch):
+        optimizer.zero_grad()
+        loss = function(net, batch)
+        {step}
+        optimizer.step()
+        return loss.item()
+
+    return run
+
+
+@trainer
+def step(net: nn.Module, batch):
+    {mode}
+    x, y = batch
+    return nn.functional.cross_entropy(net(x.cuda()), y.cuda())
+
+
+def train(net: nn.Module, loader):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in loader:
+        print(step(net, optimizer, batch))
+"""
+
+
+@pytest.mark.parametrize("mode", ["net.eval()", "print(batch)"])
+def test_a_decorator_that_runs_the_backward(tmp_path: Path, mode: str) -> None:
+    assert said(tmp_path, train=DECORATED.format(step="loss.backward()", mode=mode)) == set()
+
+
+def test_a_decorator_that_trains_nothing(tmp_path: Path) -> None:
+    assert {code for code, _ in said(tmp_path, train=DECORATED.format(step="print(loss)", mode="net.eval()"))} == {
+        "MEM201"
+    }
