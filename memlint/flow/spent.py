@@ -102,7 +102,7 @@ def used_up(
 
 
 def decorator_trains(analyser: Analyser, function: Function) -> bool:
-    """Whether a decorator of the project, which gets what the function returns before its callers do, runs a backward."""
+    """Whether a decorator of the project, which gets what the function returns before callers do, runs a backward."""
     for shown in function.decorators:
         name = shown.func if isinstance(shown, ir.Call) else shown
         kind, what = analyser.program.find_expression(function.module, name, function.around)

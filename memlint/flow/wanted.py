@@ -37,6 +37,10 @@ CLEARED = "gradients are cleared, so some code that is called makes them"
 _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
+#: what gives others the outputs of a module's parts
+_HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"})
+
+
 def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     """Why the gradients of a run are wanted, in words; "" where nothing says so."""
     why = asked_for(frame)
@@ -64,6 +68,12 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     marks = {run.node, *run.value.src}
     if marks & frame.notes.returned and decorator_trains(analyser, frame.function):
         return REACHED
+    if (
+        frame.backwards
+        and not marks & (frame.used | frame.escaped | frame.notes.returned)
+        and _HOOKS & frame.module.index.names
+    ):
+        return REACHED  # (it runs for what its hooks get, of which the loss may be made)
     return _reached(analyser, frame, marks, 0)
 
 

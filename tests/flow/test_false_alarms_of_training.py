@@ -905,3 +905,35 @@ def test_a_decorator_that_trains_nothing(tmp_path: Path) -> None:
     assert {code for code, _ in said(tmp_path, train=DECORATED.format(step="print(loss)", mode="net.eval()"))} == {
         "MEM201"
     }
+
+
+HOOKED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Linear(32, 10)
+
+    def forward(self, x):
+        return self.part(x)
+
+
+def train(loader):
+    net, kept = Net().cuda(), []
+    net.part.register_forward_hook(lambda module, args, out: kept.append(out))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    net.eval()
+    for x, y in loader:
+        kept.clear()
+        optimizer.zero_grad()
+        net(x.cuda())
+        nn.functional.cross_entropy(kept[0], y.cuda()).backward()
+        optimizer.step()
+"""
+
+
+def test_what_runs_for_its_hooks(tmp_path: Path) -> None:
+    assert said(tmp_path, train=HOOKED) == set()
