@@ -50,6 +50,11 @@ def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
     return frozenset(("params", key) for key in _keys(mode_keys(module, expr)))
 
 
+def parameters_of(value: V) -> set[Source]:
+    """What the modules are known by that a value is a parameter of."""
+    return {item[1] for item in value.store if isinstance(item, tuple) and item[0] == "params"}
+
+
 def _keys(keys: list[Source]) -> list[Source]:
     """``self.net`` as a variable's text is the same as the symbol."""
     found: list[Source] = []
@@ -68,7 +73,7 @@ def note_optimizer(frame: Frame, state: State, params: V | None) -> None:
 
 def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
     inner = deep(frame, state, params, 5)
-    marks = frozenset(item[1] for item in inner.store if isinstance(item, tuple) and item[0] == "params")
+    marks = frozenset(parameters_of(inner))
     for source in ordered(inner.src):
         node = frame.graphs.nodes.get(source)
         if isinstance(source, Path) or (node is not None and (node.unknown or not node.definite)):
@@ -122,7 +127,7 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
     given: set[Source] = frame.notes.given | home.notes.given
     if ANY in given or given & (keys | {key for entry in owned for key in entry or ()}):
         return "unknown"  # one may hold the other
-    if _owned_elsewhere(analyser, run.module) or _frozen_anywhere(analyser, frame, home, run, mine):
+    if _owned_elsewhere(analyser, run.module) or _touched_anywhere(analyser, frame, home, run, mine):
         return "unknown"
     return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
 
@@ -187,8 +192,8 @@ def _owned_elsewhere(analyser: Analyser, module: V) -> bool:
     return bool(names & analyser.facts.owned_attributes)
 
 
-def _frozen_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRun, mine: set[Source]) -> bool:
-    """Whether any code in sight touches requires_grad of the module or of a part of it."""
+def _touched_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRun, mine: set[Source]) -> bool:
+    """Whether any code in sight touches requires_grad of the module or of a part of it, or reads its gradients."""
     frames = [frame, home]
     if frame.function.cls is not None:
         order, _ = analyser.program.ancestors(frame.function.cls)
@@ -199,6 +204,9 @@ def _frozen_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRu
             if (found := analyser.summary(method)) is not None
         ]
     for one in frames:
+        touched = one.notes.switched | one.notes.learned
+        if ANY in touched or any(same in mine or mine & set(outward(same)) for same in _keys([*touched])):
+            return True
         for key, frozen in one.exit.modes.items() if one.exit is not None else ():
             if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" and frozen is not False:
                 for same in _keys([key[1]]):
@@ -249,4 +257,13 @@ def _attached_by_callers(analyser: Analyser, frame: Frame, path: Path) -> bool:
     return False
 
 
-__all__ = ["gave", "give_away", "marks_of_parameters", "note_optimizer", "owner_of"]
+__all__ = [
+    "ANY",
+    "MAX_GIVEN",
+    "gave",
+    "give_away",
+    "marks_of_parameters",
+    "note_optimizer",
+    "owner_of",
+    "parameters_of",
+]
