@@ -28,7 +28,8 @@ _OF_MODULES = frozenset({"children", "named_children", "modules", "named_modules
 
 def mode_keys(module: V, expr: ir.Expr | None) -> list[Source]:
     """What a module is known by, the surest first."""
-    keys: list[Source] = [*sorted(module.syms), *(("made", item) for item in sorted(module.store, key=repr))]
+    keys: list[Source] = [*sorted(module.syms)]
+    keys += [("made", item) for item in sorted(module.store, key=repr) if whole_of(item) is None]
     place = dotted(expr) if expr is not None else ""
     if place:
         keys.append(("v", place))
@@ -117,8 +118,20 @@ def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bo
 def member(frame: Frame, state: State, module: V) -> V:
     """Any of the modules inside a module, which is known by that one where it is frozen."""
     if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
-        return V(MODULE)
+        return V(MODULE, store=frozenset([inside(item) for item in (*module.syms, *module.store)]))
     return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))
+
+
+def inside(item: Source) -> Source:
+    """The mark of what is one of the modules in another, no matter which."""
+    return item if whole_of(item) is not None else ("inside", item)
+
+
+def whole_of(item: Source) -> Source | None:
+    """The module that a storage is known to be inside of, if that is all that is known of it."""
+    while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
+        item = item[1]
+    return item[1] if isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "inside" else None
 
 
 def _depth(item: Source) -> int:
@@ -314,4 +327,5 @@ __all__ = [
     "mode_of",
     "outward",
     "set_mode",
+    "whole_of",
 ]

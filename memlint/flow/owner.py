@@ -15,7 +15,7 @@ from memlint.flow.events import Fact
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.idle_optimizers import is_never_stepped
-from memlint.flow.modes import frozen_class, mode_keys, outward
+from memlint.flow.modes import frozen_class, mode_keys, outward, whole_of
 from memlint.flow.program import Class
 from memlint.flow.state import State
 from memlint.flow.syntax import walk_statements
@@ -47,7 +47,16 @@ _DATA_CALLS = (
 
 def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
     """The storages of what ``module.parameters()`` gives."""
-    return frozenset(("params", key) for key in _keys(mode_keys(module, expr)))
+    return frozenset(("params", key) for key in (*_keys(mode_keys(module, expr)), *made_of(module)))
+
+
+def made_of(module: V) -> set[Source]:
+    """What modules are known by that calls made, or that a module is one of the parts of."""
+    found: set[Source] = set()
+    for item in module.store:
+        whole = whole_of(item)
+        found.add(whole if isinstance(whole, Path) else ("made", item if whole is None else whole))
+    return found
 
 
 def parameters_of(value: V) -> set[Source]:
@@ -149,7 +158,7 @@ def _writes_gradients(frame: Frame) -> bool:
 
 def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Frame | None]:
     """(what the module is known by, the function that made it)"""
-    if len(module.syms) > 1 or len(module.store) > 1:
+    if len(module.syms) > 1 or len(module.store) > 1 or any(whole_of(item) is not None for item in module.store):
         return set(), None
     for path in ordered(module.syms):
         cls = frame.function.cls

@@ -11,7 +11,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
 from memlint.flow.modes import freeze
-from memlint.flow.owner import ANY, MAX_GIVEN, parameters_of
+from memlint.flow.owner import ANY, MAX_GIVEN, made_of, parameters_of
 from memlint.flow.program import Class
 from memlint.flow.state import State
 from memlint.flow.syntax import parts
@@ -35,8 +35,8 @@ def learns(frame: Frame, value: V) -> None:
 def keys_of(value: V) -> set[Source]:
     """What the networks are known by that a value is, or is a parameter of."""
     keys: set[Source] = {*value.syms, *parameters_of(value)}
-    if value.kinds & MODULE:
-        keys.update([("made", item) for item in value.store])
+    if value.kinds & (MODULE | UNKNOWN):
+        keys |= made_of(value)
     return keys
 
 
