@@ -219,6 +219,9 @@ class Application(Translation):
             return None
         parent = self.resolve(Path(path.root, path.steps[:-1]))
         step = path.steps[-1]
+        if not parent.objs and not parent.syms:
+            # an object of which nothing is known here but its class has the graph now, and may differentiate it
+            self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.state, value).src))
         if step.startswith("."):
             write_attribute(self.frame, self.state, parent, step[1:], value)
             return None

@@ -55,7 +55,9 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
     found = []
     for run in sorted(frame.runs.values(), key=lambda run: run.site):
         verdict = judge_run(analyser, frame, run)
-        if verdict is not None and not (_reported_inside(analyser, run) or _left_to_callers(analyser, frame, run)):
+        if verdict is None or _reported_inside(analyser, run) or _left_to_callers(analyser, frame, run):
+            continue
+        if verdict.evaluation != "spent" or not _spent_inside(analyser, run):
             found.append(verdict)
     shown = [item for item in found if item.evaluation == "eval" and item.phase is None]
     frame.notes.evaluations = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
@@ -247,6 +249,18 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
         if inner.origin is None:
             break
         frame, inner = inner.origin
+    return False
+
+
+def _spent_inside(analyser: Analyser, run: ModelRun) -> bool:
+    """Whether the helper that gives back what it runs tells by itself that nobody wants the gradients."""
+    while run.origin is not None:
+        frame, run = run.origin
+        if is_layer_code(analyser, frame):
+            return False
+        verdict = judge_run(analyser, frame, run)
+        if verdict is not None and verdict.evaluation == "spent" and not verdict.wanted:
+            return True
     return False
 
 

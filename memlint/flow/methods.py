@@ -49,6 +49,8 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
+#: methods that optimizers have as well as modules, or alone
+_OF_OPTIMIZERS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
 #: methods of text, which no tensor has
 _OF_TEXT = frozenset(
     {"strip", "lstrip", "rstrip", "lower", "upper", "splitlines", "startswith", "endswith", "casefold", "capitalize"}
@@ -70,6 +72,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
             switched(frame, receiver)
     if entered_by_hand(frame, state, receiver, name, args):
         return NONE_VALUE
+    if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:
+        receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # what a helper gives back that loads either
     if (
         name in ("parameters", "named_parameters")
         and receiver.kinds & UNKNOWN

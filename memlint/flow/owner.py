@@ -123,7 +123,7 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
     if not keys or home is None or home.exit is None:
         return "unknown"
     if run.text.replace(".", "").isidentifier():
-        keys = {*keys, ("v", run.text)}
+        keys = {*keys, ("v", run.text), ("v", _without_method(analyser, run))}
     owned = _owned_in_sight(analyser, frame)
     known = any(owned) or is_never_stepped(analyser, frame, run)
     if not known or None in owned or not _in_training(frame, run) or _writes_gradients(frame):
@@ -139,6 +139,13 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
     if _owned_elsewhere(analyser, run.module) or _touched_anywhere(analyser, frame, home, run, mine):
         return "unknown"
     return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
+
+
+def _without_method(analyser: Analyser, run: ModelRun) -> str:
+    """The module whose method a run calls: ``net`` of ``net.encode``, where some class that it may have defines one."""
+    module, _, name = run.text.rpartition(".")
+    classes = [cls for ref in run.module.refs if ref.kind == "instance" and (cls := analyser.cls(ref)) is not None]
+    return module if any(analyser.program.method(cls, name) is not None for cls in classes) else run.text
 
 
 def _in_training(frame: Frame, run: ModelRun) -> bool:
