@@ -16,6 +16,7 @@ from memlint.flow.reading import read_attribute
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import text
 from memlint.flow.told import note_asked
+from memlint.flow.touched import applied
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     BATCH,
@@ -56,6 +57,8 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return receiver
     if name in ("to", "cuda", "cpu"):
         return moved_module(state, expr, receiver, args, words)
+    if name == "apply" and args and isinstance(expr.func, ir.Attr):
+        applied(frame, state, receiver, expr.func.value, args[0])
     if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
     if name in ("parameters", "named_parameters"):
