@@ -23,6 +23,7 @@ from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function
 from memlint.flow.spent import is_script_loop, is_trial, trains_otherwise
+from memlint.flow.state import AMBIENT
 from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
@@ -318,7 +319,10 @@ def _is_evaluated_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) ->
     of its own: there the guard is missing."""
     if consumed_as(frame, run) == "detached" or is_layer_code(analyser, frame):
         return False
-    callers = {caller.function.key: caller for caller, _ in analyser.facts.calls_of(frame.function)}
+    calls = analyser.facts.calls_of(frame.function)
+    if any(record.grad != AMBIENT and caller.function.node is not None for caller, record in calls):
+        return False  # (a guard there does not come here: a thread has a grad mode of its own)
+    callers = {caller.function.key: caller for caller, _ in calls}
     callers.pop(frame.function.key, None)
     ours = [
         [
