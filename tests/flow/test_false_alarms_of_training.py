@@ -922,15 +922,16 @@ class Net(nn.Module):
 
 
 def train(loader):
-    net, kept = Net().cuda(), []
+    net = Net().cuda()
+    kept = []
     net.part.register_forward_hook(lambda module, args, out: kept.append(out))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     net.eval()
     for x, y in loader:
         kept.clear()
         optimizer.zero_grad()
-        net(x.cuda())
-        nn.functional.cross_entropy(kept[0], y.cuda()).backward()
+        net(x)
+        nn.functional.cross_entropy(kept[0], y).backward()
         optimizer.step()
 """
 
