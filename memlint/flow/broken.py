@@ -1,10 +1,12 @@
 """Files that fail as they are loaded: nothing that is said of them happens until that is mended.
 
-Of absolute imports, which depend on how the program is started, those of a file's own package alone are looked at.
+Of absolute imports, which depend on how the program is started, those of a file's own package and of what lies beside a
+script alone are looked at.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 from memlint.flow.program import Program
@@ -27,7 +29,7 @@ def broken_import(program: Program, key: str) -> str:
         if isinstance(statement, ir.ImportFrom) and statement.level:
             why = _fails(program, key, statement)
         elif isinstance(statement, ir.ImportFrom):
-            why = _is_lost(program, key, statement.module)
+            why = _is_lost(program, key, statement.module) or _lacks(program, key, statement)
         elif isinstance(statement, ir.Import):
             why = next((lost for alias in statement.names if (lost := _is_lost(program, key, alias.name))), "")
         if why:
@@ -43,13 +45,24 @@ def _is_lost(program: Program, key: str, name: str) -> str:
     if not dot or first not in folders or program.resolve(name, key, 0) is not None or _is_made(program, name):
         return ""
     project = program.project
-    if "sys.path" in program.module(key).text or "__path__" in program.module(key).text:
+    if (
+        "sys.path" in program.module(key).text
+        or "__path__" in program.module(key).text
+        or _is_part(program, key, first)
+    ):
         return ""  # the name may mean a folder elsewhere
     return (
         f"`{name}`, which it imports, is not there"
         if all(project.is_missing(rest, other, level) for other, level in _below(project.sources, first))
         else ""
     )
+
+
+def _is_part(program: Program, key: str, name: str) -> bool:
+    """Whether the folder of a name around a file is a part of a package: by its name alone, a library is meant."""
+    folders = key.split("/")[:-1]
+    around = "/".join((*folders[: folders.index(name)], "__init__.py"))
+    return around in program.project.sources
 
 
 def _below(keys: Iterable[str], name: str) -> list[tuple[str, int]]:
@@ -70,6 +83,43 @@ def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
     if target is None:
         lost = statement.module and project.is_missing(statement.module, key, statement.level)
         return f"`{shown}`, which it imports, is not there" if lost and not _is_made(program, statement.module) else ""
+    return _names_missing(program, key, target, statement, (statement.module, key, statement.level))
+
+
+def _lacks(program: Program, key: str, statement: ir.ImportFrom) -> str:
+    """The name that a module has not from which a file imports it by an absolute name: one of the package that the file
+    lies in, where there is one of that name alone, or one that lies beside a script."""
+    project = program.project
+    target = program.resolve(statement.module, key, 0)
+    first, _, rest = statement.module.partition(".")
+    if target is None or first in sys.stdlib_module_names or "sys.path" in program.module(key).text:
+        return ""
+    folder, slash, _ = key.rpartition("/")
+    if first in folder.split("/"):
+        places = _below(project.sources, first)
+        at = [(other, level) for other, level in places if target.startswith(_folder(other, level))]
+        if len(places) != 1 or not at or _is_part(program, key, first):
+            return ""
+        other, level = at[0]
+    else:
+        path = f"{folder}{slash}{statement.module.replace('.', '/')}"
+        if f"{folder}{slash}__init__.py" in project.sources or target not in (f"{path}.py", f"{path}/__init__.py"):
+            return ""
+        other, level, rest = key, 1, statement.module
+    return _names_missing(program, key, target, statement, (rest, other, level))
+
+
+def _folder(key: str, level: int) -> str:
+    """The folder that so many dots in a file name."""
+    return "".join(f"{part}/" for part in key.split("/")[:-level])
+
+
+def _names_missing(
+    program: Program, key: str, target: str, statement: ir.ImportFrom, place: tuple[str, str, int]
+) -> str:
+    """The first name that an import asks a module of the project for which that has not. ``place``: the module, as a
+    file names it relatively with so many dots."""
+    module, importer, level = place
     known = names_in(program, target)
     if target == key or known is None:
         return ""
@@ -79,9 +129,9 @@ def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
             continue
         if any(definition.name == name for definition in program.module(target).index.definitions):
             continue
-        inner = f"{statement.module}.{name}" if statement.module else name
-        if not target.endswith("__init__.py") or project.is_missing(inner, key, statement.level):
-            return f"`{shown}` has no `{name}`, which it imports"
+        inner = f"{module}.{name}" if module else name
+        if not target.endswith("__init__.py") or program.project.is_missing(inner, importer, level):
+            return f"`{'.' * statement.level}{statement.module}` has no `{name}`, which it imports"
     return ""
 
 

@@ -80,13 +80,14 @@ def _loads(program: Program, key: str, name: str) -> set[str] | None:
             if not _is_of_library(program, key, root(first)):
                 return None
             continue
-        text, whole = _beginning(first)
-        if not whole:
-            text = text[: text.rfind(".") + 1]
-        text = text.lstrip(".")
-        if not text:
-            return None
-        found.add(text)
+        for told in _values(program.module(key).text, first):
+            text, whole = ("", False) if told is None else _beginning(told)
+            if not whole:
+                text = text[: text.rfind(".") + 1]
+            text = text.lstrip(".")
+            if not text:
+                return None
+            found.add(text)
     return found
 
 
@@ -96,6 +97,13 @@ def _with_calls(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.Attribute, as
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
             yield node, functions.get(id(node))
+
+
+def _values(source: str, expr: ast.expr) -> list[ast.expr | None]:
+    """What an expression may be: that which a name is bound to wherever the file binds it, None for not known."""
+    if not isinstance(expr, ast.Name):
+        return [expr]
+    return bound_to(source).get(expr.id) or [None]
 
 
 def _beginning(expr: ast.expr) -> tuple[str, bool]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
 from memlint.flow.spent import blindly_reached, is_spent
+from memlint.flow.state import State
 from memlint.flow.syntax import (
     bodies,
     calls_backward,
@@ -20,7 +21,7 @@ from memlint.flow.syntax import (
     walk_statements,
 )
 from memlint.flow.told import MAX_CALLERS_UP
-from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
+from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Path, Source, Sources
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -132,18 +133,49 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
         for path, value in stored
     ):
         return "a backward() of another method reaches it"
-    if depth >= MAX_CALLERS_UP or not marks & frame.notes.returned:
+    if depth >= MAX_CALLERS_UP:
+        return ""
+    given = [path for path, value in stored if _is_given(path, own) and marks & frame.graphs.closure(value.src)]
+    returned = bool(marks & frame.notes.returned)
+    if not returned and not given:
         return ""
     for caller, record in analyser.facts.calls_of(frame.function):
         if caller is frame:
             continue
-        if caller.notes.gradients:
+        if caller.notes.gradients and returned:
             return "autograd.grad is called"
-        inner = set(deep(caller, caller.exit, record.result).src) if caller.exit is not None else set(record.result.src)
-        why = _reached(analyser, caller, inner, depth + 1)
+        inner = set(record.result.src) if returned else set()
+        if caller.exit is not None:
+            inner |= deep(caller, caller.exit, record.result).src if returned else frozenset()
+            for path in given:
+                inner |= _held(caller, caller.exit, record, path)
+        why = _reached(analyser, caller, inner, depth + 1) if inner else ""
         if why:
             return why
     return ""
+
+
+def _is_given(path: Source, own: str) -> bool:
+    """Whether a place is in what the function was given: ``outputs["disp"]``, where ``outputs`` is a parameter."""
+    return isinstance(path, Path) and bool(path.steps) and path.root.startswith("p:") and path.root != own
+
+
+def _held(caller: Frame, state: State, record: CallRecord, path: Path) -> Sources:
+    """What a place that a callee has filled in its argument holds in the caller."""
+    value = record.args.get(path.root[2:])
+    if value is None:
+        return frozenset()
+    found: set[Source] = set()
+    for key in value.objs:
+        obj = state.heap.get(key)
+        if obj is not None:
+            held = obj.fields.get(path.steps[0].strip(".[]"), obj.elem)
+            found |= deep(caller, state, held).src
+    for sym in value.syms:
+        inner = state.sym.get(sym.then(path.steps[0]))
+        if inner is not None:
+            found |= deep(caller, state, inner).src
+    return frozenset(found)
 
 
 def asked_for(frame: Frame) -> str:

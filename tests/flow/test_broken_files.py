@@ -49,6 +49,69 @@ def test_a_part_of_a_package_that_cannot_be_loaded(tmp_path: Path, head: str, re
 
 
 @pytest.mark.parametrize(
+    ("head", "files", "name", "reason"),
+    [
+        pytest.param(
+            "from metrics import recall", {"metrics.py": BESIDE}, "run.py", "`metrics` has no `recall`", id="beside it"
+        ),
+        pytest.param(
+            "from nets.small import Net",
+            {"nets/small.py": BESIDE, "nets/__init__.py": ""},
+            "run.py",
+            "`nets.small` has no `Net`",
+            id="in a folder beside it",
+        ),
+        pytest.param(
+            "from steps import setup, data",
+            {"steps/__init__.py": "", "steps/setup.py": BESIDE},
+            "steps/late/run.py",
+            "`steps` has no `data`",
+            id="of its own package",
+        ),
+    ],
+)
+def test_a_script_that_cannot_be_loaded(
+    tmp_path: Path, head: str, files: dict[str, str], name: str, reason: str
+) -> None:
+    found = finding(tmp_path, "import torch\n" + head, files, name)
+    assert found.severity == "note"
+    assert reason in found.message
+
+
+@pytest.mark.parametrize(
+    ("head", "files", "name"),
+    [
+        pytest.param("from metrics import metric", {"metrics.py": BESIDE}, "run.py", id="it has it"),
+        pytest.param("from metrics import recall", {"other/metrics.py": BESIDE}, "run.py", id="not beside it"),
+        pytest.param("from logging import recall", {"logging.py": BESIDE}, "run.py", id="of the standard library"),
+        pytest.param(
+            "import sys\nsys.path.insert(0, 'other')\nfrom metrics import recall",
+            {"metrics.py": BESIDE},
+            "run.py",
+            id="looked for elsewhere",
+        ),
+        pytest.param(
+            "from steps import data", {"steps/__init__.py": "", "steps/data/a.txt": ""}, "steps/run.py", id="a folder"
+        ),
+        pytest.param(
+            "from tuner.search import best",
+            {"kit/__init__.py": "", "kit/tuner/__init__.py": ""},
+            "kit/tuner/run.py",
+            id="a library that has the name of a part",
+        ),
+        pytest.param(
+            "from steps import data",
+            {"steps/__init__.py": "", "old/steps/__init__.py": "", "old/steps/data.py": ""},
+            "steps/run.py",
+            id="one of two packages of that name",
+        ),
+    ],
+)
+def test_a_script_that_may_well_load(tmp_path: Path, head: str, files: dict[str, str], name: str) -> None:
+    assert finding(tmp_path, "import torch\n" + head, files, name).severity == "error"
+
+
+@pytest.mark.parametrize(
     ("head", "files"),
     [
         pytest.param("from .metrics import recall", {"metrics.py": "recall = 1\n"}, id="it is there"),

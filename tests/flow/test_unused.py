@@ -346,6 +346,14 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
         pytest.param(
             {
                 "nets/testing.py": EVALUATE,
+                "train.py": "import importlib\n\ndef find(kind):\n    path = 'nets.' + kind\n"
+                "    return importlib.import_module(path)\n\nfind('testing')\n" + PROGRAM,
+            },
+            id="in a folder of which files are loaded by a name that is put together first",
+        ),
+        pytest.param(
+            {
+                "nets/testing.py": EVALUATE,
                 "train.py": "from importlib import import_module\nimport_module(f'nets.{input()}')\n" + PROGRAM,
             },
             id="in a folder of which files are loaded by name",

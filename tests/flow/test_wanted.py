@@ -134,3 +134,50 @@ def test_a_model_that_differentiates_needs_no_guard_and_its_outputs_need_a_cut(
 ) -> None:
     (tmp_path / "infer.py").write_text(FORCES.format(kept=kept))
     assert {one.code for one in memlint.lint([tmp_path], isolated=True).findings} == codes
+
+
+FILLED = """
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self, loader, optimizer):
+        self.depth = nn.Linear(4, 4)
+        self.control = nn.Linear(4, 4)
+        self.loader = loader
+        self.optimizer = optimizer
+
+    def set_train(self):
+        self.depth.eval()
+        self.control.train()
+
+    def predict(self, inputs, outputs):
+        control = self.control(inputs)
+        {place} = self.depth(control)
+
+    def run(self):
+        self.set_train()
+        for inputs in self.loader:
+            outputs = {{"other": self.control(inputs)}}
+            self.predict(inputs, outputs)
+            self.optimizer.zero_grad()
+            outputs[{read}].abs().mean().backward()
+            self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "read", "found"),
+    [
+        pytest.param('outputs["disp"]', '"disp"', 0, id="a key"),
+        pytest.param('outputs[("disp", 0)]', '("disp", 0)', 0, id="a tuple as key"),
+        pytest.param('outputs["disp"]', '"other"', 1, id="what else is in it"),
+        pytest.param("outputs", '"other"', 1, id="a name of the callee alone"),
+    ],
+)
+def test_what_a_callee_puts_into_its_argument(tmp_path: Path, place: str, read: str, found: int) -> None:
+    """A model in eval mode, of which a backward comes by way of the dictionary that the callee has filled."""
+    (tmp_path / "train.py").write_text(FILLED.format(place=place, read=read))
+    result = memlint.lint([tmp_path], select=["MEM201"])
+    assert len([one for one in result.findings if one.line == 19]) == found
