@@ -14,6 +14,7 @@ from memlint.flow.owner import ANY, gave
 from memlint.flow.state import AMBIENT, OFF, State
 from memlint.flow.stores import forget, forget_later
 from memlint.flow.syntax import dotted, text
+from memlint.flow.touched import keys_of, note
 from memlint.flow.translate import MAX_RUN_DEPTH, Translation
 from memlint.flow.values import (
     CONTAINER,
@@ -107,9 +108,30 @@ class Application(Translation):
             self.frame.notes.owned.append(self._owned(entry))
         for key in self.callee.notes.given:
             gave(self.frame, self._named_here(key) if isinstance(key, Path) else [key] if key == ANY else ())
+        note(self.frame.notes.switched, self._touched(self.callee.notes.switched, unknown=True))
+        note(self.frame.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
         if self.callee.notes.gradients:
             self.frame.notes.gradients = True
             self.frame.notes.gradient_calls.add(self.at)
+
+    def _touched(self, keys: set[Source], *, unknown: bool) -> set[Source]:
+        """What the modules that the callee reaches by their parameters are known by here; ``unknown``: whether one
+        that cannot be told may be any."""
+        found: set[Source] = set()
+        for key in keys:
+            if not isinstance(key, Path):
+                found.add(("made", self._made(key[1])) if isinstance(key, tuple) and key[0] == "made" else key)
+                continue
+            value = self.resolve(key)
+            here, whole = keys_of(value), key
+            while not here and whole.steps:  # (a part that is not told apart from what it is a part of)
+                whole = whole.around
+                here = keys_of(self.resolve(whole))
+            if not here and unknown and value.kinds & (MODULE | UNKNOWN):
+                here = {ANY}
+            found |= here
+            found.update(self._named_here(key))
+        return found
 
     def _modules_in(self, value: V, depth: int = 3) -> Sources:
         """The storages of a callee's value and of what it holds (``return model, teacher``)."""
@@ -198,8 +220,11 @@ class Application(Translation):
             return None
         parent = self.resolve(Path(path.root, path.steps[:-1]))
         step = path.steps[-1]
-        if value.src and not parent.objs and not parent.syms and parent.kinds & (TENSORS | UNKNOWN):
-            self._into_argument(path, value)
+        if not parent.objs and not parent.syms:
+            if value.src and parent.kinds & (TENSORS | UNKNOWN):
+                self._into_argument(path, value)
+            # an object of which nothing is known here but its class has the graph now, and may differentiate it
+            self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.state, value).src))
         if step.startswith("."):
             write_attribute(self.frame, self.state, parent, step[1:], value)
             return None

@@ -21,6 +21,7 @@ from memlint.flow.practices import context
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources
 from memlint.flow.syntax import mentions, text, walk_expression
+from memlint.flow.touched import switched
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -61,6 +62,8 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame, state, base, target.value):
                 freeze(state, base, target.value, None)  # a new part of a frozen module trains
             if target.name == "requires_grad":
+                if value.const is not True:
+                    switched(frame, base)
                 weight_frozen(frame, state, target.value, not value.const if isinstance(value.const, bool) else None)
             elif target.name == "weight" and base.kinds & MODULE and state.grad != OFF:
                 weight_frozen(frame, state, target, value.is_only(TENSOR) and not value.src)

@@ -77,7 +77,7 @@ class Attributes:
             found = join(found, self._assigned(item, name))
         place = f"self.{name}"
         if (found.may_be_module() or not found.kinds & ~NONE) and any(
-            place in self._used_as_modules(item) for item in order
+            place in self.used_as_modules(item) for item in order
         ):
             found = V(MODULE, refs=found.refs)
         if self._unfinished == unfinished:
@@ -140,7 +140,7 @@ class Attributes:
             self._assigning[cls.key] = found
         return self._assigning[cls.key]
 
-    def _used_as_modules(self, cls: Class) -> frozenset[str]:
+    def used_as_modules(self, cls: Class) -> frozenset[str]:
         """What the methods of a class use as only modules are used."""
         if cls.key not in self._modules_by_use:
             self._modules_by_use[cls.key] = frozenset().union(*(uses_of(method) for method in cls.methods.values()))

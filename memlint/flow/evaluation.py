@@ -23,6 +23,7 @@ from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function
 from memlint.flow.spent import is_script_loop, is_trial, trains_otherwise
+from memlint.flow.state import AMBIENT
 from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
@@ -55,7 +56,9 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
     found = []
     for run in sorted(frame.runs.values(), key=lambda run: run.site):
         verdict = judge_run(analyser, frame, run)
-        if verdict is not None and not (_reported_inside(analyser, run) or _left_to_callers(analyser, frame, run)):
+        if verdict is None or _reported_inside(analyser, run) or _left_to_callers(analyser, frame, run):
+            continue
+        if verdict.evaluation != "spent" or not _spent_inside(analyser, run):
             found.append(verdict)
     shown = [item for item in found if item.evaluation == "eval" and item.phase is None]
     frame.notes.evaluations = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
@@ -250,6 +253,18 @@ def _reported_inside(analyser: Analyser, run: ModelRun) -> bool:
     return False
 
 
+def _spent_inside(analyser: Analyser, run: ModelRun) -> bool:
+    """Whether the helper that gives back what it runs tells by itself that nobody wants the gradients."""
+    while run.origin is not None:
+        frame, run = run.origin
+        if is_layer_code(analyser, frame):
+            return False
+        verdict = judge_run(analyser, frame, run)
+        if verdict is not None and verdict.evaluation == "spent" and not verdict.wanted:
+            return True
+    return False
+
+
 def _reports(analyser: Analyser, frame: Frame, surely: bool) -> bool:
     """Whether a function reports one of its runs; ``surely``: for all to see."""
     if surely not in frame.notes.reports:
@@ -304,7 +319,10 @@ def _is_evaluated_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) ->
     of its own: there the guard is missing."""
     if consumed_as(frame, run) == "detached" or is_layer_code(analyser, frame):
         return False
-    callers = {caller.function.key: caller for caller, _ in analyser.facts.calls_of(frame.function)}
+    calls = analyser.facts.calls_of(frame.function)
+    if any(record.grad != AMBIENT and caller.function.node is not None for caller, record in calls):
+        return False  # (a guard there does not come here: a thread has a grad mode of its own)
+    callers = {caller.function.key: caller for caller, _ in calls}
     callers.pop(frame.function.key, None)
     ours = [
         [

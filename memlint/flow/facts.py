@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.attributes import Attributes
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.heap import as_held
-from memlint.flow.program import Class, Function
+from memlint.flow.program import Class, Function, in_tests
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import walk_statements
 from memlint.flow.uses import uses_of
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 #: methods of a name that a call on an unknown receiver may mean
 MAX_METHODS = 8
+#: files with a method of one name, in which the nearest are looked for
+FILES = 100
 #: names of modules that differentiate to train by it
 _LOSSES = re.compile(r"loss|penalt|regular|criterion|discrimin|critic|trainer")
 _PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
@@ -55,6 +57,7 @@ class Facts:
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
         self._grads: dict[tuple[str, str], int] = {}
         self._places: dict[str, list[tuple[str, str]]] = {}
+        self._nearest: dict[tuple[str, str], list[Function]] = {}
         self._methods_named: dict[str, list[Function]] = {}
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
@@ -400,6 +403,25 @@ class Facts:
             known = self._methods_named[name] = self._find_methods(name)
         return known
 
+    def nearest_methods(self, name: str, near: str) -> list[Function]:
+        """Some of the project's methods of that name, where they are many: those in the files next to one, as many as
+        are followed. None where so many files have one that nobody knows which it may be."""
+        folders = near.split("/")[:-1]
+        known = self._nearest.get((name, "/".join(folders)))
+        if known is None:
+            program = self.analyser.program
+            keys = [key for key in program.words.defining(name) if not in_tests(key)]
+            keys.sort(key=lambda key: -_shared(key.split("/")[:-1], folders))
+            known = self._nearest[name, "/".join(folders)] = []
+            for key in keys if len(keys) <= FILES else ():
+                module = program.module(key)
+                classes = (module.cls(one.name) for one in module.index.definitions if name in one.methods)
+                known += [cls.methods[name] for cls in classes if cls is not None and name in cls.methods]
+                if len(known) >= MAX_METHODS:
+                    break
+            del known[MAX_METHODS:]
+        return known
+
     def _find_methods(self, name: str) -> list[Function]:
         places = self._places_of(name)
         if not 0 < len(places) <= MAX_METHODS:
@@ -424,3 +446,8 @@ class Facts:
             )
             self._places[name] = list(itertools.islice(places, MAX_METHODS + 1))
         return self._places[name]
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    """How many folders two paths have in common, from the first on."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -411,8 +411,14 @@ class Frame(Lean):
 
     @functools.cached_property
     def modules_by_use(self) -> frozenset[str]:
-        """Texts (``model``, ``self.net``) of what is used as only modules are, in this function."""
-        return uses_of(self.function)
+        """Texts (``model``, ``self.net``) of what is used as only modules are in this function, or, where an attribute
+        of its object holds it (``self.args.model``), in another method."""
+        used, function = uses_of(self.function), self.function
+        if function.cls is None or not function.takes_self or not function.params:
+            return used
+        own = f"{function.params[0].name}."
+        others = self.analyser.facts.attributes.used_as_modules(function.cls)
+        return used.union(name for name in others if name.startswith(own) and name.count(".") > 1)
 
     @functools.cached_property
     def asked_again(self) -> frozenset[str]:

@@ -11,6 +11,7 @@ from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.program import Class, Function
 from memlint.flow.state import Obj, State
 from memlint.flow.syntax import dotted, last_name
+from memlint.flow.touched import constructed
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     CONTAINER,
@@ -249,6 +250,7 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
                 init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops)
             )
         return V(MODULE | INSTANCE, refs=ref, store=frozenset((expr.at,)))
+    constructed(frame, state, cls, args, words)
     _order, outside = program.ancestors(cls)
     if any(name.startswith("torch.autograd.") for name in outside):
         return UNKNOWN_VALUE

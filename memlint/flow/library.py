@@ -14,6 +14,7 @@ from memlint.flow.ops import cut, device_named, tensor_op
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import State
 from memlint.flow.syntax import text
+from memlint.flow.touched import switched
 from memlint.flow.values import (
     ACCELERATOR,
     CALLABLE,
@@ -164,6 +165,8 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
     if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
         from memlint.flow.assignment import write_attribute
 
+        if args[1].const == "requires_grad" and args[2].const is not True:
+            switched(frame, args[0])
         write_attribute(frame, state, args[0], args[1].const, args[2])
         return NONE_VALUE
     if name == "super":

@@ -14,12 +14,14 @@ from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run, run_module
 from memlint.flow.modes import set_mode
 from memlint.flow.module_methods import module_method
+from memlint.flow.owner import note_optimizer
 from memlint.flow.practices import hook_calls
 from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use
 from memlint.flow.state import State, join_states
 from memlint.flow.syntax import dotted
 from memlint.flow.told import note_asked
+from memlint.flow.touched import switched
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.uses import is_no_network
 from memlint.flow.values import (
@@ -49,6 +51,8 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
+#: methods that optimizers have as well as modules, or alone
+_OF_OPTIMIZERS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
 #: methods of text, which no tensor has
 _OF_TEXT = frozenset(
     {"strip", "lstrip", "rstrip", "lower", "upper", "splitlines", "startswith", "endswith", "casefold", "capitalize"}
@@ -66,8 +70,12 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         flag = next(iter([*args, *words.values()]), None)
         known = flag is None or isinstance(flag.const, bool)
         weight_frozen(frame, state, expr.func.value, (flag is not None and not flag.const) if known else None)
+        if flag is not None and flag.const is not True:
+            switched(frame, receiver)
     if entered_by_hand(frame, state, receiver, name, args):
         return NONE_VALUE
+    if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:
+        receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # what a helper gives back that loads either
     if (
         name in ("parameters", "named_parameters")
         and receiver.kinds & UNKNOWN
@@ -104,6 +112,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
             if value.kinds & CALLABLE:
                 calls.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
         if receiver.kinds & OPTIMIZER:
+            if name == "add_param_group":
+                note_optimizer(frame, state, next(iter(args), words.get("param_group")))
             return UNKNOWN_VALUE if name == "step" else NONE_VALUE
     if name in ("eval", "train") and receiver.is_only(UNKNOWN) and is_no_network(expr.func):
         return UNKNOWN_VALUE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.state import State
-from memlint.flow.syntax import dotted, walk_statements
+from memlint.flow.syntax import dotted, last_name, walk_expression, walk_statements
 from memlint.flow.uses import receiver_of
 from memlint.flow.values import DATA, MODULE, UNKNOWN, Path, Source, V, ordered
 from memlint.ir import nodes as ir
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 #: parts of parts that are told apart
 _MAX_PARTS = 4
+#: methods that give the parameters of a module, and the modules in it
+_OF_PARAMETERS = frozenset({"parameters", "named_parameters"})
+_OF_MODULES = frozenset({"children", "named_children", "modules", "named_modules"})
 
 
 def mode_keys(module: V, expr: ir.Expr | None) -> list[Source]:
     """What a module is known by, the surest first."""
-    keys: list[Source] = [*sorted(module.syms), *(("made", item) for item in sorted(module.store, key=repr))]
+    keys: list[Source] = [*sorted(module.syms)]
+    keys += [("made", item) for item in sorted(module.store, key=repr) if whole_of(item) is None]
     place = dotted(expr) if expr is not None else ""
     if place:
         keys.append(("v", place))
@@ -114,8 +118,20 @@ def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bo
 def member(frame: Frame, state: State, module: V) -> V:
     """Any of the modules inside a module, which is known by that one where it is frozen."""
     if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
-        return V(MODULE)
+        return V(MODULE, store=frozenset([inside(item) for item in (*module.syms, *module.store)]))
     return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))
+
+
+def inside(item: Source) -> Source:
+    """The mark of what is one of the modules in another, no matter which."""
+    return item if whole_of(item) is not None else ("inside", item)
+
+
+def whole_of(item: Source) -> Source | None:
+    """The module that a storage is known to be inside of, if that is all that is known of it."""
+    while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
+        item = item[1]
+    return item[1] if isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "inside" else None
 
 
 def _depth(item: Source) -> int:
@@ -191,55 +207,112 @@ def freezing_loop(frame: Frame, state: State, statement: ir.For) -> None:
     """``for p in model.parameters(): p.requires_grad = False`` freezes the model."""
     from memlint.flow.evaluate import evaluate
 
-    iterable = statement.iter
-    while isinstance(iterable, ir.Call) and dotted(iterable.func) in ("enumerate", "list", "tuple") and iterable.args:
-        iterable = iterable.args[0]
-    if (
-        not isinstance(iterable, ir.Call)
-        or not isinstance(iterable.func, ir.Attr)
-        or iterable.func.name not in ("parameters", "named_parameters")
+    sides = _iterated(statement.target, statement.iter)
+    for target, call in sides:
+        said = _says(frame, state, statement.body, call, target, alone=len(sides) == 1)
+        if said != "no" and isinstance(call.func, ir.Attr):
+            module = evaluate(frame, state, call.func.value)
+            freeze(state, module, call.func.value, None if said == "some" else said == "yes")
+
+
+def _iterated(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr, ir.Call]]:
+    """The calls of ``parameters()``, ``children()`` and the like that a loop goes through, each with what it binds."""
+    if not isinstance(iterable, ir.Call):
+        return []
+    if isinstance(iterable.func, ir.Attr) and (
+        iterable.func.name in _OF_PARAMETERS or iterable.func.name in _OF_MODULES
     ):
-        return
-    for inner in walk_statements(statement.body):
-        frozen = _freezes(frame, state, inner)
+        return [(target, iterable)]
+    name, args = last_name(iterable.func), iterable.args
+    parts = target.elements if isinstance(target, ir.Display) else ()
+    if name == "enumerate" and args:
+        return _iterated(parts[1] if len(parts) == 2 else target, args[0])
+    if name in ("zip", "zip_longest") and len(parts) == len(args):
+        return [side for part, one in zip(parts, args, strict=True) for side in _iterated(part, one)]
+    if name in ("list", "tuple", "set", "iter", "reversed", "tqdm", "chain"):
+        return [side for one in args for side in _iterated(target, one)]
+    return []
+
+
+def _says(frame: Frame, state: State, body: tuple[ir.Stmt, ...], call: ir.Call, target: ir.Expr, *, alone: bool) -> str:
+    """What a loop over what a call gives does with it: yes (it is frozen), "on", some (a flag decides), no. (What goes
+    through nothing else may give it another name.)"""
+    func = call.func
+    if isinstance(func, ir.Attr) and func.name in _OF_MODULES:
+        return _says_of_modules(frame, state, body, _names_in(target))
+    said = "no"
+    for inner in walk_statements(body):
+        frozen = _freezes(frame, state, inner, None if alone else _names_in(target))
         if frozen == "no":
             continue
-        module = evaluate(frame, state, iterable.func.value)
-        always = inner in statement.body or any(
+        always = inner in body or any(
             isinstance(around, ir.If)
             and inner in around.body
             and isinstance(around.test, ir.Attr)
             and around.test.name == "requires_grad"
-            for around in statement.body
+            for around in body
         )
-        freeze(state, module, iterable.func.value, frozen == "yes" if always and frozen != "some" else None)
+        said = frozen if always else "some"
+    return said
 
 
-def _freezes(frame: Frame, state: State, statement: ir.Stmt) -> str:
-    """Whether a statement makes a parameter stop to require grad: yes, "on" (start), some (a flag decides), no."""
+def _says_of_modules(frame: Frame, state: State, body: tuple[ir.Stmt, ...], names: frozenset[str]) -> str:
+    """``for child in net.children(): child.requires_grad_(False)``, or a loop over the parameters of each."""
+    said = "no"
+    leaves = any(isinstance(inner, ir.Jump) and inner.kind != "pass" for inner in walk_statements(body))
+    for inner in walk_statements(body):
+        frozen = "no"
+        if isinstance(inner, ir.For):
+            for target, call in _iterated(inner.target, inner.iter):
+                owner = call.func.value if isinstance(call.func, ir.Attr) else None
+                if owner is not None and _held_by(owner, names):
+                    frozen = _says(frame, state, inner.body, call, target, alone=False)
+        elif isinstance(inner, ir.ExprStmt):
+            frozen = _freezes(frame, state, inner, names)
+        if frozen != "no":
+            said = frozen if inner in body and not leaves else "some"
+    return said
+
+
+def _freezes(frame: Frame, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
+    """Whether a statement makes a parameter stop to require grad: yes, "on" (start), some (a flag decides), no. With
+    ``names``: a parameter, or a module, that one of them holds."""
     from memlint.flow.evaluate import evaluate
 
     flag: ir.Expr | None = None
-    if isinstance(statement, ir.Assign) and any(
-        isinstance(target, ir.Attr) and target.name == "requires_grad" for target in statement.targets
-    ):
+    if isinstance(statement, ir.Assign):
+        held = [one.value for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad"]
+        if not any(_held_by(one, names) for one in held):
+            return "no"
         flag = statement.value
     elif (
         isinstance(statement, ir.ExprStmt)
         and isinstance(statement.value, ir.Call)
         and isinstance(statement.value.func, ir.Attr)
     ):
-        if statement.value.func.name != "requires_grad_":
+        call, func = statement.value, statement.value.func
+        if func.name not in ("requires_grad_", "detach_") or not _held_by(func.value, names):
             return "no"
-        if not statement.value.args:
+        if func.name == "detach_":
+            return "yes"  # (of a leaf, it is the same as ``requires_grad = False``)
+        given = [*call.args, *(word.value for word in call.keywords)]
+        if not given:
             return "on"
-        flag = statement.value.args[0]
+        flag = given[0]
     if flag is None:
         return "no"
     const = evaluate(frame, state, flag).const
     if const is None and isinstance(flag, ir.Name):
         const = frame.analyser.usual(frame.function, flag.id)  # ``requires_grad=False``, which no call overrides
     return "yes" if const is False else "on" if const is True else "some"
+
+
+def _names_in(target: ir.Expr) -> frozenset[str]:
+    return frozenset([part.id for part in walk_expression(target) if isinstance(part, ir.Name)])
+
+
+def _held_by(place: ir.Expr, names: frozenset[str] | None) -> bool:
+    return names is None or (isinstance(place, ir.Name) and place.id in names)
 
 
 __all__ = [
@@ -254,4 +327,5 @@ __all__ = [
     "mode_of",
     "outward",
     "set_mode",
+    "whole_of",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.flow.frame import Frame
+from memlint.flow.functions import is_abstract
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
 from memlint.flow.modes import freeze, member
@@ -15,6 +16,7 @@ from memlint.flow.reading import read_attribute
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import text
 from memlint.flow.told import note_asked
+from memlint.flow.touched import applied
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     BATCH,
@@ -55,6 +57,8 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         return receiver
     if name in ("to", "cuda", "cpu"):
         return moved_module(state, expr, receiver, args, words)
+    if name == "apply" and args and isinstance(expr.func, ir.Attr):
+        applied(frame, state, receiver, expr.func.value, args[0])
     if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
     if name in ("parameters", "named_parameters"):
@@ -150,9 +154,28 @@ def _computes(frame: Frame, name: str) -> bool:
         # (one that turns grad mode off itself does so around what it runs)
         runs = (summary.runs or (_runs_parts(summary) and not summary.notes.blocks) for summary in summaries)
         return any(runs) if names_computing(name) else all(runs)
-    if frame.analyser.facts.many_methods(name):
-        return False  # the project has its own, too many to tell
-    return names_computing(name)
+    if not names_computing(name):
+        return False
+    return not frame.analyser.facts.many_methods(name) or _nearest_compute(frame, name)
+
+
+#: names by which a method, or what stands beside it in its class, turns grad mode off
+_GUARDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
+
+
+def _nearest_compute(frame: Frame, name: str) -> bool:
+    """Whether, of more methods of a name than are followed, the nearest ones are all those of modules that run layers
+    and guard nothing: one of a zoo of models."""
+    program = frame.analyser.program
+    near = frame.analyser.facts.nearest_methods(name, frame.module.key)
+    methods = [one for one in near if one.key != frame.function.key and not is_abstract(one)]
+    for method in methods:
+        if method.cls is None or not program.is_module(method.cls):
+            return False
+        if not _GUARDS.isdisjoint(method.module.index.units[method.unit].names):
+            return False
+    summaries = [frame.analyser.summary(method) for method in methods]
+    return bool(summaries) and all(one is not None and (one.runs or _runs_parts(one)) for one in summaries)
 
 
 def _runs_parts(summary: Frame) -> bool:

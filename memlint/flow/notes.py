@@ -56,6 +56,9 @@ class Notes(Lean):
         self.owned: list[Sources | None] = []
         #: modules that were handed to code that cannot be followed
         self.given: set[Source] = set()
+        #: modules whose parameters were made to require no grad, or may have been; those whose gradients are read
+        self.switched: set[Source] = set()
+        self.learned: set[Source] = set()
         #: judged model runs by their key, and the graphs that evaluations record
         self.verdicts: dict[Source, Verdict | None] = {}
         #: whether one of them is reported, for all to see (True) or at all (False), where somebody has asked

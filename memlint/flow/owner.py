@@ -15,7 +15,7 @@ from memlint.flow.events import Fact
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.idle_optimizers import is_never_stepped
-from memlint.flow.modes import frozen_class, mode_keys, outward
+from memlint.flow.modes import frozen_class, mode_keys, outward, whole_of
 from memlint.flow.program import Class
 from memlint.flow.state import State
 from memlint.flow.syntax import walk_statements
@@ -47,7 +47,21 @@ _DATA_CALLS = (
 
 def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
     """The storages of what ``module.parameters()`` gives."""
-    return frozenset(("params", key) for key in _keys(mode_keys(module, expr)))
+    return frozenset(("params", key) for key in (*_keys(mode_keys(module, expr)), *made_of(module)))
+
+
+def made_of(module: V) -> set[Source]:
+    """What modules are known by that calls made, or that a module is one of the parts of."""
+    found: set[Source] = set()
+    for item in module.store:
+        whole = whole_of(item)
+        found.add(whole if isinstance(whole, Path) else ("made", item if whole is None else whole))
+    return found
+
+
+def parameters_of(value: V) -> set[Source]:
+    """What the modules are known by that a value is a parameter of."""
+    return {item[1] for item in value.store if isinstance(item, tuple) and item[0] == "params"}
 
 
 def _keys(keys: list[Source]) -> list[Source]:
@@ -68,7 +82,7 @@ def note_optimizer(frame: Frame, state: State, params: V | None) -> None:
 
 def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
     inner = deep(frame, state, params, 5)
-    marks = frozenset(item[1] for item in inner.store if isinstance(item, tuple) and item[0] == "params")
+    marks = frozenset(parameters_of(inner))
     for source in ordered(inner.src):
         node = frame.graphs.nodes.get(source)
         if isinstance(source, Path) or (node is not None and (node.unknown or not node.definite)):
@@ -109,7 +123,7 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
     if not keys or home is None or home.exit is None:
         return "unknown"
     if run.text.replace(".", "").isidentifier():
-        keys = {*keys, ("v", run.text)}
+        keys = {*keys, ("v", run.text), ("v", _without_method(analyser, run))}
     owned = _owned_in_sight(analyser, frame)
     known = any(owned) or is_never_stepped(analyser, frame, run)
     if not known or None in owned or not _in_training(frame, run) or _writes_gradients(frame):
@@ -122,9 +136,16 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
     given: set[Source] = frame.notes.given | home.notes.given
     if ANY in given or given & (keys | {key for entry in owned for key in entry or ()}):
         return "unknown"  # one may hold the other
-    if _owned_elsewhere(analyser, run.module) or _frozen_anywhere(analyser, frame, home, run, mine):
+    if _owned_elsewhere(analyser, run.module) or _touched_anywhere(analyser, frame, home, run, mine):
         return "unknown"
     return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
+
+
+def _without_method(analyser: Analyser, run: ModelRun) -> str:
+    """The module whose method a run calls: ``net`` of ``net.encode``, where some class that it may have defines one."""
+    module, _, name = run.text.rpartition(".")
+    classes = [cls for ref in run.module.refs if ref.kind == "instance" and (cls := analyser.cls(ref)) is not None]
+    return module if any(analyser.program.method(cls, name) is not None for cls in classes) else run.text
 
 
 def _in_training(frame: Frame, run: ModelRun) -> bool:
@@ -144,7 +165,7 @@ def _writes_gradients(frame: Frame) -> bool:
 
 def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Frame | None]:
     """(what the module is known by, the function that made it)"""
-    if len(module.syms) > 1 or len(module.store) > 1:
+    if len(module.syms) > 1 or len(module.store) > 1 or any(whole_of(item) is not None for item in module.store):
         return set(), None
     for path in ordered(module.syms):
         cls = frame.function.cls
@@ -187,8 +208,8 @@ def _owned_elsewhere(analyser: Analyser, module: V) -> bool:
     return bool(names & analyser.facts.owned_attributes)
 
 
-def _frozen_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRun, mine: set[Source]) -> bool:
-    """Whether any code in sight touches requires_grad of the module or of a part of it."""
+def _touched_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRun, mine: set[Source]) -> bool:
+    """Whether any code in sight touches requires_grad of the module or of a part of it, or reads its gradients."""
     frames = [frame, home]
     if frame.function.cls is not None:
         order, _ = analyser.program.ancestors(frame.function.cls)
@@ -199,6 +220,9 @@ def _frozen_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRu
             if (found := analyser.summary(method)) is not None
         ]
     for one in frames:
+        touched = one.notes.switched | one.notes.learned
+        if ANY in touched or any(same in mine or mine & set(outward(same)) for same in _keys([*touched])):
+            return True
         for key, frozen in one.exit.modes.items() if one.exit is not None else ():
             if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" and frozen is not False:
                 for same in _keys([key[1]]):
@@ -249,4 +273,13 @@ def _attached_by_callers(analyser: Analyser, frame: Frame, path: Path) -> bool:
     return False
 
 
-__all__ = ["gave", "give_away", "marks_of_parameters", "note_optimizer", "owner_of"]
+__all__ = [
+    "ANY",
+    "MAX_GIVEN",
+    "gave",
+    "give_away",
+    "marks_of_parameters",
+    "note_optimizer",
+    "owner_of",
+    "parameters_of",
+]

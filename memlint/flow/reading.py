@@ -12,6 +12,7 @@ from memlint.flow.ops import asks_for_count, cut
 from memlint.flow.program import Class, Function
 from memlint.flow.scope import symbolic
 from memlint.flow.state import State, untouched
+from memlint.flow.touched import learns
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
@@ -51,6 +52,8 @@ _OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy"
 def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
     """``base.name`` as a value; a method gives a bound reference."""
     found = NOTHING
+    if name == "grad":
+        learns(frame, base)
     if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.resolved():
         frame.used |= base.src
         return V(UNKNOWN, size=base.size, device=base.device, store=base.store)

@@ -95,8 +95,20 @@ def used_up(
     if captured(frame, marks) or _lost(frame, marks):
         return False
     if marks & frame.notes.returned:
-        return _used_up_by_callers(analyser, frame, depth, of_gradients)
+        return not decorator_trains(analyser, frame.function) and _used_up_by_callers(
+            analyser, frame, depth, of_gradients
+        )
     return bool(marks & frame.graphs.closure(frame.used))
+
+
+def decorator_trains(analyser: Analyser, function: Function) -> bool:
+    """Whether a decorator of the project, which gets what the function returns before callers do, runs a backward."""
+    for shown in function.decorators:
+        name = shown.func if isinstance(shown, ir.Call) else shown
+        kind, what = analyser.program.find_expression(function.module, name, function.around)
+        if kind == "function" and what is not None and "backward" in what.names:
+            return True
+    return False
 
 
 def blindly_reached(frame: Frame, marks: AbstractSet[Source]) -> bool:

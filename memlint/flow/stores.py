@@ -22,6 +22,8 @@ def store_value(
     """``value`` enters a container (``how``: append, key …)."""
     inner = deep(frame, state, value)
     parts = _parts(frame, state, value)
+    if not container.objs and not container.syms and inner.src:
+        frame.leave(frame.graphs.closure(inner.src))  # (whoever holds the container may differentiate it)
     for key in ordered(container.objs):
         obj = state.heap.get(key)
         if obj is None:

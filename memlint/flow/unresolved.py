@@ -13,6 +13,7 @@ from memlint.flow.owner import give_away
 from memlint.flow.placement import device_of
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, last_name, text
+from memlint.flow.touched import handed
 from memlint.flow.values import (
     BATCH,
     CONTAINER,
@@ -46,6 +47,7 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
         parents |= inner.src
         leave(frame, value, inner, scored=guess, logged=logged)
     give_away(frame, state, [*args, *words.values()])
+    handed(frame, state, [*args, *words.values()])
     symbol = next(iter(sorted(callee.syms)), None)
     src = frame.record(
         state,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
-from memlint.flow.spent import blindly_reached, is_spent
+from memlint.flow.spent import blindly_reached, decorator_trains, is_spent
 from memlint.flow.state import State
 from memlint.flow.syntax import (
     bodies,
@@ -37,6 +37,10 @@ CLEARED = "gradients are cleared, so some code that is called makes them"
 _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
+#: what gives others the outputs of a module's parts
+_HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"})
+
+
 def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     """Why the gradients of a run are wanted, in words; "" where nothing says so."""
     why = asked_for(frame)
@@ -48,9 +52,12 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     deeper = run.origin
     while deeper is not None:  # what runs in a callee of a callee is wanted there, or on the way
         inner, origin = deeper
+        inside = {origin.node, *origin.value.src}
+        if inside & inner.notes.returned and decorator_trains(analyser, inner.function):
+            return REACHED
         why = asked_for(inner)
         if not why and not is_spent(analyser, frame, run):  # (who else gets what the helper returns is of no account)
-            why = _reached(analyser, inner, {origin.node, *origin.value.src}, MAX_CALLERS_UP)
+            why = _reached(analyser, inner, inside, MAX_CALLERS_UP)
         if why:
             return why
         deeper = origin.origin
@@ -59,6 +66,14 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
         if given and caller is not frame and (why := asked_for(caller)) == REQUIRES:
             return why  # it may be what this function is given
     marks = {run.node, *run.value.src}
+    if marks & frame.notes.returned and decorator_trains(analyser, frame.function):
+        return REACHED
+    if (
+        frame.backwards
+        and not marks & (frame.used | frame.escaped | frame.notes.returned)
+        and _HOOKS & frame.module.index.names
+    ):
+        return REACHED  # (it runs for what its hooks get, of which the loss may be made)
     return _reached(analyser, frame, marks, 0)
 
 

@@ -198,3 +198,37 @@ def test_what_a_helper_gives_back_and_one_caller_uses_up(
 ) -> None:
     found, wanted = lines(tmp_path, SAMPLES.format(first=first, given=given, shown=shown, place=place))
     assert found == wanted
+
+
+HELD_BY_OPTIONS = """
+class Tester:
+    def __init__(self, options, loader):
+        self.options, self.loader = options, loader
+        {load}
+        self.test()
+
+    def load(self):
+        self.options.{model}.load_state_dict(torch.load("net.pt", map_location="cpu"))
+        self.options.{model}.eval()
+
+    def test(self):
+        right = 0
+        for x, y in self.loader:
+            {guard}right += (self.options.net(x.cuda()).argmax(1) == y).sum().item()  {place}
+        print(right)
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "model", "guard", "place"),
+    [
+        ("self.load()", "net", "", "# here"),
+        ("self.load()", "net", "with torch.no_grad(): ", ""),
+        ("self.load()", "other", "", ""),
+    ],
+)
+def test_a_model_that_another_method_tells_to_be_one(
+    tmp_path: Path, load: str, model: str, guard: str, place: str
+) -> None:
+    found, wanted = lines(tmp_path, HELD_BY_OPTIONS.format(load=load, model=model, guard=guard, place=place))
+    assert found == wanted

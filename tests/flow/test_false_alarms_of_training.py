@@ -728,3 +728,212 @@ def train(net: Net, loader, criterion, optimizer):
 )
 def test_what_an_output_counts_is_a_number(tmp_path: Path, weight: str, told: set[tuple[str, str]]) -> None:
     assert said(tmp_path, train=WEIGHTS.format(weight=weight)) == told
+
+
+POLICIES = """
+import torch
+from torch import nn
+
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.data = []
+
+    def forward(self, x):
+        return self.net(x).softmax(0)
+
+    def put(self, item):
+        self.data.append(item)
+
+    def learn(self, optimizer):
+        optimizer.zero_grad()
+        for reward, probability in self.data:
+            (-torch.log(probability) * reward).backward()
+        optimizer.step()
+        self.data = []
+
+
+def train(env, episodes):
+    policy = Policy()
+    optimizer = torch.optim.Adam(policy.parameters())
+    for episode in range(episodes):
+        state, done = env.reset(), False
+        while not done:
+            probabilities = policy(torch.from_numpy(state).float())
+            action = torch.distributions.Categorical(probabilities).sample()
+            state, reward, done, _ = env.step(action.item())
+            {put}
+        {learn}
+"""
+
+
+@pytest.mark.parametrize(
+    ("put", "learn", "told"),
+    [
+        ("policy.put((reward, probabilities[action]))", "policy.learn(optimizer)", set()),
+        ("policy.data.append((reward, probabilities[action]))", "policy.learn(optimizer)", set()),
+        ("print(reward)", "print(done)", {("MEM201", "note")}),
+    ],
+)
+def test_a_policy_that_collects_what_it_learns_from(
+    tmp_path: Path, put: str, learn: str, told: set[tuple[str, str]]
+) -> None:
+    assert said(tmp_path, train=POLICIES.format(put=put, learn=learn)) == told
+
+
+LOADED = """
+import torch
+from torch import nn
+
+
+class Sampler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(8, 8)
+
+    def sample_shape(self, x):
+        for _ in range(10):
+            x = (x + self.net(x)).argmax(-1, keepdim=True).float()
+        return x
+
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x
+
+
+def load(what, path):
+    what.load_state_dict(torch.load(path, map_location="cpu"))
+    return what
+
+
+def pick(name):
+    if name == "sampler":
+        return Sampler()
+    return Other()
+
+
+def restore(path, model):
+    return load(torch.optim.Adam(model.parameters()), path)
+
+
+def generate(path, name):
+    model = load(pick(name), path).cuda()
+    model = model.eval()
+    {guard}
+        return model.sample_shape(torch.randn(64, 8, device="cuda"))
+"""
+
+
+@pytest.mark.parametrize(("guard", "told"), [("with torch.no_grad():", set()), ("if path:", {"MEM201"})])
+def test_a_helper_that_loads_models_and_optimizers(tmp_path: Path, guard: str, told: set[str]) -> None:
+    """What a model that it gave back is asked for under a guard is guarded."""
+    assert {code for code, _ in said(tmp_path, train=LOADED.format(guard=guard))} == told
+
+
+PART = """
+import torch
+from torch import nn
+
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(8, 8)
+        self.sigma = nn.Linear(8, 8)
+
+    def loss(self, x):
+        with torch.no_grad():
+            code = self.encoder(x)
+        return self.sigma(code).square().mean()
+
+
+def train(loader):
+    coder, other = Coder().cuda(), Coder().cuda()
+    optimizer = torch.optim.Adam({owned}.parameters())
+    for x in loader:
+        loss = coder.loss(x.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("owned", "told"), [("coder.sigma", set()), ("other.sigma", {("MEM202", "warning")})])
+def test_an_optimizer_of_a_part(tmp_path: Path, owned: str, told: set[tuple[str, str]]) -> None:
+    assert said(tmp_path, train=PART.format(owned=owned)) == told
+
+
+DECORATED = """
+import torch
+from torch import nn
+
+
+def trainer(function):
+    def run(net, optimizer, batch):
+        optimizer.zero_grad()
+        loss = function(net, batch)
+        {step}
+        optimizer.step()
+        return loss.item()
+
+    return run
+
+
+@trainer
+def step(net: nn.Module, batch):
+    {mode}
+    x, y = batch
+    return nn.functional.cross_entropy(net(x.cuda()), y.cuda())
+
+
+def train(net: nn.Module, loader):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in loader:
+        print(step(net, optimizer, batch))
+"""
+
+
+@pytest.mark.parametrize("mode", ["net.eval()", "print(batch)"])
+def test_a_decorator_that_runs_the_backward(tmp_path: Path, mode: str) -> None:
+    assert said(tmp_path, train=DECORATED.format(step="loss.backward()", mode=mode)) == set()
+
+
+def test_a_decorator_that_trains_nothing(tmp_path: Path) -> None:
+    assert {code for code, _ in said(tmp_path, train=DECORATED.format(step="print(loss)", mode="net.eval()"))} == {
+        "MEM201"
+    }
+
+
+HOOKED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Linear(32, 10)
+
+    def forward(self, x):
+        return self.part(x)
+
+
+def train(loader):
+    net, kept = Net().cuda(), []
+    net.part.register_forward_hook(lambda module, args, out: kept.append(out))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    net.eval()
+    for x, y in loader:
+        kept.clear()
+        optimizer.zero_grad()
+        net(x.cuda())
+        nn.functional.cross_entropy(kept[0], y.cuda()).backward()
+        optimizer.step()
+"""
+
+
+def test_what_runs_for_its_hooks(tmp_path: Path) -> None:
+    assert said(tmp_path, train=HOOKED) == set()

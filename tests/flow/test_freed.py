@@ -300,9 +300,12 @@ def {name}(steps):
 """
 
 
-@pytest.mark.parametrize(("name", "found"), [("predict", True), ("test_states", False)])
-def test_the_few_rounds_of_a_test(tmp_path: Path, name: str, found: bool) -> None:
-    (tmp_path / "states.py").write_text(ROUNDS.format(name=name))
+@pytest.mark.parametrize(
+    ("file", "name", "found"),
+    [("states", "predict", True), ("test_states", "test_states", False), ("states", "test_states", True)],
+)
+def test_the_few_rounds_of_a_test(tmp_path: Path, file: str, name: str, found: bool) -> None:
+    (tmp_path / f"{file}.py").write_text(ROUNDS.format(name=name))
     assert ("MEM102" in {item.code for item in memlint.lint([tmp_path]).findings}) is found
 
 

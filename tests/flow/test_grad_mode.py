@@ -193,9 +193,11 @@ def {name}(scorer: Scorer, loader):
 
 
 def test_what_tests_do_with_an_output_says_nothing_of_those_that_it_is_for(tmp_path: Path) -> None:
-    (tmp_path / "use.py").write_text(USE.format(name="test_scores"))
+    test = tmp_path / "test_use.py"
+    test.write_text(USE.format(name="test_scores"))
     (tmp_path / "library.py").write_text(LIBRARY)
     assert [item.path for item in memlint.lint([tmp_path]).findings if item.path.endswith("library.py")] == []
+    test.unlink()
     (tmp_path / "use.py").write_text(USE.format(name="show_scores"))
     assert [item.code for item in memlint.lint([tmp_path]).findings] == ["MEM201"]
 

@@ -239,3 +239,57 @@ def test_a_method_that_changes_the_model_and_its_wrapper(tmp_path: Path) -> None
         "        done = model.extend_embedding(words)\n        print(done)\n"
     )
     assert [item.code for item in memlint.lint([tmp_path]).findings] == []
+
+
+ONE_OF_MANY = """
+import torch
+from torch import nn
+
+
+class Net{number}({base}):
+    def __init__(self):
+        super().__init__()
+        self.lift = nn.Linear(4, 4)
+
+    def predict(self, batch):
+        {body}
+"""
+OF_ONE = """
+import torch
+
+
+class Runner:
+    def predict(self, model, batches):
+        model.eval()
+        rows = []
+        for batch in batches:
+            rows.append(model.predict(batch)["out"].detach().cpu().numpy())
+        return rows
+"""
+COMPUTED = 'return {"out": self.lift(batch["x"].cuda())}'
+GUARDED = f"with torch.no_grad():\n            {COMPUTED}"
+
+
+@pytest.mark.parametrize(
+    ("base", "body", "last", "found"),
+    [
+        ("nn.Module", COMPUTED, COMPUTED, ["MEM201"]),
+        ("nn.Module", GUARDED, GUARDED, []),
+        ("nn.Module", COMPUTED, GUARDED, []),
+        ("nn.Module", "return {}", "return {}", []),
+        ("object", COMPUTED, COMPUTED, []),
+    ],
+)
+def test_one_of_a_zoo_of_models(tmp_path: Path, base: str, body: str, last: str, found: list[str]) -> None:
+    (tmp_path / "src" / "models").mkdir(parents=True)
+    (tmp_path / "src" / "runners").mkdir()
+    (tmp_path / "other").mkdir()
+    for number in range(9):
+        text = ONE_OF_MANY.format(number=number, base=base, body=body if number else last)
+        (tmp_path / "src" / "models" / f"net{number}.py").write_text(text)
+    # (what lies further off says nothing)
+    (tmp_path / "other" / "net.py").write_text(ONE_OF_MANY.format(number=9, base="nn.Module", body=GUARDED))
+    (tmp_path / "src" / "runners" / "runner.py").write_text(OF_ONE)
+    (tmp_path / "pyproject.toml").touch()
+    result = memlint.lint([tmp_path / "src" / "runners"], isolated=True)
+    assert [item.code for item in result.findings] == found

@@ -31,9 +31,9 @@ def train(model: nn.Module, optimizer, loaders, epochs, device, flags):
 """
 
 
-def severities(tmp_path: Path, text: str) -> list[str]:
+def severities(tmp_path: Path, text: str, name: str = "code") -> list[str]:
     (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "code.py").write_text(text)
+    (tmp_path / f"{name}.py").write_text(text)
     return [one.severity for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM111"]
 
 
@@ -157,7 +157,7 @@ def test_a_program_of_the_host(tmp_path: Path) -> None:
         statement="kept.append(deepcopy(model))",
         behind="pass",
     )
-    assert severities(tmp_path, text) == []
+    assert severities(tmp_path, text, "test_code") == []
 
 
 STOPPING = """
@@ -204,4 +204,4 @@ def test_tests_are_left_alone(tmp_path: Path) -> None:
         statement="kept.append(deepcopy(model))",
         behind="pass",
     )
-    assert severities(tmp_path, text) == []
+    assert severities(tmp_path, text, "test_code") == []
