@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlint import knowledge
 from memlint.flow.annotations import annotation_value
+from memlint.flow.boxes import kind_of
 from memlint.flow.facts import Facts
 from memlint.flow.flags import Flags, chosen, flags_of, mode_flag, own_calls
 from memlint.flow.frame import Frame
@@ -186,6 +187,7 @@ class Analyser:
             if "classmethod" in function.decorator_names:
                 return V(CALLABLE, refs=frozenset((Ref("class", function.module.key, function.cls.qual),)))
             kinds = INSTANCE | (MODULE if self.program.is_module(function.cls) else 0)
+            kinds |= CONTAINER if not kinds & MODULE and kind_of(self.program, function.cls) else 0
             return V(kinds, syms=place, refs=frozenset((Ref("instance", function.module.key, function.cls.qual),)))
         if hook is not None and hook.batch == position and hook.batch:
             return batch_tree(ACCELERATOR).but(syms=place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
+from memlint.flow.boxes import kind_of
 from memlint.flow.program import Function, Module
 from memlint.flow.syntax import dotted
 from memlint.flow.values import (
@@ -95,6 +96,8 @@ def _named(analyser: Analyser, module: Module, expr: ir.Expr, around: Function |
     kind, what = analyser.program.find_expression(module, expr, around)
     if kind == "class" and what is not None:
         module_kind = MODULE if analyser.program.is_module(what) else 0
+        if not module_kind and kind_of(analyser.program, what):
+            module_kind = CONTAINER
         return V(INSTANCE | module_kind, refs=frozenset((Ref("instance", what.module.key, what.qual),)))
     if last in ("Tensor", "FloatTensor"):
         return V(TENSOR)

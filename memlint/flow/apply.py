@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from memlint.flow import library
+from memlint.flow import boxes, library
 from memlint.flow.events import Step
 from memlint.flow.frame import Backward, Frame, ModelRun
 from memlint.flow.heap import deep, make, stream_of
@@ -25,6 +25,7 @@ from memlint.flow.values import (
     NONE_VALUE,
     NOTHING,
     PER_BATCH,
+    TENSORS,
     UNKNOWN,
     Path,
     Source,
@@ -220,6 +221,8 @@ class Application(Translation):
         parent = self.resolve(Path(path.root, path.steps[:-1]))
         step = path.steps[-1]
         if not parent.objs and not parent.syms:
+            if value.src and parent.kinds & (TENSORS | UNKNOWN):
+                self._into_argument(path, value)
             # an object of which nothing is known here but its class has the graph now, and may differentiate it
             self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.state, value).src))
         if step.startswith("."):
@@ -263,6 +266,12 @@ class Application(Translation):
             self.state.env[place] = self.state.env[place].but(src=self.state.env[place].src | value.src)
         for sym in self.bound.get(name, NOTHING).syms:
             self.state.sym[sym] = value
+
+    def _into_argument(self, path: Path, value: V) -> None:
+        """The callee put a graph into an argument of which is not known what it holds (a batch)."""
+        given = self._argument_of(path.root[2:]) if path.root.startswith("p:") else None
+        if given is not None:
+            boxes.put_somewhere(self.frame, self.state, given, value.src, self.at)
 
     def _free(self, path: Path, must: bool) -> None:
         reached = self.frame.graphs.closure(self.graph_of(path))

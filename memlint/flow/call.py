@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import containers, external, instances, methods, records
+from memlint.flow import boxes, containers, external, instances, methods, records
 from memlint.flow import evaluate as evaluating
 from memlint.flow.arity import fitting
 from memlint.flow.collecting import collects, listed
@@ -21,7 +21,6 @@ from memlint.flow.values import (
     CPU,
     INSTANCE,
     MODULE,
-    NONE_VALUE,
     NOTHING,
     TENSORS,
     UNKNOWN,
@@ -85,8 +84,9 @@ def _super_call(frame: Frame, state: State, expr: ir.Call, name: str, args: Args
     method = frame.analyser.program.method(cls, name, after=cls)
     if method is not None:
         return call_function(frame, state, method, [receiver, *args], words, expr.at, expr)
-    if name == "__init__":
-        return NONE_VALUE
+    held = boxes.call_inherited(frame, state, expr, receiver, name, args, words)
+    if held is not None:
+        return held
     if receiver.kinds & MODULE and _computes_outside(frame, cls, name):
         return run_module(frame, state, expr, receiver, args, words)
     return unknown_call(frame, state, expr, NOTHING, args, words)

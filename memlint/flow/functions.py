@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memlint.flow import boxes
 from memlint.flow.branches import join_branches
 from memlint.flow.flags import training, worlds
 from memlint.flow.frame import CallRecord, Frame
@@ -257,20 +258,23 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
         note_optimizer(frame, state, next(iter(args), words.get("params")))
     if any("Dataset" in name for name in outside) or any("optim" in name.lower() for name in outside):
         return V(OPTIMIZER if any("optim." in name for name in outside) else INSTANCE, refs=ref)
-    base_kind = next(
-        (
-            kind
-            for base, kind in (("list", "list"), ("dict", "dict"), ("OrderedDict", "dict"), ("deque", "deque"))
-            if any(name.rsplit(".", 1)[-1] == base for name in outside)
-        ),
-        "",
-    )
+    kind = boxes.kind_of(program, cls)
+    if kind == "dict" and boxes.is_typed_dict(program, cls):
+        fields, rest = boxes.dict_content(frame, state, args, words)
+        return make(frame, state, expr.at, "dict", rest, fields)
     key = expr.at
-    state.heap[key] = Obj("instance", NOTHING, {}, frame.loop_ids, cls=cls, text=cls.qual)
+    state.heap[key] = Obj(kind or "instance", NOTHING, {}, frame.loop_ids, cls=cls, text=cls.qual)
     state.fresh |= {key}
-    value = V(INSTANCE | (CONTAINER if base_kind else 0), objs=frozenset((key,)), refs=ref)
+    value = V(INSTANCE | (CONTAINER if kind else 0), objs=frozenset((key,)), refs=ref)
     if init is not None:
         call_function(frame, state, init, [value, *args], words, expr.at, expr)
+        if kind:
+            boxes.fill_blindly(frame, state, value, args, words, expr)
+    elif kind and not cls.is_dataclass:
+        if program.method(cls, "__new__") is None:
+            boxes.fill(frame, state, kind, value, args, words, expr.at)
+        else:
+            boxes.fill_blindly(frame, state, value, args, words, expr)
     elif cls.is_dataclass or any(name.endswith("NamedTuple") for name in outside):
         names = list(cls.annotations)
         fields = dict(zip(names, args, strict=False))
@@ -282,7 +286,7 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
         if not cls.is_dataclass:
             fields.update({str(i): fields[name] for i, name in enumerate(names) if name in fields})
         obj = state.heap[key]
-        state.heap[key] = Obj("instance", NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
+        state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
     return value
 
 

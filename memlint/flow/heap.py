@@ -156,6 +156,8 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
     for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(step)):
             found = join(found, placed(read_symbol(frame, state, path.then(step)), value.device))
+        if step == "[]":
+            found = join(found, _stored_by_key(state, path))
     if value.kinds & UNKNOWN and not value.syms:
         found = join(found, derive(frame, value, step))
     if found.kinds == 0 and not value.objs:
@@ -170,6 +172,20 @@ def read_symbol(frame: Frame, state: State, path: Path) -> V:
     if len(path.steps) > MAX_STEPS:
         return UNKNOWN_VALUE
     return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
+
+
+def _stored_by_key(state: State, path: Path) -> V:
+    """What this function has stored in a symbolic container under keys that are written there."""
+    count = len(path.steps) + 1
+    return join_all(
+        value
+        for place, value in state.sym.items()
+        if len(place.steps) == count
+        and place.root == path.root
+        and place.steps[-1][:1] == "["
+        and place.steps[-1] != "[]"
+        and place.steps[:-1] == path.steps
+    )
 
 
 def derive(frame: Frame, value: V, step: str) -> V:
@@ -359,6 +375,7 @@ def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[So
         return value
     if not value.objs:
         inner = join_all(read_symbol(frame, state, path.then("[]")) for path in value.syms)
+        inner = join(inner, join_all(_stored_by_key(state, path) for path in value.syms))
         return (
             join(value.but(kinds=value.kinds & ~CONTAINER, syms=frozenset()), inner)
             if value.kinds & ~CONTAINER

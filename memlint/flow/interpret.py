@@ -21,6 +21,7 @@ from memlint.flow.narrowing import (
     last_case,
     narrow,
     narrow_to_number,
+    narrow_to_raised,
     tells_tensors,
 )
 from memlint.flow.operators import augmented
@@ -346,6 +347,7 @@ def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
         inner = frame.fork(start)
         if handler.name:
             inner.env[handler.name] = V(DATA)
+        narrow_to_raised(inner, statement.body, handler)
         ends.append(block(frame, inner, handler.body))
     result: State | None = None
     for way_out in ends:

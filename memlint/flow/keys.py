@@ -25,9 +25,15 @@ def is_replaced(frame: Frame, target: ir.Subscript) -> bool:
 
 
 def is_of_pairs(frame: Frame, target: ir.Subscript) -> bool:
-    """Whether the innermost loop runs over all items of what an assignment writes to."""
+    """Whether the innermost loop runs over all items, or all keys, of what an assignment writes to."""
     name, shown = text(target.value, 40), frame.loops[-1].loop.text
-    return any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()"))
+    if any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()")):
+        return True
+    over = shown.partition(" in ")[2]
+    for around in ("list(", "tuple(", "sorted("):
+        if over.startswith(around):
+            over = over[len(around) :].removesuffix(")")
+    return over == f"{name}.keys()" or over == name
 
 
 def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:

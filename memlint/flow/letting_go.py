@@ -46,7 +46,7 @@ def _made_again(frame: Frame, state: State, old: V | None, value: V) -> Sources:
         return EMPTY
     at = statement.value.at if statement.value is not None else None
     obj = state.heap.get(at)
-    if at not in old.objs or at not in value.objs or at not in state.fresh or obj is None or obj.kind == "instance":
+    if at not in old.objs or at not in value.objs or at not in state.fresh or obj is None or obj.cls is not None:
         return EMPTY
     return EMPTY if any(one.objs for one in (*obj.fields.values(), obj.elem)) else frozenset((at,))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from memlint.flow import containers, records, tables
+from memlint.flow import boxes, containers, records, tables
 from memlint.flow.class_places import class_of
 from memlint.flow.collecting import members_of
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, element, elements_of, make, members, tuple_of
+from memlint.flow.heap import deep, element, elements_of, make, tuple_of
 from memlint.flow.modes import freeze, frozen_of, mode_of
 from memlint.flow.ops import cut, device_named, tensor_op
 from memlint.flow.reading import read_attribute
@@ -188,18 +188,7 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
 
 def _dict_of(frame: Frame, state: State, at: Source, args: list[V], words: dict[str, V]) -> V:
     """``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)``"""
-    fields = {word: value for word, value in words.items() if not word.startswith("**")}
-    rest = NOTHING
-    for value in args:
-        for key in ordered(value.objs):
-            obj = state.heap.get(key)
-            if obj is not None and obj.kind == "dict":
-                fields.update(obj.fields)
-                rest = join(rest, obj.elem)
-            elif obj is not None:
-                pair = members(obj)
-                held = (state.heap.get(inner) for inner in ordered(pair.objs))
-                rest = join_all((rest, *(one.fields["1"] for one in held if one is not None and "1" in one.fields)))
+    fields, rest = boxes.dict_content(frame, state, args, words)
     return make(frame, state, at, "dict", rest, fields)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow import call as calls
 from memlint.flow import containers, instances, tables, tensors, threads
+from memlint.flow.boxes import updated
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import accepts, call_function
@@ -38,6 +39,7 @@ from memlint.flow.values import (
     NOTHING,
     OPTIMIZER,
     TENSORS,
+    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Args,
@@ -148,7 +150,10 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)
     ):
         found = join(found, containers.call(frame, state, expr, receiver, name, args, words))
-    if receiver.kinds & TENSORS:
+    if name == "update" and (args or words) and receiver.kinds & (TREE | UNKNOWN):
+        updated(frame, state, expr, receiver, args, words)
+        found = NONE_VALUE if receiver.kinds & TREE else found
+    if receiver.kinds & TENSORS and not found.kinds & NONE:
         found = join(found, tensors.call(frame, state, expr, receiver, name, args, words))
     if receiver.kinds & MODULE and not found.kinds:
         found = join(found, module_method(frame, state, expr, receiver, name, args, words))

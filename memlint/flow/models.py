@@ -32,6 +32,7 @@ from memlint.flow.values import (
     UNKNOWN,
     Args,
     Source,
+    Sources,
     V,
     Words,
     ordered,
@@ -70,6 +71,8 @@ def run_module(
     frozen = freezes is True
     #: classes whose subclasses have the forward that runs
     open_classes = set()
+    elsewhere: Sources = EMPTY
+    leaves = False
     for ref in ordered(module.refs):
         if ref.kind == "extinstance" and method == "forward":
             if ref.args:
@@ -114,9 +117,12 @@ def run_module(
                 return as_output(state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), shown)
             if not tips and state.grad != OFF and _saves(frame, function, expr):
                 tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
+                inner = inner.but(src=inner.src | _left_behind(frame, function, expr))
             if tips:
                 note_run(frame, state, expr, module, inner, tips[0], args)
             return as_output(state, known, device_of(frame, state, [module, *args, *words.values()]), shown)
+        elsewhere |= _left_behind(frame, function, expr)
+        leaves = leaves or _lets_go(frame, function, expr)
     parents = EMPTY
     for value in (*args, *words.values()):
         parents |= deep(frame, state, value).src
@@ -144,7 +150,10 @@ def run_module(
         frame.graphs.nodes[key].opaque = True
     if key in src and not frozen and graph != "unheard":
         # (that a model runs is beyond doubt where its class is known, though which forward runs is not)
-        note_run(frame, state, expr, module, result, key, args, resolved=bool(open_classes))
+        kept = result.but(src=src | elsewhere)
+        if leaves:
+            frame.leave(frame.graphs.closure(src))
+        note_run(frame, state, expr, module, kept, key, args, resolved=bool(open_classes))
         if expr.at in frame.runs:
             frame.runs[expr.at].method = method
             frame.runs[expr.at].served = not open_classes and _is_served(frame, shown, method)
@@ -185,6 +194,23 @@ def _saves(frame: Frame, function: Function, expr: ir.Call) -> bool:
     record = frame.calls.get((expr.at, function.key))
     summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
     return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
+
+
+def _lets_go(frame: Frame, function: Function, expr: ir.Call) -> bool:
+    """Whether a forward gives what its layers computed to code that cannot be followed (``batch.update(out=out)``)."""
+    record = frame.calls.get((expr.at, function.key))
+    summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+    if summary is None:
+        return False
+    nodes = summary.graphs.nodes
+    return any(nodes[key].model for key in summary.left - summary.notes.logged if key in nodes)
+
+
+def _left_behind(frame: Frame, function: Function, expr: ir.Call) -> Sources:
+    """What a forward that gives back no graph has put elsewhere: into its arguments, or into attributes."""
+    call = (expr.at, function.module.key, function.qual)
+    nodes = frame.graphs.nodes.items()
+    return frozenset(key for key, node in nodes if node.model and isinstance(key, tuple) and key[:3] == call)
 
 
 def module_expression(expr: ir.Call, module: V) -> ir.Expr:

@@ -142,6 +142,26 @@ def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
         state.env[expr.id] = value.but(kinds=value.kinds & ~kind or UNKNOWN)
 
 
+#: what is raised where a number is asked for a tensor's method
+_NO_MEMBER = frozenset({"AttributeError", "TypeError"})
+#: what every tensor has
+_OF_TENSORS = frozenset({"item", "detach", "cpu", "numpy", "tolist", "data", "clone", "float", "mean"})
+
+
+def narrow_to_raised(state: State, body: tuple[ir.Stmt, ...], handler: ir.Handler) -> None:
+    """``try: return x.item()``, ``except AttributeError:`` what has no such method is no tensor."""
+    asked = body[0].value if len(body) == 1 and isinstance(body[0], ir.Return | ir.Assign | ir.ExprStmt) else None
+    if asked is None or handler.type is None:
+        return
+    caught = handler.type.elements if isinstance(handler.type, ir.Display) else (handler.type,)
+    if any(dotted(one) not in _NO_MEMBER for one in caught):
+        return
+    parts = [part for part in walk_expression(asked) if isinstance(part, ir.Attr)]
+    first = [part for part in parts if isinstance(part.value, ir.Name)]
+    if len(first) == 1 and first[0].name in _OF_TENSORS and all(part.name in _OF_TENSORS for part in parts):
+        _narrow_to(state, first[0].value, TENSOR, False)
+
+
 def broken_number(test: ir.Expr, truth: bool = True) -> bool:
     """Whether a test is passed by a value that is infinite or no number: ``not torch.isfinite(loss)``."""
     match test:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from memlint.flow.boxes import opens
 from memlint.flow.class_places import class_of, class_places, shared_place
 from memlint.flow.frame import Frame
-from memlint.flow.heap import _PLAIN, MAX_CHAIN, MAX_PROPERTIES, derive, frame_at, sized
+from memlint.flow.heap import _PLAIN, MAX_CHAIN, MAX_PROPERTIES, derive, frame_at, members, sized
 from memlint.flow.ops import asks_for_count, cut
 from memlint.flow.program import Class, Function
 from memlint.flow.scope import symbolic
@@ -62,16 +63,18 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
     analyser = frame.analyser
     for key in ordered(base.objs) if base.objs else ():
         obj = state.heap.get(key)
-        if obj is None or (obj.kind != "instance" and name not in obj.fields):
+        if obj is None or (obj.kind != "instance" and obj.cls is None and name not in obj.fields):
             continue  # (a named tuple, a namespace)
-        if obj.kind == "dict" and name in _OF_DICTS:
+        if obj.kind == "dict" and name in _OF_DICTS and not (obj.cls and analyser.program.method(obj.cls, name)):
             continue
         if name in obj.fields:
             found = join(found, obj.fields[name])
         elif obj.cls is not None:
-            found = join(
-                found, _class_member(frame, state, obj.cls, name, V(INSTANCE, objs=frozenset((key,)), refs=base.refs))
-            )
+            own = V(base.kinds & (INSTANCE | CONTAINER), objs=frozenset((key,)), refs=base.refs)
+            member = _class_member(frame, state, obj.cls, name, own)
+            if obj.kind != "instance" and not member.resolved() and opens(analyser.program, obj.cls):
+                member = join(member, members(obj))  # (``__getattr__ = dict.__getitem__``)
+            found = join(found, member)
     for ref in ordered(base.refs) if base.refs else ():
         if ref.kind == "ext":
             found = join(found, analyser.external(f"{ref.name}.{name}"))

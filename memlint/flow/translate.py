@@ -262,7 +262,7 @@ class Translation:
         if source in self._nodes:
             return self._nodes[source]
         graphs = self.callee.graphs
-        if source not in graphs.nodes:
+        if source not in graphs.nodes or self._is_cut(graphs.nodes[source].callee):
             self._nodes[source] = EMPTY
             return EMPTY
         if self.frame.is_full or not self.frame.spend(len(graphs.ancestry(source)) // 16):
@@ -321,7 +321,7 @@ class Translation:
                 unknown is not None and definite is None,
                 ambient,
                 parents,
-                None,
+                self._called_again(own.callee) if tag == "u" else None,
                 via[:4],
                 model,
                 own.guess,
@@ -357,6 +357,29 @@ class Translation:
         self.frame.graphs.record(key, Node(self.at, self.key[-1], unknown=True, loops=self.frame.loop_ids))
         self._nodes[source] = frozenset((key,))
         return self._nodes[source]
+
+    def _is_cut(self, path: Path | None) -> bool:
+        """Whether what the callee calls is a function, passed in here, that gives no graph (``lambda t: t.item()``)."""
+        if path is None or path.steps or not path.root.startswith("p:"):
+            return False
+        value = self.resolve(path)
+        if not value.refs or not value.is_only(CALLABLE) or any(ref.kind != "func" for ref in value.refs):
+            return False
+        analyser = self.frame.analyser
+        for ref in ordered(value.refs):
+            function = analyser.function(ref)
+            inner = analyser.summary(function) if function is not None and ref.self_ is None else None
+            if inner is None or inner.exit is None or inner.cut_short or inner.result is None:
+                return False
+            if inner.function.is_generator or deep(inner, inner.exit, inner.result).src:
+                return False
+        return True
+
+    def _called_again(self, path: Path | None) -> Path | None:
+        """What a function that calls itself has its inner call call: the same that it was given."""
+        if path is None or path.steps or self.callee.function.key != self.frame.function.key:
+            return None
+        return path if self.resolve(path).syms == {path} else None
 
     def _known(self, path: Path) -> bool:
         value = self.resolve(path)
