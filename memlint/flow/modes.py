@@ -111,7 +111,7 @@ def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bo
             cls = frame.analyser.program.module(ref.key).cls(ref.name)
             if cls is not None and frozen_class(frame.analyser, cls):
                 # (what is made where nothing was passed in says nothing of what was)
-                return None if module.syms and module.store else True
+                return None if module.syms and is_made(module) else True
     return made_frozen(frame, module)
 
 
@@ -132,6 +132,11 @@ def whole_of(item: Source) -> Source | None:
     while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
         item = item[1]
     return item[1] if isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "inside" else None
+
+
+def is_made(module: V) -> bool:
+    """Whether a module may be what a call made, as itself."""
+    return any(whole_of(item) is None for item in module.store)
 
 
 def _depth(item: Source) -> int:
@@ -321,6 +326,7 @@ __all__ = [
     "freezing_loop",
     "frozen_class",
     "frozen_of",
+    "is_made",
     "keep_frozen",
     "look_up",
     "mode_keys",
