@@ -118,12 +118,17 @@ def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bo
 def member(frame: Frame, state: State, module: V) -> V:
     """Any of the modules inside a module, which is known by that one where it is frozen."""
     if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
-        return V(MODULE, store=frozenset([inside(item) for item in (*module.syms, *module.store)]))
+        return V(MODULE, store=frozenset([item for item in module.store if whole_of(item) is not None]))
     return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))
 
 
-def inside(item: Source) -> Source:
-    """The mark of what is one of the modules in another, no matter which."""
+def parts_of(frame: Frame, state: State, module: V) -> V:
+    """``module.children()``: modules that are marked as parts of that one, no matter which."""
+    part = member(frame, state, module)
+    return part if part.store else V(MODULE, store=frozenset([_inside(item) for item in (*module.syms, *module.store)]))
+
+
+def _inside(item: Source) -> Source:
     return item if whole_of(item) is not None else ("inside", item)
 
 
@@ -332,6 +337,7 @@ __all__ = [
     "mode_keys",
     "mode_of",
     "outward",
+    "parts_of",
     "set_mode",
     "whole_of",
 ]
