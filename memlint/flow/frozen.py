@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.kept import kept
-from memlint.flow.modes import freeze, frozen_of, look_up
+from memlint.flow.modes import freeze, frozen_of, is_made, look_up
 from memlint.flow.program import Class
 from memlint.flow.state import State
 from memlint.flow.syntax import expressions, is_false, last_name, walk_expression, walk_statements
@@ -26,7 +26,7 @@ def made_frozen(frame: Frame, module: V) -> bool:
     function = frame.function
     if function.cls is None or not function.takes_self or not function.params or function.name == "__init__":
         return False
-    if not module.syms or module.store:
+    if not module.syms or is_made(module):
         return False
     own, cls = f"p:{function.params[0].name}", function.cls
     return all(

@@ -111,19 +111,24 @@ def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bo
             cls = frame.analyser.program.module(ref.key).cls(ref.name)
             if cls is not None and frozen_class(frame.analyser, cls):
                 # (what is made where nothing was passed in says nothing of what was)
-                return None if module.syms and module.store else True
+                return None if module.syms and is_made(module) else True
     return made_frozen(frame, module)
 
 
 def member(frame: Frame, state: State, module: V) -> V:
     """Any of the modules inside a module, which is known by that one where it is frozen."""
     if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
-        return V(MODULE, store=frozenset([inside(item) for item in (*module.syms, *module.store)]))
+        return V(MODULE, store=frozenset([item for item in module.store if whole_of(item) is not None]))
     return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))
 
 
-def inside(item: Source) -> Source:
-    """The mark of what is one of the modules in another, no matter which."""
+def parts_of(frame: Frame, state: State, module: V) -> V:
+    """``module.children()``: modules that are marked as parts of that one, no matter which."""
+    part = member(frame, state, module)
+    return part if part.store else V(MODULE, store=frozenset([_inside(item) for item in (*module.syms, *module.store)]))
+
+
+def _inside(item: Source) -> Source:
     return item if whole_of(item) is not None else ("inside", item)
 
 
@@ -132,6 +137,11 @@ def whole_of(item: Source) -> Source | None:
     while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
         item = item[1]
     return item[1] if isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "inside" else None
+
+
+def is_made(module: V) -> bool:
+    """Whether a module may be what a call made, as itself."""
+    return any(whole_of(item) is None for item in module.store)
 
 
 def _depth(item: Source) -> int:
@@ -321,11 +331,13 @@ __all__ = [
     "freezing_loop",
     "frozen_class",
     "frozen_of",
+    "is_made",
     "keep_frozen",
     "look_up",
     "mode_keys",
     "mode_of",
     "outward",
+    "parts_of",
     "set_mode",
     "whole_of",
 ]

@@ -8,7 +8,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.functions import is_abstract
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
-from memlint.flow.modes import freeze, member
+from memlint.flow.modes import freeze, parts_of
 from memlint.flow.namesakes import namesakes, unseen
 from memlint.flow.owner import marks_of_parameters
 from memlint.flow.placement import moved_module
@@ -80,7 +80,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
             ).objs,
         )
     if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
-        return member(frame, state, receiver)
+        return parts_of(frame, state, receiver)
     if name in ("state_dict", "buffers", "named_buffers"):
         return V(TREE, size=4)
     if name in ("forward", "__call__"):

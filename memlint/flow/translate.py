@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, read_symbol
-from memlint.flow.modes import frozen_of
+from memlint.flow.modes import frozen_of, whole_of
 from memlint.flow.ops import on_accelerator
 from memlint.flow.reading import read_attribute
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
@@ -213,7 +213,8 @@ class Translation:
             return EMPTY
         if not value.kinds & (MODULE | UNKNOWN):
             return frozenset((self.key,))
-        return frozenset(self._made(item) for item in value.store)
+        # (what is only known to be inside of another is not followed out of the callee)
+        return frozenset([self._made(item) for item in value.store if whole_of(item) is None])
 
     def _made(self, item: Source) -> Source:
         nested = item
