@@ -94,6 +94,7 @@ class Trainer:
 
 trainer = Trainer(Net().cuda())
 trainer.evaluate(DataLoader(data_set))
+{used}
 """
 SINGLE = """def one(self, x):
         self.net.eval()
@@ -112,7 +113,8 @@ SINGLE = """def one(self, x):
 def test_a_guard_belongs_where_the_model_is_put_into_eval_mode(
     tmp_path: Path, guard: str, other: str, inside: str, outside: str
 ) -> None:
-    found, wanted = lines(tmp_path, HELPED.format(guard=guard, other=other, inside=inside, outside=outside))
+    used = "trainer.one(data_set[0])" if other.startswith("def one") else ""
+    found, wanted = lines(tmp_path, HELPED.format(guard=guard, other=other, inside=inside, outside=outside, used=used))
     assert found == wanted
 
 

@@ -180,4 +180,4 @@ def test_what_a_callee_puts_into_its_argument(tmp_path: Path, place: str, read: 
     """A model in eval mode, of which a backward comes by way of the dictionary that the callee has filled."""
     (tmp_path / "train.py").write_text(FILLED.format(place=place, read=read))
     result = memlint.lint([tmp_path], select=["MEM201"])
-    assert len([one for one in result.findings if one.line == 19]) == found
+    assert len(result.findings) == found
