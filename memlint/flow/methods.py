@@ -321,7 +321,7 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
     if not 0 < len(candidates) <= MAX_CANDIDATES:
         return None
     found, after = NOTHING, None
-    before_stores = set(frame.stores)
+    before_stores, before_runs, all_run = set(frame.stores), set(frame.runs), True
     for method in candidates:
         if not accepts(method, len(args) + 1, set(words)):
             continue
@@ -332,10 +332,15 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
             syms=receiver.syms,
             refs=frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else frozenset(),
         )
+        runs = len(frame.runs)
         found = join(found, call_function(frame, inner, method, [self_value, *args], words, expr.at, expr))
+        all_run = all_run and len(frame.runs) > runs
         after = join_states(after, inner)
     if after is None:
         return None
+    if not all_run:  # one of those that it may mean runs no model, or does so under a guard of its own
+        for run in set(frame.runs) - before_runs:
+            del frame.runs[run]
     for key in set(frame.stores) - before_stores:
         frame.stores[key].guessed = True
     merged = join_states(state, after)

@@ -938,3 +938,42 @@ def train(loader):
 
 def test_what_runs_for_its_hooks(tmp_path: Path) -> None:
     assert said(tmp_path, train=HOOKED) == set()
+
+
+NAMED = """
+import torch
+from torch import nn
+
+
+class Flow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+    def decode(self, z):
+        for layer in self.layers:
+            z = layer(z)
+        return z
+
+
+class Inferer:
+    def __init__(self, flow):
+        self.flow = flow.eval()
+
+    def decode(self, z):
+        {guard}
+            return self.flow.decode(z.cuda())
+
+
+def reconstruct(context, codes):
+    inferer = context.obj["inferer"]
+    images = []
+    for z in codes:
+        images.append(inferer.decode(z).detach().cpu().numpy())
+    return images
+"""
+
+
+@pytest.mark.parametrize(("guard", "told"), [("with torch.no_grad():", set()), ("if self.flow:", {"MEM201"})])
+def test_one_of_the_methods_of_a_name_is_guarded(tmp_path: Path, guard: str, told: set[str]) -> None:
+    assert {code for code, _ in said(tmp_path, train=NAMED.format(guard=guard))} == told
