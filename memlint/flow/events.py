@@ -17,7 +17,7 @@ Fact = Literal["yes", "no", "some", "unknown"]
 PlaceKind = Literal["local", "attribute", "global", "closure", "parameter", "buffer", "foreign"]
 Over = Literal["loader", "epochs", "range", "modules", "time", "rows", "unknown"]
 How = Literal["add", "average", "call", "cat", "update"]
-GuardKind = Literal["bare", "volatile", "early"]
+GuardKind = Literal["bare", "volatile", "early", "class"]
 #: likely: where a model lies that goes through batches, in a project that names CUDA
 Device = Literal["accelerator", "likely", "cpu", "unknown"]
 #: sample: one small number for each sample of a batch (labels, lengths)
@@ -267,7 +267,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
 
 
 class Guard(Event, frozen=True, gc=False, kw_only=True):
-    """A guard that guards nothing. ``kind``: bare (an expression statement), volatile, early (ends before the call).
+    """A guard that guards nothing. ``kind``: bare (an expression statement), volatile, early (ends before the call),
+    class (decorates a class, so that it guards the making of its objects alone).
     ``dated``: nothing in its file tells that it is run with a torch that ignores ``volatile``."""
 
     kind: GuardKind

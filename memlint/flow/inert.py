@@ -86,6 +86,24 @@ def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> Non
             return
 
 
+def _over_class(analyser: Analyser, frame: Frame) -> Iterator[Guard]:
+    """``@torch.no_grad()`` over a class, told once, by the first of the methods that it leaves alone."""
+    cls = frame.function.cls
+    if cls is None:
+        return
+    methods = [method for method in cls.methods.values() if not method.name.startswith("__")]
+    if not methods or min(methods, key=lambda method: method.node.at if method.node else 0) is not frame.function:
+        return
+    if all(method.decorator_names & {"no_grad", "inference_mode"} for method in methods):
+        return
+    for decorator in cls.node.decorators:
+        func = decorator.func if isinstance(decorator, ir.Call) else decorator
+        row = knowledge.function(analyser.program.outside(cls.module, func, cls.enclosing))
+        if row is not None and row.context == "off":
+            yield Guard(site=frame.site(cls.node.at), function=cls.qual, kind="class", text=f"@{text(decorator)}")
+            return
+
+
 def guards_in_its_time(frame: Frame) -> bool:
     """Whether a function has volatile inputs, in a file that is written for the torch in which they guarded."""
     known = frame.module.key
@@ -114,6 +132,7 @@ def _is_followed_by_a_block(frame: Frame, at: int) -> bool:
 
 def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
+    yield from _over_class(analyser, frame)
     inert = frame.notes.inert if analyser.facts.grad_of(frame.function) != OFF else {}
     newest = analyser.program.project.newest_torch
     working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(frame))

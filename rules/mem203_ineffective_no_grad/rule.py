@@ -18,11 +18,13 @@ WHY = {
     "bare": "builds a context manager and drops it: grad mode stays on",
     "volatile": "has no effect since PyTorch 0.4: grad mode stays on",
     "early": "ends before the model runs: grad mode is on at the call",
+    "class": "over a class guards the making of its objects alone: grad mode is on in its methods",
 }
 ADVICE = {
     "bare": "write `with torch.no_grad():` around the model calls, or `torch.set_grad_enabled(False)`",
     "volatile": "drop `volatile=True` and run the model under `with torch.no_grad():`",
     "early": "move the model call into the `with` block",
+    "class": "decorate the methods that run the model instead, each by itself",
 }
 
 

@@ -89,7 +89,7 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
             trains = event.wanted or event.phase or event.evaluation in ("cut", "beside")
             if not event.guard and not trains and event.certainty != "low":
                 place = guard_of(analyser, frame, event)
-        elif event.kind != "early":
+        elif event.kind in ("bare", "volatile"):
             rest = _rest_of_block(analyser, frame, event.site.at, itself=event.kind == "volatile")
             place = GuardPlace(None, *rest, doubt="what was recorded until now is recorded no more") if rest else None
         yield event if place is None else msgspec.structs.replace(event, place=place)
