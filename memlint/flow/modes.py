@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, last_name, walk_expression, walk_statements
 from memlint.flow.uses import receiver_of
-from memlint.flow.values import DATA, MODULE, UNKNOWN, Path, Source, V, ordered
+from memlint.flow.values import DATA, MODULE, UNKNOWN, UNKNOWN_VALUE, Path, Source, V, ordered
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -115,8 +115,14 @@ def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bo
     return made_frozen(frame, module)
 
 
+#: modules that hold parameters, and no modules
+_OF_PARAMETERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
+
+
 def member(frame: Frame, state: State, module: V) -> V:
     """Any of the modules inside a module, which is known by that one where it is frozen."""
+    if any(ref.kind == "extinstance" and ref.name in _OF_PARAMETERS for ref in module.refs):
+        return UNKNOWN_VALUE  # tensors, whose graph is what is made of them
     if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
         return V(MODULE, store=frozenset([item for item in module.store if whole_of(item) is not None]))
     return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))

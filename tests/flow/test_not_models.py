@@ -495,3 +495,33 @@ def test_what_its_name_says_is_no_network_is_none_by_its_mode(tmp_path: Path, na
     result = memlint.lint([tmp_path], isolated=True)
     assert not result.failures
     assert ("MEM201" in {one.code for one in result.findings}) is told
+
+
+HELD = """
+import torch
+from torch import nn
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.held = nn.{holder}({{}})
+        self.base = nn.Linear(4, 4)
+
+    def delta(self, name, x):
+        held = self.held[name]
+        return {used}
+
+    def merge(self, names):
+        self.eval()
+        for name in names:
+            self.base.weight.data = torch.mm(self.base.weight.data, self.delta(name, torch.eye(4, device="cuda")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("holder", "used", "found"),
+    [("ParameterDict", "x / held[:, 0].norm()", []), ("ModuleDict", "held(x)", ["MEM201"])],
+)
+def test_parameters_that_a_module_holds(tmp_path: Path, holder: str, used: str, found: list[str]) -> None:
+    assert codes(tmp_path, layer=HELD.format(holder=holder, used=used)) == found
