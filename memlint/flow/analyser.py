@@ -66,6 +66,8 @@ class Analyser:
         self.mentions: dict[str, tuple[Mention, ...] | None] = {}
         #: what compiles code of torch somewhere in the project, "" for nothing; None: nobody has asked
         self.compiles: str | None = None
+        #: whether the project saves whole models somewhere; None: nobody has asked
+        self.saves_whole: bool | None = None
         #: the sets and values of finished summaries, each once
         self.shared = Shared()
         self.facts = Facts(self)

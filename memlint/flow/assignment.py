@@ -253,8 +253,8 @@ def write_item(
 
 
 def _by_method(frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript) -> bool:
-    """Whether the project's own ``__setitem__`` takes it, that of no dict or list."""
-    if base.kinds & ~INSTANCE:
+    """Whether the project's own ``__setitem__`` takes it, be it that of a kind of dict or list."""
+    if base.kinds & ~(INSTANCE | CONTAINER):
         return False
     methods = methods_of(frame, base, "__setitem__")
     known = [method for method in methods if method is not None]

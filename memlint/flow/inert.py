@@ -10,7 +10,8 @@ import msgspec
 from memlint import knowledge
 from memlint.flow.events import Guard, ModelCall
 from memlint.flow.frame import Frame
-from memlint.flow.state import OFF, State
+from memlint.flow.program import Class
+from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.syntax import bodies, expressions, last_name, parts, text, walk_expression, walk_statements
 from memlint.flow.values import V, ordered
 from memlint.ir import nodes as ir
@@ -86,22 +87,33 @@ def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> Non
             return
 
 
-def _over_class(analyser: Analyser, frame: Frame) -> Iterator[Guard]:
-    """``@torch.no_grad()`` over a class, told once, by the first of the methods that it leaves alone."""
+def _over_class(analyser: Analyser, frame: Frame, shown: str) -> Iterator[Guard]:
+    """``@torch.no_grad()`` over a class, told once, by the first of its methods in which a model runs unguarded."""
     cls = frame.function.cls
-    if cls is None:
-        return
-    methods = [method for method in cls.methods.values() if not method.name.startswith("__")]
-    if not methods or min(methods, key=lambda method: method.node.at if method.node else 0) is not frame.function:
-        return
-    if all(method.decorator_names & {"no_grad", "inference_mode"} for method in methods):
-        return
+    assert cls is not None
+    for method in sorted(cls.methods.values(), key=lambda one: one.node.at if one.node is not None else 0):
+        inner = analyser.summary(method)
+        if inner is not None and _records(analyser, inner):
+            if inner.function is frame.function:
+                yield Guard(site=frame.site(cls.node.at), function=cls.qual, kind="class", text=shown)
+            return
+
+
+def _guard_over(analyser: Analyser, cls: Class) -> str:
+    """The guard that decorates a class, "" for none."""
     for decorator in cls.node.decorators:
         func = decorator.func if isinstance(decorator, ir.Call) else decorator
         row = knowledge.function(analyser.program.outside(cls.module, func, cls.enclosing))
         if row is not None and row.context == "off":
-            yield Guard(site=frame.site(cls.node.at), function=cls.qual, kind="class", text=f"@{text(decorator)}")
-            return
+            return f"@{text(decorator)}"
+    return ""
+
+
+def _records(analyser: Analyser, frame: Frame) -> bool:
+    """Whether a model runs in a method of a class, its constructor apart, outside of any guard."""
+    if frame.function.name in ("__init__", "__new__") or analyser.facts.grad_of(frame.function) == OFF:
+        return False
+    return any(run.grad & (AMBIENT | ON) for run in frame.runs.values())
 
 
 def guards_in_its_time(frame: Frame) -> bool:
@@ -132,7 +144,10 @@ def _is_followed_by_a_block(frame: Frame, at: int) -> bool:
 
 def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
-    yield from _over_class(analyser, frame)
+    cls = frame.function.cls
+    over = _guard_over(analyser, cls) if cls is not None and _records(analyser, frame) else ""
+    if over:
+        yield from _over_class(analyser, frame, over)
     inert = frame.notes.inert if analyser.facts.grad_of(frame.function) != OFF else {}
     newest = analyser.program.project.newest_torch
     working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(frame))
@@ -153,7 +168,7 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
     for call in calls:
         if working and any(kind == "volatile" and at < call.site.at for at, (kind, _) in inert.items()):
             continue
-        if any(at < call.site.at for at in inert):
+        if over or any(at < call.site.at for at in inert):
             yield msgspec.structs.replace(call, guard="a guard that has no effect")
             continue
         early = (

@@ -116,12 +116,12 @@ def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bo
 
 
 #: modules that hold parameters, and no modules
-_OF_PARAMETERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
+_HOLDERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
 
 
 def member(frame: Frame, state: State, module: V) -> V:
     """Any of the modules inside a module, which is known by that one where it is frozen."""
-    if any(ref.kind == "extinstance" and ref.name in _OF_PARAMETERS for ref in module.refs):
+    if any(ref.kind == "extinstance" and ref.name in _HOLDERS for ref in module.refs):
         return UNKNOWN_VALUE  # tensors, whose graph is what is made of them
     if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
         return V(MODULE, store=frozenset([item for item in module.store if whole_of(item) is not None]))
@@ -310,6 +310,8 @@ def _freezes(frame: Frame, state: State, statement: ir.Stmt, names: frozenset[st
         if func.name not in ("requires_grad_", "detach_") or not _held_by(func.value, names):
             return "no"
         if func.name == "detach_":
+            if isinstance(func.value, ir.Attr) and func.value.name in ("grad", "data"):
+                return "no"  # (gradients that are zeroed by hand)
             return "yes"  # (of a leaf, it is the same as ``requires_grad = False``)
         given = [*call.args, *(word.value for word in call.keywords)]
         if not given:

@@ -232,3 +232,28 @@ def tree_map(fn, tree):
 def test_a_function_for_each_leaf(tmp_path: Path, fn: str, kept: int) -> None:
     text = KEPT.format(helper=TREE_MAP, cut="pass", kept=f"tree_map({fn}, shown)")
     assert len(codes(tmp_path, text, "MEM102")) == kept
+
+
+OWN_ITEMS = """
+import torch
+from torch import nn
+
+
+class Report(dict):
+    def __setitem__(self, key, value):
+        super().__setitem__(key, {kept})
+
+
+def train(net: nn.Module, loader, optimizer, report: Report):
+    for i, (x, y) in enumerate(loader):
+        loss = nn.functional.cross_entropy(net(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        report[f"loss{{i}}"] = loss
+"""
+
+
+def test_what_a_projects_own_dict_takes_in(tmp_path: Path) -> None:
+    (tmp_path / "case.py").write_text(OWN_ITEMS.format(kept="float(value)"), encoding="utf-8")
+    assert not memlint.lint([tmp_path], isolated=True).findings

@@ -177,3 +177,51 @@ def test_an_average_is_no_training(tmp_path: Path) -> None:
     assert codes(tmp_path, helper=OWN.format(step="p.data.zero_()"), before="Descent(teacher.parameters(), 1)") == [
         "MEM202"
     ]
+
+
+BY_HAND = """
+import torch
+from torch import nn
+
+
+def predict(loader):
+    net = nn.Linear(3, 3).cuda()
+    for p in net.parameters():
+        {statement}
+    net.eval()
+    return [net(x.cuda()).argmax(1).tolist() for x in loader]
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"), [("p.grad.detach_()", True), ("p.grad.zero_()", True), ("p.detach_()", False)]
+)
+def test_gradients_that_are_cut_by_hand_freeze_nothing(tmp_path: Path, statement: str, told: bool) -> None:
+    (tmp_path / "case.py").write_text(BY_HAND.format(statement=statement), encoding="utf-8")
+    assert ("MEM201" in {one.code for one in memlint.lint([tmp_path], isolated=True).findings}) is told
+
+
+APPLIED = """
+import torch
+from torch import nn
+
+
+def off({params}):
+    for p in m.parameters():
+        p.requires_grad = {flag}
+
+
+def predict(loader):
+    net = nn.Linear(3, 3).cuda()
+    net.apply(off)
+    net.eval()
+    return [net(x.cuda()).argmax(1).tolist() for x in loader]
+"""
+
+
+@pytest.mark.parametrize(
+    ("params", "flag", "told"), [("m", False, False), ("m, verbose=False", False, False), ("m", True, True)]
+)
+def test_what_apply_gives_each_module_to(tmp_path: Path, params: str, flag: bool, told: bool) -> None:
+    (tmp_path / "case.py").write_text(APPLIED.format(params=params, flag=flag), encoding="utf-8")
+    assert ("MEM201" in {one.code for one in memlint.lint([tmp_path], isolated=True).findings}) is told

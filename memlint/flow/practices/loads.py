@@ -12,6 +12,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.practice_events import LoadedToDevice
 from memlint.flow.practices.beside_models import KEEPS, bound, contains, load_state_dict, loaded_into, meets_its_model
 from memlint.flow.practices.outside import OutsideCall
+from memlint.flow.program import in_tests
 from memlint.flow.syntax import (
     calls,
     expressions,
@@ -212,8 +213,10 @@ def _may_be_an_object(analyser: Analyser, frame: Frame, statement: ir.Stmt) -> b
     its object."""
     if frame.function.name == "__new__" and isinstance(statement, ir.Return):
         return True
-    sources = analyser.program.project.sources
-    return any(_SAVES_WHOLE.search(sources[key].text) is not None for key in analyser.program.words.files("save"))
+    if analyser.saves_whole is None:
+        sources, files = analyser.program.project.sources, analyser.program.words.files("save")
+        analyser.saves_whole = any(_SAVES_WHOLE.search(sources[key].text) for key in files if not in_tests(key))
+    return analyser.saves_whole
 
 
 def _last_words(said: str) -> str:
