@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlint import knowledge
 from memlint.flow.annotations import annotation_value
-from memlint.flow.boxes import kind_of
+from memlint.flow.boxes import kinds_of_object
 from memlint.flow.facts import Facts
 from memlint.flow.flags import Flags, chosen, flags_of, mode_flag, own_calls
 from memlint.flow.frame import Frame
@@ -89,9 +89,9 @@ class Analyser:
         self.facts.close()
         self.program.close()
         self.shared = Shared()
-        for held in (self.wrappers, self.mentions, self._flags, self._lambdas, self._constants, self._externals):
+        own = (self._flags, self._lambdas, self._constants, self._externals)
+        for held in (self.wrappers, self.mentions, self.networks_in, *own):
             held.clear()
-        self.networks_in.clear()
 
     # ------------------------------------------------------------------------------------ summaries
 
@@ -188,8 +188,7 @@ class Analyser:
         if position == 0 and function.takes_self and function.cls is not None:
             if "classmethod" in function.decorator_names:
                 return V(CALLABLE, refs=frozenset((Ref("class", function.module.key, function.cls.qual),)))
-            kinds = INSTANCE | (MODULE if self.program.is_module(function.cls) else 0)
-            kinds |= CONTAINER if not kinds & MODULE and kind_of(self.program, function.cls) else 0
+            kinds = kinds_of_object(self.program, function.cls)
             return V(kinds, syms=place, refs=frozenset((Ref("instance", function.module.key, function.cls.qual),)))
         if hook is not None and hook.batch == position and hook.batch:
             return batch_tree(ACCELERATOR).but(syms=place)

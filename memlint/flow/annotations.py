@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
-from memlint.flow.boxes import kind_of
+from memlint.flow.boxes import kinds_of_object
 from memlint.flow.program import Function, Module
 from memlint.flow.syntax import dotted
 from memlint.flow.values import (
     CONTAINER,
     DATA,
     EMPTY,
-    INSTANCE,
     LOADER,
     MODULE,
     NONE,
@@ -95,10 +94,8 @@ def _named(analyser: Analyser, module: Module, expr: ir.Expr, around: Function |
         return V(CONTAINER)
     kind, what = analyser.program.find_expression(module, expr, around)
     if kind == "class" and what is not None:
-        module_kind = MODULE if analyser.program.is_module(what) else 0
-        if not module_kind and kind_of(analyser.program, what):
-            module_kind = CONTAINER
-        return V(INSTANCE | module_kind, refs=frozenset((Ref("instance", what.module.key, what.qual),)))
+        kinds = kinds_of_object(analyser.program, what)
+        return V(kinds, refs=frozenset((Ref("instance", what.module.key, what.qual),)))
     if last in ("Tensor", "FloatTensor"):
         return V(TENSOR)
     if kind == "ext":

@@ -202,7 +202,7 @@ def _set_field(state: State, key: Source, name: str, value: V) -> None:
 
 def _by_parameter(frame: Frame) -> bool:
     """Whether a parameter decides over the current point (``if step == 0:``): the caller says when."""
-    names = {param.name for param in frame.function.params[1 if frame.function.takes_self else 0 :]}
+    names = {param.name for param in frame.function.given}
     return any(isinstance(part, ir.Name) and part.id in names for test in frame.tests for part in walk_expression(test))
 
 

@@ -11,6 +11,8 @@ from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
     EMPTY,
+    INSTANCE,
+    MODULE,
     NONE_VALUE,
     NOTHING,
     TENSORS,
@@ -54,6 +56,13 @@ def kind_of(program: Program, cls: Class) -> str:
         if kind is not None:
             return kind
     return ""
+
+
+def kinds_of_object(program: Program, cls: Class) -> int:
+    """The kinds of an object of a class: an instance, and a module or a container where the class is one of these."""
+    if program.is_module(cls):
+        return INSTANCE | MODULE
+    return INSTANCE | CONTAINER if kind_of(program, cls) else INSTANCE
 
 
 def is_typed_dict(program: Program, cls: Class) -> bool:

@@ -110,7 +110,9 @@ def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, v
             value = deep(frame, state, value)
     other = _other_side(expr, target)
     if other is not None:
-        value, expr = _of(frame, state, other), other
+        from memlint.flow.evaluate import evaluate
+
+        value, expr = evaluate(frame, state, other), other
     if not value.may_be(TENSORS | UNKNOWN):
         return
     if not frame.loops and isinstance(target, ir.Name) and target.id in frame.function.locals:
@@ -148,12 +150,6 @@ def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
 
 def _is_place(expr: ir.Expr, shown: str) -> bool:
     return isinstance(expr, ir.Name | ir.Attr | ir.Subscript) and text(expr, 200) == shown
-
-
-def _of(frame: Frame, state: State, expr: ir.Expr) -> V:
-    from memlint.flow.evaluate import evaluate
-
-    return evaluate(frame, state, expr)
 
 
 def _by_members(frame: Frame, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name) -> None:

@@ -70,10 +70,7 @@ def _all_passed(function: Function, param: ir.Param, calls: tuple[KnownCall, ...
         call = known.call
         if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
             return []
-        names = [each.name for each in function.params if each.kind in ("positional", "positional-only")][known.bound :]
-        given: ir.Expr | None = next((word.value for word in call.keywords if word.name == param.name), param.default)
-        if param.name in names[: len(call.args)]:
-            given = call.args[names.index(param.name)]
+        given = known.passes(function, param.name) or param.default
         if not isinstance(given, ir.Const) or given.kind not in _KNOWN:
             return []
         found.append(given)

@@ -47,6 +47,11 @@ class Function:
     def params(self) -> tuple[ir.Param, ...]:
         return self.node.params if self.node is not None else ()
 
+    @property
+    def given(self) -> tuple[ir.Param, ...]:
+        """The parameters that a caller gives values: without the object whose method it is."""
+        return self.params[1:] if self.takes_self else self.params
+
     @functools.cached_property
     def body(self) -> tuple[ir.Stmt, ...]:
         if self.node is None:

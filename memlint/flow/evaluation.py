@@ -299,8 +299,7 @@ def _left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
         return False
     if _is_evaluated_by_callers(analyser, frame, run):
         return True
-    callers = {caller.function.key: caller for caller, _ in analyser.facts.calls_of(frame.function)}
-    callers.pop(frame.function.key, None)
+    callers = _callers(analyser, frame.function)
     ours = {
         key: [lifted for lifted in caller.runs.values() if _lifts(lifted, frame, run)]
         for key, caller in callers.items()
@@ -322,17 +321,21 @@ def _is_evaluated_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) ->
     calls = analyser.facts.calls_of(frame.function)
     if any(record.grad != AMBIENT and caller.function.node is not None for caller, record in calls):
         return False  # (a guard there does not come here: a thread has a grad mode of its own)
-    callers = {caller.function.key: caller for caller, _ in calls}
-    callers.pop(frame.function.key, None)
     ours = [
         [
             lifted
             for lifted in caller.runs.values()
             if _lifts(lifted, frame, run) and _evaluates(analyser, caller, lifted)
         ]
-        for caller in callers.values()
+        for caller in _callers(analyser, frame.function).values()
     ]
     return all(ours) and any(lifted.loop is not None for runs in ours for lifted in runs)
+
+
+def _callers(analyser: Analyser, function: Function) -> dict[tuple[str, str], Frame]:
+    """The functions that call one, itself apart, each once."""
+    calls = analyser.facts.calls_of(function)
+    return {caller.function.key: caller for caller, _ in calls if caller.function.key != function.key}
 
 
 def _evaluates(analyser: Analyser, caller: Frame, lifted: ModelRun) -> bool:

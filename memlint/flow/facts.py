@@ -405,15 +405,17 @@ class Facts:
 
     def nearest_methods(self, name: str, near: str) -> list[Function]:
         """Some of the project's methods of that name, where they are many: those in the files next to one, as many as
-        are followed. None where so many files have one that nobody knows which it may be."""
-        folders = near.split("/")[:-1]
-        known = self._nearest.get((name, "/".join(folders)))
+        are followed; none where so many files have one that nobody knows which it may be."""
+        folder = near.rpartition("/")[0]
+        known = self._nearest.get((name, folder))
         if known is None:
+            known = self._nearest[name, folder] = []
             program = self.analyser.program
             keys = [key for key in program.words.defining(name) if not in_tests(key)]
-            keys.sort(key=lambda key: -_shared(key.split("/")[:-1], folders))
-            known = self._nearest[name, "/".join(folders)] = []
-            for key in keys if len(keys) <= FILES else ():
+            if len(keys) > FILES:
+                return known
+            folders = near.split("/")[:-1]
+            for key in sorted(keys, key=lambda key: -_shared(key.split("/")[:-1], folders)):
                 module = program.module(key)
                 classes = (module.cls(one.name) for one in module.index.definitions if name in one.methods)
                 known += [cls.methods[name] for cls in classes if cls is not None and name in cls.methods]

@@ -303,9 +303,8 @@ def _calls(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
 def _is_given_anew(frame: Frame, place: Path) -> bool:
     """Whether a place is in what a module is given to work on: the batch of each call, ``batch["x"]``, is another."""
     function = frame.function
-    params = function.params[1:] if function.takes_self else function.params
-    given = function.name in ("forward", "__call__") or frame.hook is not None
-    return given and any(place.root == f"p:{param.name}" for param in params)
+    works = function.name in ("forward", "__call__") or frame.hook is not None
+    return works and any(place.root == f"p:{param.name}" for param in function.given)
 
 
 def _bounded(frame: Frame, store: Store) -> bool:

@@ -87,10 +87,8 @@ def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> Non
             return
 
 
-def _over_class(analyser: Analyser, frame: Frame, shown: str) -> Iterator[Guard]:
+def _over_class(analyser: Analyser, frame: Frame, cls: Class, shown: str) -> Iterator[Guard]:
     """``@torch.no_grad()`` over a class, told once, by the first of its methods in which a model runs unguarded."""
-    cls = frame.function.cls
-    assert cls is not None
     for method in sorted(cls.methods.values(), key=lambda one: one.node.at if one.node is not None else 0):
         inner = analyser.summary(method)
         if inner is not None and _records(analyser, inner):
@@ -146,8 +144,8 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
     """The guards without effect, and the model calls, each told which guard was meant for it."""
     cls = frame.function.cls
     over = _guard_over(analyser, cls) if cls is not None and _records(analyser, frame) else ""
-    if over:
-        yield from _over_class(analyser, frame, over)
+    if cls is not None and over:
+        yield from _over_class(analyser, frame, cls, over)
     inert = frame.notes.inert if analyser.facts.grad_of(frame.function) != OFF else {}
     newest = analyser.program.project.newest_torch
     working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(frame))

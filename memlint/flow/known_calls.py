@@ -28,6 +28,17 @@ class KnownCall(NamedTuple):
     #: how many parameters are given before the call's first argument: 1 for an object
     bound: int
 
+    def passes(self, function: Function, name: str) -> ir.Expr | None:
+        """What it passes for a parameter of the function; None for nothing, or where that cannot be told."""
+        named = next((word.value for word in self.call.keywords if word.name == name), None)
+        if named is not None:
+            return named
+        names = [each.name for each in function.params if each.kind in ("positional", "positional-only")][self.bound :]
+        args = self.call.args
+        if any(isinstance(arg, ir.Starred) for arg in args) or name not in names[: len(args)]:
+            return None
+        return args[names.index(name)]
+
 
 class KnownCalls:
     def __init__(self, program: Program, unused: Unused) -> None:

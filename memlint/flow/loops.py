@@ -332,8 +332,8 @@ def _renames(value: ir.Expr, names: AbstractSet[str]) -> bool:
     match value:
         case ir.FormattedString():
             return any(_renames(part, names) for part in value.parts)
-        case ir.Call(func=ir.Attr(name="replace")):
-            return _renames(value.func.value, names) if isinstance(value.func, ir.Attr) else False
+        case ir.Call(func=ir.Attr(name="replace", value=old)):
+            return _renames(old, names)
         case ir.Binary(op="+", left=ir.Const()):
             return _renames(value.right, names)
         case ir.Binary(op="+", right=ir.Const()):

@@ -12,7 +12,7 @@ from memlint.flow.functions import accepts, call_function
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run, run_module
-from memlint.flow.modes import set_mode
+from memlint.flow.modes import PARAMETERS, set_mode
 from memlint.flow.module_methods import module_method
 from memlint.flow.owner import note_optimizer
 from memlint.flow.practices import hook_calls
@@ -76,11 +76,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         return NONE_VALUE
     if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:
         receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # what a helper gives back that loads either
-    if (
-        name in ("parameters", "named_parameters")
-        and receiver.kinds & UNKNOWN
-        and not receiver.kinds & (TENSORS | CONTAINER)
-    ):
+    if name in PARAMETERS and receiver.kinds & UNKNOWN and not receiver.kinds & (TENSORS | CONTAINER):
         receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
     if (
         not receiver.kinds & UNKNOWN

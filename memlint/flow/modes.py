@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: parts of parts that are told apart
 _MAX_PARTS = 4
 #: methods that give the parameters of a module, and the modules in it
-_OF_PARAMETERS = frozenset({"parameters", "named_parameters"})
+PARAMETERS = frozenset({"parameters", "named_parameters"})
 _OF_MODULES = frozenset({"children", "named_children", "modules", "named_modules"})
 
 
@@ -235,9 +235,7 @@ def _iterated(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr, ir.Call
     """The calls of ``parameters()``, ``children()`` and the like that a loop goes through, each with what it binds."""
     if not isinstance(iterable, ir.Call):
         return []
-    if isinstance(iterable.func, ir.Attr) and (
-        iterable.func.name in _OF_PARAMETERS or iterable.func.name in _OF_MODULES
-    ):
+    if isinstance(iterable.func, ir.Attr) and (iterable.func.name in PARAMETERS or iterable.func.name in _OF_MODULES):
         return [(target, iterable)]
     name, args = last_name(iterable.func), iterable.args
     parts = target.elements if isinstance(target, ir.Display) else ()
@@ -334,6 +332,7 @@ def _held_by(place: ir.Expr, names: frozenset[str] | None) -> bool:
 
 
 __all__ = [
+    "PARAMETERS",
     "forget_name",
     "freeze",
     "freezing_loop",

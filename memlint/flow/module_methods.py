@@ -8,7 +8,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.functions import is_abstract
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
-from memlint.flow.modes import freeze, parts_of
+from memlint.flow.modes import PARAMETERS, freeze, parts_of
 from memlint.flow.namesakes import namesakes, unseen
 from memlint.flow.owner import marks_of_parameters
 from memlint.flow.placement import moved_module
@@ -61,7 +61,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         applied(frame, state, receiver, expr.func.value, args[0])
     if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
-    if name in ("parameters", "named_parameters"):
+    if name in PARAMETERS:
         return V(
             CONTAINER | UNKNOWN,
             objs=make(

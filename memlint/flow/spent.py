@@ -144,8 +144,7 @@ def _is_given(function: Function) -> bool:
     name = function.module.key.rsplit("/", 1)[-1].removesuffix(".py")
     if name.startswith("test_") or name.endswith("_test") or name == "conftest":
         return False
-    params = function.params[1 if function.takes_self else 0 :]
-    return any(param.default is None and "star" not in param.kind for param in params)
+    return any(param.default is None and "star" not in param.kind for param in function.given)
 
 
 def _is_test_file(function: Function, *names: str) -> bool:

@@ -75,10 +75,9 @@ def applied(frame: Frame, state: State, receiver: V, place: ir.Expr, given: V) -
         summary = frame.analyser.summary(function) if function is not None and function.params else None
         if function is None or summary is None or summary.exit is None:
             continue
-        taken = function.params[1:] if function.takes_self else function.params
-        if not taken:
+        if not function.given:
             continue
-        own = Path(f"p:{taken[0].name}")
+        own = Path(f"p:{function.given[0].name}")
         if summary.exit.modes.get(("frozen", own)) is True:
             freeze(state, receiver, place, True)
         if ANY in summary.notes.switched or any(_is_of(key, own) for key in summary.notes.switched):

@@ -50,13 +50,14 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     if why:
         return why
     deeper = run.origin
+    spent = deeper is not None and is_spent(analyser, frame, run)  # (who else gets what the helper returns: no matter)
     while deeper is not None:  # what runs in a callee of a callee is wanted there, or on the way
         inner, origin = deeper
         inside = {origin.node, *origin.value.src}
         if inside & inner.notes.returned and decorator_trains(analyser, inner.function):
             return REACHED
         why = asked_for(inner)
-        if not why and not is_spent(analyser, frame, run):  # (who else gets what the helper returns is of no account)
+        if not why and not spent:
             why = _reached(analyser, inner, inside, MAX_CALLERS_UP)
         if why:
             return why

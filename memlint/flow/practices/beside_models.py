@@ -105,7 +105,7 @@ def _gives_from_host(
 ) -> bool:
     """Whether one call hands a model on that its caller has on the host."""
     root, _, rest = model.partition(".")
-    given = _receiver(known.call) if of_self else _given(function, known, root)
+    given = _receiver(known.call) if of_self else known.passes(function, root)
     if not isinstance(given, ir.Name | ir.Attr):
         return False
     name = text(given, 200)
@@ -126,18 +126,6 @@ def _is_self(function: Function, name: str) -> bool:
 
 def _receiver(call: ir.Call) -> ir.Expr | None:
     return call.func.value if isinstance(call.func, ir.Attr) else None
-
-
-def _given(function: Function, known: KnownCall, name: str) -> ir.Expr | None:
-    """What a call passes for a parameter."""
-    named = next((word.value for word in known.call.keywords if word.name == name), None)
-    if named is not None:
-        return named
-    names = [each.name for each in function.params if each.kind in ("positional", "positional-only")][known.bound :]
-    args = known.call.args
-    if name not in names or any(isinstance(arg, ir.Starred) for arg in args) or names.index(name) >= len(args):
-        return None
-    return args[names.index(name)]
 
 
 def _made(statement: ir.Stmt, owners: frozenset[str]) -> ir.Call | None:

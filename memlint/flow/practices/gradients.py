@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memlint.finding import Confidence
 from memlint.flow.bound_names import argument
 from memlint.flow.frame import Frame
+from memlint.flow.modes import PARAMETERS
 from memlint.flow.ops import names_model
 from memlint.flow.practice_events import ZeroedGradients
 from memlint.flow.syntax import (
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _FIXED = re.compile(
     r"CUDAGraph|cuda\.graph\(|make_graphed_callables|capture_begin|register_post_accumulate|flat_grad|grad\.data_ptr"
 )
-_LISTS = frozenset({"parameters", "named_parameters"})
 #: attributes without which a function lets go of no gradients
 _LET_GO = frozenset({"zero_grad", "grad"})
 
@@ -105,7 +105,7 @@ def _by_hand(statement: ir.Stmt) -> _Zeroing | None:
     if not isinstance(statement, ir.For) or statement.orelse:
         return None
     listed = statement.iter
-    if not isinstance(listed, ir.Call) or not isinstance(listed.func, ir.Attr) or listed.func.name not in _LISTS:
+    if not isinstance(listed, ir.Call) or not isinstance(listed.func, ir.Attr) or listed.func.name not in PARAMETERS:
         return None
     target = statement.target
     if listed.func.name == "named_parameters":

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
+from memlint.flow.modes import PARAMETERS
 from memlint.flow.practice_events import Hold
 from memlint.flow.program import Class
 from memlint.flow.syntax import last_name, parts, text, walk_expression, walk_statements
@@ -27,7 +28,6 @@ _WRAPS = re.compile(
     r"torch\.nn\.(parallel\.)*(\w+\.)?(DataParallel|DistributedDataParallel)|torch\.nn\.(Sequential|ModuleList)"
     r"|torch\.compile|transformers\.(\w+\.)*(Seq2Seq)?Trainer"
 )
-_PARAMETERS = frozenset({"parameters", "named_parameters"})
 
 
 def held_by(analyser: Analyser, frame: Frame, value: ir.Expr, names: frozenset[str], kind: str) -> Hold | None:
@@ -122,7 +122,7 @@ def _gives_parameters(value: ir.Expr, names: frozenset[str]) -> bool:
     """``model.parameters()``, and lists, filters and groups of these; not one side of a condition."""
     if isinstance(value, ir.Call):
         func = value.func
-        if isinstance(func, ir.Attr) and func.name in _PARAMETERS:
+        if isinstance(func, ir.Attr) and func.name in PARAMETERS:
             owner: ir.Expr = func.value
             while isinstance(owner, ir.Attr) and owner.name == "module":
                 owner = owner.value

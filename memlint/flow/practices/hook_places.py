@@ -70,7 +70,7 @@ def _of_self(function: Function, path: Path) -> Place | None:
 
 def _given(frame: Frame, factory: Function, name: str) -> Place | None:
     """What the function that adds the hook gives for a parameter of the function that made it."""
-    position = [param.name for param in factory.params[1 if factory.takes_self else 0 :]].index(name)
+    position = [param.name for param in factory.given].index(name)
     found = [
         value
         for call in calls(frame.function.body)

@@ -9,6 +9,7 @@ from memlint.finding import Confidence
 from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Loop, Step
 from memlint.flow.frame import Frame, LoopFrame, Store
+from memlint.flow.modes import PARAMETERS
 from memlint.flow.practice_events import HookAdded
 from memlint.flow.practices.hook_calls import OF_MODULES, HookCall
 from memlint.flow.practices.hook_places import Place, emptied, place_of
@@ -270,10 +271,7 @@ def _is_parameter(frame: Frame, owner: ir.Expr) -> bool:
     return isinstance(owner, ir.Name) and any(
         isinstance(statement, ir.For)
         and names_it(statement.target, owner.id)
-        and any(
-            isinstance(part, ir.Attr) and part.name in ("parameters", "named_parameters")
-            for part in walk_expression(statement.iter)
-        )
+        and any(isinstance(part, ir.Attr) and part.name in PARAMETERS for part in walk_expression(statement.iter))
         for statement in walk_statements(frame.function.body, into_definitions=False)
     )
 
