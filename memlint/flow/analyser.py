@@ -21,6 +21,7 @@ from memlint.flow.program import Class, Function, Module, Program, in_tests
 from memlint.flow.sharing import Shared
 from memlint.flow.state import AMBIENT, OFF, ON, State, width
 from memlint.flow.summaries import Summaries
+from memlint.flow.syntax import walk_statements
 from memlint.flow.unused import Unused
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
@@ -327,7 +328,7 @@ class Analyser:
     def _variable(self, module: Module, name: str) -> V:
         """What a module's variable may be: the join of what the module's own statements assign."""
         found = NOTHING
-        for statement in module.bindings.get(name, ()):
+        for statement in (*module.bindings.get(name, ()), *written(module, name)):
             if isinstance(statement, ir.Assign | ir.AnnAssign) and statement.value is not None:
                 targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
                 direct = any(isinstance(target, ir.Name) and target.id == name for target in targets)
@@ -403,6 +404,15 @@ class Analyser:
     def frames(self) -> Iterator[Frame]:
         """All summaries that were made."""
         return self.summaries.frames()
+
+
+def written(module: Module, name: str) -> Iterator[ir.Stmt]:
+    """What functions bind a module's variable to that they say is global."""
+    for function in module.writers(name):
+        for statement in walk_statements(function.body, into_definitions=False):
+            targets = statement.targets if isinstance(statement, ir.Assign) else ()
+            if any(isinstance(target, ir.Name) and target.id == name for target in targets):
+                yield statement
 
 
 def outside(value: V, frame: Frame | None = None) -> V:

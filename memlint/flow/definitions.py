@@ -294,6 +294,25 @@ class Module:
                 found.setdefault(name, []).append(statement)
         return found
 
+    @functools.cached_property
+    def _writers(self) -> dict[str, list[Function]]:
+        found: dict[str, list[Function]] = {}
+        if "global " not in self.text:
+            return found
+        for number, unit in enumerate(self.units):
+            if number and "global " in unit.text:
+                self.build(number)
+        for function in self.functions.values():
+            for statement in walk_statements(function.body, into_definitions=False):
+                if isinstance(statement, ir.Scope) and statement.kind == "global":
+                    for name in statement.names:
+                        found.setdefault(name, []).append(function)
+        return found
+
+    def writers(self, name: str) -> Sequence[Function]:
+        """The functions that say ``global name``: what the module's variable holds may be theirs."""
+        return self._writers.get(name, ())
+
     def binders(self, name: str) -> Sequence[ir.Stmt]:
         """The module's own statements that bind a name, which need not all be lowered where an import does."""
         if "bindings" not in self.__dict__ and self.index.complete and name not in self.index.bound:

@@ -22,7 +22,7 @@ from memlint.flow.judged_runs import (
 from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function
-from memlint.flow.spent import is_script_loop, is_trial, trains_otherwise
+from memlint.flow.spent import is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.flow.state import AMBIENT
 from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
@@ -118,7 +118,7 @@ def model_calls(
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
             # (what follows a training loop is no trial)
             beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
-            certainty = "medium" if frame.backwards and beside else "low"
+            certainty = "medium" if (frame.backwards and beside) or _applies(analyser, frame, first) else "low"
         elif loop is None and run.probes:
             certainty = "low"  # it asks for the shape of what layers give
         elif loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
@@ -360,11 +360,22 @@ def _lifts(lifted: ModelRun, frame: Frame, run: ModelRun) -> bool:
 
 def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None) -> bool:
     """Whether a module's own body applies a model in a loop, and is no demonstration of those that the file defines."""
-    if frame.function.node is not None or not is_script_loop(frame, loop):
+    return frame.function.node is None and is_script_loop(frame, loop) and not _defines_modules(analyser, frame)
+
+
+def _applies(analyser: Analyser, frame: Frame, verdict: Verdict) -> bool:
+    """Whether a module's own body runs, be it once, a trained model on what is no try-out: one that is in eval mode and
+    not of the file itself, on what a file or a camera gives, or with weights that were loaded."""
+    run = verdict.run
+    if frame.function.node is not None or verdict.evaluation != "eval" or run.mode is not True or run.probes:
         return False
+    return (not run.drawn or loads_weights(frame)) and not _defines_modules(analyser, frame)
+
+
+def _defines_modules(analyser: Analyser, frame: Frame) -> bool:
     module = frame.module
     classes = (module.cls(unit.name) for unit in module.index.units)
-    return not any(cls is not None and analyser.program.is_module(cls) for cls in classes)
+    return any(cls is not None and analyser.program.is_module(cls) for cls in classes)
 
 
 def _tries(function: Function) -> bool:

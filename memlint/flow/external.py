@@ -136,6 +136,8 @@ def _by_row(
         )
         made = V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
         put_together(frame, state, name, args, made)
+        if row.evaluates:
+            state.modes["made", expr.at] = True
         return made
     if row.returns in ("module-transform", "module-transform-transform"):
         parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}

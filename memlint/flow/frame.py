@@ -135,6 +135,8 @@ class ModelRun:
     origin: tuple[Frame, ModelRun] | None = None
     #: it runs on a tensor of ones or zeros, which is there for its shape
     probes: bool = False
+    #: it runs on what a factory of torch has made up, be it noise
+    drawn: bool = False
     #: the tests of the ifs around it, where it runs in the function itself
     tests: tuple[ir.Expr, ...] = ()
     #: what is called here, where the model runs in a callee

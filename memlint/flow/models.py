@@ -275,6 +275,7 @@ def note_run(
         probes=any(frame.notes.made[at][0] in _BLANK for at in args[0].store if at in frame.notes.made)
         if args
         else False,
+        drawn=any(frame.notes.made[at][1] for given in args for at in given.store if at in frame.notes.made),
         loop=frame.innermost(()),
         mode_key=key,
         tests=tuple(frame.tests),

@@ -75,10 +75,21 @@ def keep_frozen(some: State, joined: State, modules: frozenset[Source]) -> None:
 
 def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None, Source]:
     """(whether the module is in eval mode, None for unknown; the key that tells)"""
-    for key in mode_keys(module, expr) if state.modes else ():
+    return _said(state.modes, mode_keys(module, expr), "") if state.modes else (None, None)
+
+
+def _said(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tuple[bool | None, Source]:
+    """What the first of the keys that anything is said of has, and the key that tells. One of several calls has made
+    the module: they have to agree."""
+    mades = [key for key in keys if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made"]
+    for key in keys:
         for outer in outward(key):
-            if outer in state.modes:
-                return state.modes[outer], outer
+            full = (tag, outer) if tag else outer
+            if full in modes:
+                mode = modes[full]
+                if len(mades) > 1 and key in mades and any(_said(modes, [one], tag)[0] is not mode for one in mades):
+                    mode = None
+                return mode, outer
     return None, None
 
 
@@ -89,23 +100,16 @@ def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -
     keys = mode_keys(module, None)
     if place:
         keys.append(("v", place))
-    for key in keys:
-        for outer in outward(key):
-            full = (tag, outer) if tag else outer
-            if full in modes:
-                return modes[full]
-    return None
+    return _said(modes, keys, tag)[0]
 
 
 def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether no parameter of the module requires grad; None where a flag decides."""
     from memlint.flow.frozen import made_frozen
 
-    for key in mode_keys(module, expr) if state.modes else ():
-        for outer in outward(key):
-            if ("frozen", outer) in state.modes:
-                frozen = state.modes["frozen", outer]
-                return None if frozen and _part_trains(state, module, expr) else frozen
+    frozen, told = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
+    if told is not None:
+        return None if frozen and _part_trains(state, module, expr) else frozen
     for ref in ordered(module.refs):
         if ref.kind == "instance":
             cls = frame.analyser.program.module(ref.key).cls(ref.name)

@@ -34,6 +34,7 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
         or frame.notes.gradients
     ):
         return None
+    left = frame.left - frame.notes.logged  # (a logger runs no backward)
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if not isinstance(statement, ir.For) or ("loop", statement.at) not in run.loops:
             continue
@@ -43,14 +44,14 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
         asked = _Asked(names[0].id, _aliases(statement, names[0].id))
         if any(mentions(test, name) for test in run.tests for name in (asked.name, *asked.aliases)):
             continue
-        if _told_otherwise(statement, asked) or marks & frame.left:
+        if _told_otherwise(statement, asked) or marks & left:
             continue
         name, phases = names
         trained = [phase for phase in phases if any(_may_run(one.tests, asked, phase.value) for one in backwards)]
         quiet = [phase for phase in phases if phase not in trained]
         if quiet and trained and all(_evaluates(statement, asked, phase) for phase in quiet):
             return Phase(f"{name.id} == {text(quiet[0])}", f"{name.id} == {text(trained[0])}")
-    if marks & (frame.left | frame.notes.returned):
+    if marks & (left | frame.notes.returned):
         return None  # (its caller may run the backward)
     role = role_of(frame, backwards, run)
     return Phase(role.quiet, role.training) if role is not None else None

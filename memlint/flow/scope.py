@@ -67,6 +67,8 @@ def free_variable(frame: Frame, state: State, around: object, name: str) -> V:
 
 def global_variable(frame: Frame, state: State, name: str) -> V:
     kind, what = frame.analyser.program.find(frame.module, name)
+    if kind == "none" and frame.module.writers(name):
+        kind, what = "value", (frame.module, name)  # (bound by functions alone)
     if kind == "none":
         if name in _BUILTINS:
             return V(CALLABLE, refs=frozenset((Ref("ext", "", f"builtins.{name}"),)))

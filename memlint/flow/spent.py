@@ -58,7 +58,12 @@ def is_script_loop(frame: Frame, loop: Loop | None) -> bool:
     if loop is None or loop.over_data:
         return loop is not None
     rounds = loop.kind == "while" or (loop.kind == "for" and loop.over == "unknown" and loop.trips is None)
-    return rounds and bool(_LOADING & frame.module.index.names)
+    return rounds and loads_weights(frame)
+
+
+def loads_weights(frame: Frame) -> bool:
+    """Whether the file has something that brings weights from another file."""
+    return bool(_LOADING & frame.module.index.names)
 
 
 def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
@@ -88,7 +93,7 @@ def used_up(
         return False
     if frame.notes.gradients and not of_gradients:
         return False
-    if marks & frame.left or any(marks & reached for reached, *_ in frame.backwards):
+    if marks & (frame.left - frame.notes.logged) or any(marks & reached for reached, *_ in frame.backwards):
         return False
     if any(marks & frame.graphs.closure(deep(frame, frame.exit, value).src) for value in frame.exit.sym.values()):
         return False
@@ -98,7 +103,7 @@ def used_up(
         return not decorator_trains(analyser, frame.function) and _used_up_by_callers(
             analyser, frame, depth, of_gradients
         )
-    return bool(marks & frame.graphs.closure(frame.used))
+    return bool(marks & frame.graphs.closure(frame.used | frame.notes.logged))
 
 
 def decorator_trains(analyser: Analyser, function: Function) -> bool:

@@ -161,13 +161,46 @@ def join_states(a: State | None, b: State | None) -> State | None:
     new.pending = a.pending | b.pending
     new.fresh = (a.fresh & b.fresh) | gone_from_a | gone_from_b
     if a.modes or b.modes:
-        new.modes = {
-            key: a.modes.get(key) if a.modes.get(key) == b.modes.get(key) else None
-            for key in dict.fromkeys((*a.modes, *b.modes))
-        }
+        new.modes = _join_modes(a, b)
     if a.met and b.met:
         new.met = a.met if a.met is b.met else {key: one for key, one in a.met.items() if b.met.get(key) is one}
     return new
+
+
+def _join_modes(a: State, b: State) -> dict[Source, bool | None]:
+    """What is said of modules on both ways alike, and what is said on one of a module that only that way has made."""
+    joined: dict[Source, bool | None] = {}
+    stores: dict[int, Sources] = {}
+    for key in dict.fromkeys((*a.modes, *b.modes)):
+        mode, other = a.modes.get(key), b.modes.get(key)
+        joined[key] = mode if mode == other else None
+        made = _made(key) if (key in a.modes) is not (key in b.modes) else None
+        if made is not None:
+            lacking = b if key in a.modes else a
+            if id(lacking) not in stores:
+                stores[id(lacking)] = _stores(lacking)
+            if made not in stores[id(lacking)]:
+                joined[key] = mode if lacking is b else other
+    return joined
+
+
+def _made(key: Source) -> Source | None:
+    """The call that made the module of which a mode is kept, if it is known by that."""
+    if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen":
+        key = key[1]
+    return key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made" else None
+
+
+def _stores(state: State) -> Sources:
+    """The storages of all values that a state holds."""
+    found: set[Source] = set()
+    for value in (*state.env.values(), *state.sym.values()):
+        found |= value.store
+    for obj in state.heap.values():
+        found |= obj.elem.store
+        for value in obj.fields.values():
+            found |= value.store
+    return frozenset(found)
 
 
 def _gone(state: State, other: State) -> Sources:

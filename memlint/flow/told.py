@@ -180,8 +180,17 @@ def _sets(statement: ir.Stmt, name: str) -> bool:
 def _told_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
     """``model.eval()`` among a module's own statements, for a function that nobody is seen to call."""
     key, name = path.root[2:].rsplit(":", 1)
-    summary = analyser.summary(analyser.program.module(key).main)
-    if summary is None or summary.exit is None:
-        return None
-    value = summary.exit.env.get(name, V(UNKNOWN))
-    return look_up(summary.exit.modes, value, name + "".join(path.steps), tag)
+    module = analyser.program.module(key)
+    place = name + "".join(path.steps)
+    summary = analyser.summary(module.main)
+    told = None
+    if summary is not None and summary.exit is not None:
+        told = look_up(summary.exit.modes, summary.exit.env.get(name, V(UNKNOWN)), place, tag)
+    writers = [analyser.summary(function) for function in module.writers(name)]
+    answers = {
+        look_up(one.exit.modes, held.but(syms=held.syms | {path}), place, tag)
+        for one in writers
+        if one is not None and one.exit is not None
+        and not (held := one.exit.sym.get(Path(path.root), V(UNKNOWN))).is_only(NONE)
+    }
+    return told if not answers else answers.pop() if len(answers) == 1 else None

@@ -41,7 +41,7 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
     alone = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
     guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(frame, expr, args))
-    logged = alone and last_name(expr.func) in _LOGS
+    logged = alone and _LOGS.fullmatch(last_name(expr.func)) is not None
     for value in (*args, *words.values()):
         inner = deep(frame, state, value)
         parents |= inner.src
@@ -110,7 +110,7 @@ def _named_loss(frame: Frame, expr: ir.Call, args: Args) -> bool:
 
 
 #: methods of loggers, which show what they are given
-_LOGS = frozenset({"add_scalar", "add_scalars", "add_histogram", "add_image", "add_images", "log_scalar", "log_metric"})
+_LOGS = re.compile(r"(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
 
 
 def leave(frame: Frame, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:

@@ -24,6 +24,8 @@ class Row(NamedTuple):
     context: str
     allocates: bool
     shares: bool
+    #: the module that it gives is in eval mode
+    evaluates: bool
 
 
 class Hook(NamedTuple):
@@ -72,6 +74,7 @@ def _row(raw: dict[str, Any]) -> Row:
         raw.get("context", ""),
         raw.get("allocates", False),
         raw.get("shares", False),
+        raw.get("evaluates", False),
     )
 
 

@@ -56,6 +56,8 @@ def _severity(event: ModelCall) -> Severity:
     """
     if event.served and not event.followed:
         return "note"
+    if event.loop is None and event.function == "<module>":
+        return "note"  # a script that runs its model once ends soon, and the graph with it
     through_data = event.loop is not None and (event.loop.over == "loader" or event.loop.names_data)
     signs = sum((event.followed, through_data, event.named))
     if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data)):
