@@ -190,7 +190,8 @@ def _told_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
     answers = {
         look_up(one.exit.modes, held.but(syms=held.syms | {path}), place, tag)
         for one in writers
-        if one is not None and one.exit is not None
+        if one is not None
+        and one.exit is not None
         and not (held := one.exit.sym.get(Path(path.root), V(UNKNOWN))).is_only(NONE)
     }
     return told if not answers else answers.pop() if len(answers) == 1 else None

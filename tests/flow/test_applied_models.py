@@ -214,7 +214,11 @@ main(*[])
 
 @pytest.mark.parametrize(
     ("use", "place"),
-    [("tracker.log_metrics(out)", "# here"), ("tracker.log_scalars({'loss': loss, 'out': out})", "# here"), ("tracker.consume(out)", "")],
+    [
+        ("tracker.log_metrics(out)", "# here"),
+        ("tracker.log_scalars({'loss': loss, 'out': out})", "# here"),
+        ("tracker.consume(out)", ""),
+    ],
 )
 def test_a_logger_runs_no_backward(tmp_path: Path, use: str, place: str) -> None:
     lines, here, _ = found(tmp_path, PHASES.format(use=use, place=place))
