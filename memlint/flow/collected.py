@@ -263,6 +263,28 @@ def is_moved_later(frame: Frame, store: Store) -> bool:
     return False
 
 
+#: what joins tensors that have a dimension to join them along
+_CONCATENATES = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
+
+
+def is_joined_later(frame: Frame, store: Store, value: V) -> bool:
+    """Whether what calls gave that cannot be resolved is concatenated in the end, when all of it is collected: it is
+    tensors then, of more than a number."""
+    if not store.local or store.loop is None or store.kind != "retain":
+        return False
+    if not any(isinstance(item, int) for item in value.store):
+        return False
+    names = {store.place_text.partition("[")[0]}
+    return any(
+        call.at > store.site.at
+        and call.args
+        and dotted(call.func) in _CONCATENATES
+        and isinstance(call.args[0], ir.Name)
+        and call.args[0].id in names
+        for call in calls(frame.function.body)
+    )
+
+
 def _moves(call: ir.Call) -> bool:
     """``x.cpu()``, ``x.numpy(force=True)``: of a tensor on the host, nobody asks for either."""
     forced = any(word.name == "force" and is_true(word.value) for word in call.keywords)

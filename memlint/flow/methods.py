@@ -19,6 +19,7 @@ from memlint.flow.practices import hook_calls
 from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use
 from memlint.flow.state import State, join_states
+from memlint.flow.summands import note_summands
 from memlint.flow.syntax import dotted
 from memlint.flow.told import note_asked
 from memlint.flow.touched import switched
@@ -267,9 +268,13 @@ def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args
         frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
     first = next(iter(args), words.get("loss"))
     if first is not None and (first.src or first.objs) and not receiver.kinds & TENSORS:
+        if expr.args:
+            note_summands(frame, expr.args[0])
         inner = deep(frame, state, first)
         frame.backward(state, inner, expr.at, retain=keep)
         return NONE_VALUE
+    if isinstance(expr.func, ir.Attr):
+        note_summands(frame, expr.func.value)
     frame.backward(state, receiver, expr.at, retain=keep)
     if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward", frame.function):
         _backward_inside(frame, state, expr, receiver)

@@ -1,0 +1,53 @@
+"""What a backward tells of the terms of a sum: ``loss = loss_a + 0.1 * loss_b`` trains by both.
+
+That a sum has a graph says of each of its terms that it may be the one that brought it in. A term that is called a loss
+is added for its gradient: nobody adds a number to what is trained by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memlint.flow.frame import Frame
+from memlint.flow.syntax import dotted, last_name, walk_statements
+from memlint.flow.values import V
+from memlint.ir import nodes as ir
+
+#: so many sums of sums
+_DEPTH = 4
+_LOSS = re.compile(r"loss")
+#: what stands before a loss
+_FACTOR = re.compile(r"weight|scale|coef|lambda|lambd|factor|ratio|alpha|beta|gamma|norm|(^|_)w(_|$)|mask|count|num")
+
+
+def note_summands(frame: Frame, expr: ir.Expr) -> None:
+    """``expr`` receives a backward: the losses that it is the sum of are attached, where nothing else tells."""
+    for value in _terms(frame, expr, 0):
+        if value.src and frame.graphs.attached(value.src)[0] == "unknown":
+            frame.graphs.evidence.add(value.src)
+
+
+def _terms(frame: Frame, expr: ir.Expr, depth: int) -> Iterator[V]:
+    if depth > _DEPTH:
+        return
+    if isinstance(expr, ir.Binary) and expr.op in ("+", "*", "/"):
+        left, right = frame.operands.get(expr.at, (None, None))
+        for side, value in ((expr.left, left), (expr.right, right)):
+            if expr.op != "/" or side is expr.left:
+                yield from _named(frame, side, value, depth)
+    elif place := dotted(expr):
+        for statement in walk_statements(frame.function.body, into_definitions=False):
+            if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):
+                if any(dotted(target) == place for target in statement.targets):
+                    yield from _terms(frame, statement.value, depth + 1)
+            elif isinstance(statement, ir.AugAssign) and statement.op == "+" and dotted(statement.target) == place:
+                _, added = frame.operands.get(statement.at, (None, None))
+                yield from _named(frame, statement.value, added, depth)
+
+
+def _named(frame: Frame, side: ir.Expr, value: V | None, depth: int) -> Iterator[V]:
+    if isinstance(side, ir.Binary):
+        yield from _terms(frame, side, depth + 1)
+    elif value is not None and _LOSS.search(name := last_name(side).lower()) and not _FACTOR.search(name):
+        yield value
