@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memlint import knowledge
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Module
 from memlint.flow.scope import lookup
@@ -47,9 +48,15 @@ def entries(frame: Frame, table: ir.Expr) -> V:
         return NOTHING
     if len(refs) >= len(values) and all(_is_network(frame, ref) for ref in refs):
         return V(CALLABLE, refs=frozenset((ANY_NETWORK,)))
-    if any(ref.kind != "func" for ref in refs):
+    if any(ref.kind != "func" and not is_mode(ref) for ref in refs):
         return NOTHING
     return V(CALLABLE, refs=frozenset(refs))
+
+
+def is_mode(ref: Ref) -> bool:
+    """Whether a callable makes a guard: ``{"train": torch.enable_grad, "val": torch.no_grad}``."""
+    row = knowledge.function(ref.name) if ref.kind == "ext" else None
+    return row is not None and bool(row.context)
 
 
 def _registered(frame: Frame, module: Module, table: str) -> list[Ref]:
