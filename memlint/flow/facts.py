@@ -12,6 +12,7 @@ from memlint.flow.heap import as_held
 from memlint.flow.program import Class, Function, in_tests
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import walk_statements
+from memlint.flow.tabled import stands_in_table
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     CALLABLE,
@@ -70,6 +71,7 @@ class Facts:
         self.may_train: dict[tuple[Frame, int], bool] = {}
         #: functions that are handed on as values to others, which may well guard them
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
+        self._tabled: dict[tuple[str, str], bool] = {}
 
     def learn(self) -> None:
         """Take the call records of all summaries."""
@@ -115,8 +117,11 @@ class Facts:
         self.attributes.renew()
 
     def is_handed_on(self, function: Function) -> bool:
-        """Whether some call hands the function on as a value: who calls it then, and with what, is not known."""
-        return function.key in self._handed_on
+        """Whether some call hands the function on as a value, or a table holds it: who calls it then, and with what, is
+        not known."""
+        if function.key not in self._handed_on and function.key not in self._tabled:
+            self._tabled[function.key] = stands_in_table(self.analyser.program, function)
+        return function.key in self._handed_on or self._tabled[function.key]
 
     def calls_of(self, function: Function) -> list[tuple[Frame, CallRecord]]:
         """The known calls of a function; for a method, those of the base method that it overrides as well."""
@@ -287,7 +292,7 @@ class Facts:
         while todo:
             callee = todo.pop()
             records = self._grads_at(callee)
-            grads = 0 if records else ON | (OFF if callee.key in self._handed_on else 0)
+            grads = 0 if records else ON | (OFF if self.is_handed_on(callee) else 0)
             for caller, grad in records:
                 grads |= grad & (ON | OFF)
                 if not grad & AMBIENT:
