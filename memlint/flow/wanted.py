@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.closures import trains_by_closure
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
@@ -75,6 +76,8 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
         and _HOOKS & frame.module.index.names
     ):
         return REACHED  # (it runs for what its hooks get, of which the loss may be made)
+    if trains_by_closure(analyser, frame, marks):
+        return REACHED
     return _reached(analyser, frame, marks, 0)
 
 
