@@ -28,6 +28,7 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
+    Source,
     V,
     join,
     ordered,
@@ -63,6 +64,7 @@ class Facts:
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[tuple[str, ...]] | None = None
+        self._variables: frozenset[tuple[Source, str]] | None = None
         self._owned: frozenset[str] | None = None
         self._differentiates: bool | None = None
         self._skipped: frozenset[str] | None = None
@@ -96,6 +98,7 @@ class Facts:
         self.told.clear()
         self.may_train.clear()
         self._differentiated = None
+        self._variables = None
         self._owned = None
         self._differentiates = None
         self._skipped = None
@@ -151,6 +154,18 @@ class Facts:
                 if isinstance(item, Path) and item.steps and item.root == f"p:{frame.function.params[0].name}"
             )
         return self._differentiated
+
+    def variable_in_backward(self, frame: Frame, place: Path) -> bool:
+        """Whether some function sends a global, or a variable of the functions around a closure, into a backward."""
+        if self._variables is None:
+            self._variables = frozenset(
+                (_scope(other, item), item.root)
+                for other in self.analyser.frames()
+                for reached, *_ in other.backwards
+                for item in reached
+                if isinstance(item, Path) and item.root.startswith(("c:", "g:"))
+            )
+        return (_scope(frame, place), place.root) in self._variables
 
     def in_backward(self, steps: tuple[str, ...]) -> bool:
         """Whether a place in ``self``, what it is a part of or a part of it goes into a backward of some method."""
@@ -453,6 +468,11 @@ class Facts:
             )
             self._places[name] = list(itertools.islice(places, MAX_METHODS + 1))
         return self._places[name]
+
+
+def _scope(frame: Frame, place: Path) -> Source:
+    """Where a variable lives that functions share: a closure's, in the top-level definition around it."""
+    return (frame.module.key, frame.function.unit) if place.root.startswith("c:") else ()
 
 
 def _shared(one: list[str], other: list[str]) -> int:

@@ -152,10 +152,20 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
         for path, value in stored
     ):
         return "a backward() of another method reaches it"
+    if any(
+        path.root.startswith(("c:", "g:"))
+        and marks & frame.graphs.closure(value.src)
+        and analyser.facts.variable_in_backward(frame, path)
+        for path, value in stored
+    ):
+        return "a backward() of another function reaches it"
     if depth >= MAX_CALLERS_UP:
         return ""
     given = [path for path, value in stored if _is_given(path, own) and marks & frame.graphs.closure(value.src)]
-    returned = bool(marks & frame.notes.returned)
+    yielded = _yields(frame, marks)
+    if yielded and frame.function.name == "__iter__":
+        return "whoever goes through the object gets it"
+    returned = yielded or bool(marks & frame.notes.returned)
     if not returned and not given:
         return ""
     for caller, record in analyser.facts.calls_of(frame.function):
@@ -174,13 +184,24 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     return ""
 
 
+def _yields(frame: Frame, marks: set[Source]) -> bool:
+    """Whether a generator gives out these graphs, one after the other."""
+    given = (deep(frame, state, value).src for value, state in frame.yields)
+    return any(marks & frame.graphs.closure(src) for src in given)
+
+
 def _is_given(path: Source, own: str) -> bool:
-    """Whether a place is in what the function was given: ``outputs["disp"]``, where ``outputs`` is a parameter."""
+    """Whether a place is in what the function was given: ``outputs["disp"]``, where ``outputs`` is a parameter; or is a
+    global."""
+    if isinstance(path, Path) and path.root.startswith("g:"):
+        return True
     return isinstance(path, Path) and bool(path.steps) and path.root.startswith("p:") and path.root != own
 
 
 def _held(caller: Frame, state: State, record: CallRecord, path: Path) -> Sources:
-    """What a place that a callee has filled in its argument holds in the caller."""
+    """What a place that a callee has filled, in its argument or among the globals, holds in the caller."""
+    if path.root.startswith("g:"):
+        return deep(caller, state, state.sym[path]).src if path in state.sym else frozenset()
     value = record.args.get(path.root[2:])
     if value is None:
         return frozenset()
