@@ -10,6 +10,7 @@ from memlint.flow.heap import deep
 from memlint.flow.kept import kept
 from memlint.flow.spent import blindly_reached, decorator_trains, is_spent
 from memlint.flow.state import State
+from memlint.flow.strangers import trained_by_stranger
 from memlint.flow.syntax import (
     bodies,
     calls_backward,
@@ -76,7 +77,7 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
         and _HOOKS & frame.module.index.names
     ):
         return REACHED  # (it runs for what its hooks get, of which the loss may be made)
-    if trains_by_closure(analyser, frame, marks):
+    if trains_by_closure(analyser, frame, marks) or trained_by_stranger(frame, run, marks):
         return REACHED
     return _reached(analyser, frame, marks, 0)
 
