@@ -37,7 +37,17 @@ def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | No
             return named, value
         return None, _entered(frame, func, context, value, state)
     grad = _stored_guard(frame, value)
-    return grad, value
+    return grad if grad is not None else _of_object(frame, state, value), value
+
+
+def _of_object(frame: Frame, state: State, value: V) -> int | None:
+    """The grad mode that an object of the project's own class enters: ``with self:``."""
+    found: int | None = None
+    for ref in ordered(value.refs):
+        cls = frame.analyser.cls(ref) if ref.kind == "instance" else None
+        grad = class_grad(frame, cls) if cls is not None else None
+        found = found if grad is None else grad | (found or 0)
+    return found if found != state.grad else None
 
 
 #: names of what turns autograd off

@@ -146,10 +146,11 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
     stored = frame.exit.sym.items() if frame.exit is not None else ()
     if any(
-        path.steps
+        frame.exit is not None
+        and path.steps
         and path.root == own
-        and marks & frame.graphs.closure(value.src)
         and analyser.facts.in_backward(path.steps)
+        and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
         for path, value in stored
     ):
         return "a backward() of another method reaches it"

@@ -152,3 +152,44 @@ def main(loader):
 )
 def test_models_that_record_by_a_flag(tmp_path: Path, guard: str, codes: list[str]) -> None:
     assert found(tmp_path, SWITCHED.replace("GUARD", guard)) == codes
+
+
+ENTERED = """
+import torch
+
+
+class Evaluator:
+    def __init__(self, net):
+        self.net = net
+
+    def __enter__(self):
+        self.net.eval()
+        ENTERS
+
+    def __exit__(self, *args):
+        self.net.train()
+
+    def run(self, loader):
+        with self:
+            for batch in loader:
+                self.step(batch)
+
+    def step(self, batch):
+        print(self.net(batch).argmax(1))
+
+
+def main(net: torch.nn.Module, loader):
+    Evaluator(net).run(loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("enters", "codes"),
+    [
+        ("self.guard = torch.no_grad(); self.guard.__enter__()", []),
+        ("torch.set_grad_enabled(False)", []),
+        ("print(self)", ["MEM201"]),
+    ],
+)
+def test_objects_that_are_entered(tmp_path: Path, enters: str, codes: list[str]) -> None:
+    assert found(tmp_path, ENTERED.replace("ENTERS", enters)) == codes

@@ -70,6 +70,15 @@ def test_memories_of_agents(tmp_path: Path, record: str, member: str) -> None:
     assert "MEM102" in found(tmp_path, source.replace("{learn}", "print(len(agent.memory))"))
 
 
+def test_members_that_are_paired(tmp_path: Path) -> None:
+    """In eval mode, too: what the agent keeps of its model goes into the backward."""
+    source = AGENT.replace("{record}", "(log_prob, entropy)").replace("{learn}", "agent.learn()")
+    source = source.replace("for one in self.memory", "for one, weight in zip(self.memory, range(100))")
+    source = source.replace("self.net = nn.Linear(32, 10)", "self.net = nn.Linear(32, 10).eval()")
+    assert found(tmp_path, source.replace("{member}", "one[0] * weight")) == []
+    assert found(tmp_path, source.replace("{member}", "weight")) != []
+
+
 ROLLOUTS = """
 import torch
 
