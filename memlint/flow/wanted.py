@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.closures import trains_by_closure
+from memlint.flow.forward_hooks import is_hooked
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
@@ -39,10 +40,6 @@ CLEARED = "gradients are cleared, so some code that is called makes them"
 _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
-#: what gives others the outputs of a module's parts
-_HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"})
-
-
 def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     """Why the gradients of a run are wanted, in words; "" where nothing says so."""
     why = asked_for(frame)
@@ -74,7 +71,7 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     if (
         frame.backwards
         and not marks & (frame.used | frame.escaped | frame.notes.returned)
-        and _HOOKS & frame.module.index.names
+        and is_hooked(analyser, frame, run)
     ):
         return REACHED  # (it runs for what its hooks get, of which the loss may be made)
     if trains_by_closure(analyser, frame, marks) or trained_by_stranger(frame, run, marks):
