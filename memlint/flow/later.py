@@ -38,6 +38,8 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
         # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
         if (marks | held) & reached and (inside not in loops or store.freed == "some"):
             return True
+    if store.freed == "some" and marks & frame.notes.returned and _saved_by_callers(analyser, frame):
+        return True
     if store.freed in ("yes", "some") or store.dead or of_evaluation(frame, store.incoming or store.value):
         return False
     if isinstance(store.place, Path):
@@ -99,6 +101,24 @@ def dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
         if any(sources & reached for reached, *_ in caller.backwards):
             return False
     return True
+
+
+def _saved_by_callers(analyser: Analyser, frame: Frame) -> bool:
+    """Whether a caller is the forward of an autograd function, which keeps the result for its own backward."""
+    for caller, record in analyser.facts.calls_of(frame.function):
+        cls = caller.function.cls
+        if cls is None or caller.exit is None or caller.function.name != "forward":
+            continue
+        if not analyser.program.ancestors(cls)[1] & _FUNCTIONS:
+            continue
+        sources = record.result.src | deep(caller, caller.exit, record.result).src
+        if sources & (caller.escaped | caller.left):
+            return True
+    return False
+
+
+#: classes with a backward of their own
+_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 
 def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
