@@ -109,8 +109,8 @@ def of_package(frame: Frame, state: State, expr: ir.Expr) -> V:
 
 
 def of_module(frame: Frame, value: V) -> V:
-    """``getattr(models, name)``: any of the networks that a module of the project defines or brings together, and of the
-    other classes beside them; NOTHING where it has many, or functions that may make them."""
+    """``getattr(models, name)``: any of the networks that a module of the project defines or brings together, and of
+    the other classes beside them; NOTHING where it has many, or functions that may make them."""
     if len(value.refs) != 1:
         return NOTHING
     (ref,) = value.refs
@@ -128,8 +128,8 @@ def of_module(frame: Frame, value: V) -> V:
 
 
 def _gather(frame: Frame, module: Module, refs: set[Ref], others: set[Ref], depth: int) -> bool:
-    """Collect the networks, and the other classes, that a module's public names stand for; whether there is nothing else
-    that may make one."""
+    """Collect the networks, and the other classes, that a module's public names stand for; whether there is nothing
+    else that may make one."""
     program = frame.analyser.program
     if depth > _MAX_STARS or any(
         one.kind == "function" and not one.name.startswith("_") for one in module.index.definitions
