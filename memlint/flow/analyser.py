@@ -12,7 +12,7 @@ from memlint.flow.facts import Facts
 from memlint.flow.flags import Flags, chosen, flags_of, mode_flag, own_calls
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
-from memlint.flow.guards import decorated_grad, switches_off
+from memlint.flow.guards import switches_off
 from memlint.flow.instances import names_class
 from memlint.flow.interpret import run
 from memlint.flow.known_calls import KnownCalls
@@ -45,6 +45,7 @@ from memlint.flow.values import (
     join,
     ordered,
 )
+from memlint.flow.wrapping import decorated_grad
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ class Analyser:
         self.program = Program(project)
         self.unused = Unused(self.program)
         self.known_calls = KnownCalls(self.program, self.unused)
-        #: the grad mode under which each decorator of the project runs a function, None where it leaves it alone
-        self.wrappers: dict[tuple[str, str], int | None] = {}
+        #: the grad mode under which each decorator of the project, with its flags, runs a function; None: it leaves it
+        self.wrappers: dict[tuple[object, ...], int | None] = {}
         #: what names the functions that a proof asked for (`memlint.flow.mends.mentions`), None for too much to follow
         self.mentions: dict[str, tuple[Mention, ...] | None] = {}
         #: what compiles code of torch somewhere in the project, "" for nothing; None: nobody has asked

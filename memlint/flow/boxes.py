@@ -48,12 +48,18 @@ _KINDS = {
 }
 
 
+#: where such classes come from ("?": builtins, and what a star import may bring); others of these names (a space of
+#: actions that is called Dict) hold nothing
+_HOMES = frozenset({"?", "builtins", "collections", "typing", "typing_extensions", "addict"})
+
+
 def kind_of(program: Program, cls: Class) -> str:
     """What the objects of a class hold things as ("dict", "list"); "" for a class that is no container."""
     _, outside = program.ancestors(cls)
     for name in sorted(outside):
-        kind = _KINDS.get(name.rsplit(".", 1)[-1])
-        if kind is not None:
+        home, _, last = name.rpartition(".")
+        kind = _KINDS.get(last)
+        if kind is not None and home in _HOMES:
             return kind
     return ""
 

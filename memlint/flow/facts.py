@@ -12,6 +12,7 @@ from memlint.flow.heap import as_held
 from memlint.flow.program import Class, Function, in_tests
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import walk_statements
+from memlint.flow.tabled import stands_in_table
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     CALLABLE,
@@ -27,6 +28,7 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
+    Source,
     V,
     join,
     ordered,
@@ -62,6 +64,7 @@ class Facts:
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[tuple[str, ...]] | None = None
+        self._variables: frozenset[tuple[Source, str]] | None = None
         self._owned: frozenset[str] | None = None
         self._differentiates: bool | None = None
         self._skipped: frozenset[str] | None = None
@@ -70,6 +73,7 @@ class Facts:
         self.may_train: dict[tuple[Frame, int], bool] = {}
         #: functions that are handed on as values to others, which may well guard them
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
+        self._tabled: dict[tuple[str, str], bool] = {}
 
     def learn(self) -> None:
         """Take the call records of all summaries."""
@@ -94,6 +98,7 @@ class Facts:
         self.told.clear()
         self.may_train.clear()
         self._differentiated = None
+        self._variables = None
         self._owned = None
         self._differentiates = None
         self._skipped = None
@@ -115,8 +120,11 @@ class Facts:
         self.attributes.renew()
 
     def is_handed_on(self, function: Function) -> bool:
-        """Whether some call hands the function on as a value: who calls it then, and with what, is not known."""
-        return function.key in self._handed_on
+        """Whether some call hands the function on as a value, or a table holds it: who calls it then, and with what, is
+        not known."""
+        if function.key not in self._handed_on and function.key not in self._tabled:
+            self._tabled[function.key] = stands_in_table(self.analyser.program, function)
+        return function.key in self._handed_on or self._tabled[function.key]
 
     def calls_of(self, function: Function) -> list[tuple[Frame, CallRecord]]:
         """The known calls of a function; for a method, those of the base method that it overrides as well."""
@@ -146,6 +154,18 @@ class Facts:
                 if isinstance(item, Path) and item.steps and item.root == f"p:{frame.function.params[0].name}"
             )
         return self._differentiated
+
+    def variable_in_backward(self, frame: Frame, place: Path) -> bool:
+        """Whether some function sends a global, or a variable of the functions around a closure, into a backward."""
+        if self._variables is None:
+            self._variables = frozenset(
+                (_scope(other, item), item.root)
+                for other in self.analyser.frames()
+                for reached, *_ in other.backwards
+                for item in reached
+                if isinstance(item, Path) and item.root.startswith(("c:", "g:"))
+            )
+        return (_scope(frame, place), place.root) in self._variables
 
     def in_backward(self, steps: tuple[str, ...]) -> bool:
         """Whether a place in ``self``, what it is a part of or a part of it goes into a backward of some method."""
@@ -287,7 +307,7 @@ class Facts:
         while todo:
             callee = todo.pop()
             records = self._grads_at(callee)
-            grads = 0 if records else ON | (OFF if callee.key in self._handed_on else 0)
+            grads = 0 if records else ON | (OFF if self.is_handed_on(callee) else 0)
             for caller, grad in records:
                 grads |= grad & (ON | OFF)
                 if not grad & AMBIENT:
@@ -448,6 +468,11 @@ class Facts:
             )
             self._places[name] = list(itertools.islice(places, MAX_METHODS + 1))
         return self._places[name]
+
+
+def _scope(frame: Frame, place: Path) -> Source:
+    """Where a variable lives that functions share: a closure's, in the top-level definition around it."""
+    return (frame.module.key, frame.function.unit) if place.root.startswith("c:") else ()
 
 
 def _shared(one: list[str], other: list[str]) -> int:

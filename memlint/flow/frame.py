@@ -103,6 +103,8 @@ class Store:
     narrow: bool = False
     #: its module is in eval mode then
     evaluates: bool = False
+    #: what is stored is a tuple or dictionary, of which others read the members
+    record: bool = False
     #: the tests of the ifs around it
     tests: tuple[ir.Expr, ...] = ()
     #: the members of a tuple or dictionary that is stored, by position or key

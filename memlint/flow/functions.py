@@ -287,6 +287,10 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
             fields.update({str(i): fields[name] for i, name in enumerate(names) if name in fields})
         obj = state.heap[key]
         state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
+    elif outside:  # ``class Output(BaseModel)``: whatever makes it takes its fields by name
+        fields = {name: given for name, given in words.items() if name in cls.annotations}
+        obj = state.heap[key]
+        state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
     return value
 
 

@@ -9,7 +9,7 @@ from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.syntax import calls, dotted, is_false, is_true, walk_statements
+from memlint.flow.syntax import dotted, is_false, is_true
 from memlint.flow.values import CALLABLE, Ref, V, ordered
 from memlint.ir import nodes as ir
 
@@ -37,7 +37,17 @@ def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | No
             return named, value
         return None, _entered(frame, func, context, value, state)
     grad = _stored_guard(frame, value)
-    return grad, value
+    return grad if grad is not None else _of_object(frame, state, value), value
+
+
+def _of_object(frame: Frame, state: State, value: V) -> int | None:
+    """The grad mode that an object of the project's own class enters: ``with self:``."""
+    found: int | None = None
+    for ref in ordered(value.refs):
+        cls = frame.analyser.cls(ref) if ref.kind == "instance" else None
+        grad = class_grad(frame, cls) if cls is not None else None
+        found = found if grad is None else grad | (found or 0)
+    return found if found != state.grad else None
 
 
 #: names of what turns autograd off
@@ -79,25 +89,23 @@ def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None)
     """The grad mode that a guard's class or function sets; None if it is no guard."""
     from memlint.flow.evaluate import evaluate
 
+    found: int | None = None
     for ref in ordered(func.refs):
-        if ref.kind == "partial":
-            inner = Ref("ext", "", ref.name)
-            ref = inner
-        if ref.kind != "ext":
-            continue
-        row = knowledge.function(ref.name)
+        name = ref.name if ref.kind in ("ext", "partial") else ""
+        row = knowledge.function(name) if name else None
         if row is None or not row.context:
             continue
+        grad = ON
         if row.context == "off":
-            if call is not None and ref.name.endswith("inference_mode") and call.args:
+            grad = OFF
+            if call is not None and name.endswith("inference_mode") and call.args:
                 mode = evaluate(frame, state, call.args[0]).const
-                return OFF if mode is True else state.grad if mode is False else OFF | state.grad
-            return OFF
-        if row.context == "on":
-            return ON
-        flag = _flag(frame, state, call)
-        return OFF if flag is False else ON if flag is True else ON | OFF
-    return None
+                grad = OFF if mode is True else state.grad if mode is False else OFF | state.grad
+        elif row.context != "on":
+            flag = _flag(frame, state, call)
+            grad = OFF if flag is False else ON if flag is True else ON | OFF
+        found = grad if found is None else found | grad
+    return found
 
 
 def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
@@ -186,68 +194,20 @@ def _user_context(frame: Frame, state: State, func: V, at: int) -> int | None:
                 found = mode if found is None else found | mode
         elif ref.kind == "class":
             cls = frame.analyser.program.module(ref.key).cls(ref.name)
-            enter = frame.analyser.program.method(cls, "__enter__") if cls is not None else None
-            summary = frame.analyser.summary(enter) if enter is not None else None
-            if summary is not None and summary.exit is not None and summary.exit.grad != AMBIENT:
-                found = summary.exit.grad
+            entering = class_grad(frame, cls) if cls is not None else None
+            found = found if entering is None else entering
     return found if found is None or found != state.grad else None
 
 
-def decorated_grad(frame: Frame, function: Function) -> int:
-    """The grad mode in which a function's body runs, by its decorators; AMBIENT where they say nothing."""
-    from memlint.flow.evaluate import evaluate
-
-    state = State()
-    for item in map(_chosen, function.decorators):
-        call = item if isinstance(item, ir.Call) else None
-        func = evaluate(frame, state, call.func if call is not None else item)
-        grad = grad_of_reference(frame, state, func, call)
-        if grad is not None and grad != AMBIENT:
-            return grad
-        for ref in ordered(func.refs):
-            if ref.kind == "func":
-                known = frame.analyser.wrappers
-                if (ref.key, ref.name) not in known:
-                    known[ref.key, ref.name] = _wrapper_grad(frame, ref)
-                wrapped = known[ref.key, ref.name]
-                if wrapped is not None:
-                    return wrapped
-    return AMBIENT
-
-
-def _chosen(decorator: ir.Expr) -> ir.Expr:
-    """``torch.no_grad() if HAS_TORCH else (lambda f: f)``: what a flag that is set chooses."""
-    if not isinstance(decorator, ir.IfExp):
-        return decorator
-    denied = isinstance(decorator.test, ir.Unary) and decorator.test.op == "not"
-    return decorator.orelse if denied else decorator.body
-
-
-def _wrapper_grad(frame: Frame, ref: Ref) -> int | None:
-    """A project's own decorator, or what makes one, that has the function run under a guard, on some path at least."""
-    decorator = frame.analyser.program.module(ref.key).function(ref.name)
-    if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
-        return None
-    statements = list(walk_statements(decorator.body))
-    inner = [statement for statement in statements if isinstance(statement, ir.FunctionDef)]
-    names = {param.name for params in (decorator.params, *(each.params for each in inner)) for param in params}
-    for statement in statements:
-        around: tuple[ir.Expr, ...] = ()
-        if isinstance(statement, ir.With):
-            around = tuple(item.context for item in statement.items)
-        elif isinstance(statement, ir.FunctionDef):
-            around = statement.decorators
-        guarded = any(is_guard(frame, decorator, one) for one in around)
-        wrapped = statement.body if guarded and isinstance(statement, ir.With | ir.FunctionDef) else ()
-        if wrapped and "contextmanager" in decorator.decorator_names and isinstance(statement, ir.With):
-            return OFF  # ``@contextmanager`` makes a decorator, too
-        called = calls((statement,), into_definitions=True)
-        given = (part for part in called if is_guard(frame, decorator, part.func))
-        if any(
-            isinstance(part.func, ir.Name) and part.func.id in names for part in calls(wrapped, into_definitions=True)
-        ) or any(isinstance(arg, ir.Name) and arg.id in names for part in given for arg in part.args):
-            return OFF
-    return None
+def class_grad(frame: Frame, cls: Class) -> int | None:
+    """The grad mode that a project's own class of guards enters; None for a class that is none."""
+    enter = frame.analyser.program.method(cls, "__enter__")
+    summary = frame.analyser.summary(enter) if enter is not None else None
+    if summary is not None and summary.exit is not None and summary.exit.grad != AMBIENT:
+        return summary.exit.grad
+    rows = (knowledge.function(name) for name in frame.analyser.program.ancestors(cls)[1])
+    modes = {row.context for row in rows if row is not None and row.context}
+    return {"off": OFF, "on": ON}.get(modes.pop(), ON | OFF) if len(modes) == 1 else None
 
 
 def is_guard(frame: Frame, function: Function, expr: ir.Expr) -> bool:

@@ -69,6 +69,8 @@ class Candidate:
     spine: str
     alone: bool
     freed: Sources
+    #: what is added takes a tensor more while it is made
+    crowded: bool = False
 
 
 def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
@@ -94,6 +96,7 @@ def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr
     if not form or mentions(statement.value, place + ".grad"):
         return None  # a leaf that is made anew has no gradient yet, one that is updated keeps the old
     from memlint.flow.evaluate import evaluate
+    from memlint.flow.peaks import crowded
 
     old = evaluate(frame, state, target)
     alone = _alone(frame, state, target, old)
@@ -102,7 +105,9 @@ def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr
         alone = alone and before.alone
         old, value = join(before.old, old), join(before.value, value)
     grad = state.grad | (before.grad if before else 0)
-    return Candidate(statement, target, old, value, grad, frame.innermost(()), form, alone, frozenset(state.freed_must))
+    freed, around = frozenset(state.freed_must), frame.innermost(())
+    full = crowded(frame, statement.value, place)
+    return Candidate(statement, target, old, value, grad, around, form, alone, freed, full)
 
 
 # -------------------------------------------------------------------------------------- the form in place

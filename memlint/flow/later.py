@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.described import of_evaluation
 from memlint.flow.frame import Frame, Store
+from memlint.flow.heap import deep
 from memlint.flow.spent import blindly_reached
-from memlint.flow.values import Path, Source, ordered
+from memlint.flow.values import Path, Source, Sources
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -31,11 +32,14 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if frame.notes.gradients and store.freed != "yes":
         return True
     marks = marks_of(frame, store)
+    held = _in_records(frame, store)
     inside = store.loop.id if store.loop is not None else None
     for reached, loops, *_ in frame.backwards:
         # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
-        if marks & reached and (inside not in loops or store.freed == "some"):
+        if (marks | held) & reached and (inside not in loops or store.freed == "some"):
             return True
+    if store.freed == "some" and marks & frame.notes.returned and _saved_by_callers(analyser, frame):
+        return True
     if store.freed in ("yes", "some") or store.dead or of_evaluation(frame, store.incoming or store.value):
         return False
     if isinstance(store.place, Path):
@@ -47,6 +51,13 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
     # what is returned may have come through all rounds without a mark (in the parts of a state)
     known = _made_by_what_is_returned(frame, store) and bool(analyser.facts.calls_of(frame.function))
     return known and not dropped_by_callers(analyser, frame)
+
+
+def _in_records(frame: Frame, store: Store) -> Sources:
+    """The graphs in what is kept where that is a record, of which a part is read without a mark of the place:
+    ``memory.append({"log_prob": log_prob, "reward": reward})``."""
+    kept = store.value.src if store.record and store.freed != "yes" else frozenset()
+    return frozenset(item for item in kept if item in frame.graphs.nodes)
 
 
 def _made_by_what_is_returned(frame: Frame, store: Store) -> bool:
@@ -83,16 +94,31 @@ def dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
         return False
     for caller, record in records:
         sources = record.result.src
-        for key in ordered(record.result.objs):
-            obj = caller.exit.heap.get(key) if caller.exit is not None else None
-            if obj is not None:
-                for value in (*obj.fields.values(), obj.elem):
-                    sources |= value.src
+        if caller.exit is not None:
+            sources |= deep(caller, caller.exit, record.result).src
         if blindly_reached(caller, sources) or sources & (caller.escaped | caller.left | caller.notes.returned):
             return False
         if any(sources & reached for reached, *_ in caller.backwards):
             return False
     return True
+
+
+def _saved_by_callers(analyser: Analyser, frame: Frame) -> bool:
+    """Whether a caller is the forward of an autograd function, which keeps the result for its own backward."""
+    for caller, record in analyser.facts.calls_of(frame.function):
+        cls = caller.function.cls
+        if cls is None or caller.exit is None or caller.function.name != "forward":
+            continue
+        if not analyser.program.ancestors(cls)[1] & _FUNCTIONS:
+            continue
+        sources = record.result.src | deep(caller, caller.exit, record.result).src
+        if sources & (caller.escaped | caller.left):
+            return True
+    return False
+
+
+#: classes with a backward of their own
+_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 
 def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:

@@ -136,6 +136,7 @@ class Lifting:
             made.lifted = store.lifted + 1
             made.guessed = made.guessed or store.guessed
             made.evaluates = made.evaluates or store.evaluates
+            made.record = made.record or store.record
             made.loose = made.loose or carried_loosely(self.callee, store)
             made.cleared = made.cleared or store.cleared
             made.origin = "argument" if passed else "callee"

@@ -319,13 +319,23 @@ def _literal(frame: Frame, state: State, arg: ir.Expr) -> int | None:
 
 def gives_key(loop: LoopFrame, name: str) -> bool:
     """Whether a variable has another value in each round: the loop's own, or a new name for it
-    (``key.replace("left", "both")``, ``"new_" + key``, ``f"{key}_all"``)."""
-    return name in loop.targets or any(
-        isinstance(statement, ir.Assign)
-        and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
-        and _renames(statement.value, loop.targets)
+    (``key.replace("left", "both")``, ``"new_" + key``, ``f"{key}_all"``), on every way through the round."""
+    given = [
+        statement
         for statement in walk_statements(loop.body, into_definitions=False)
+        if name in names_bound_by(statement)
+    ]
+    named = {*loop.targets, name}
+    renamed = [
+        isinstance(one, ir.Assign)
+        and _renames(one.value, named)
+        and all(isinstance(target, ir.Name) for target in one.targets)
+        for one in given
+    ]
+    first = name in loop.targets or any(
+        isinstance(one, ir.Assign) and _renames(one.value, loop.targets) for one in given
     )
+    return first and all(renamed)
 
 
 def _renames(value: ir.Expr, names: AbstractSet[str]) -> bool:

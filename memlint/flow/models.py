@@ -13,7 +13,7 @@ from memlint.flow.modes import frozen_class, frozen_of, mode_of
 from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
-from memlint.flow.state import AMBIENT, OFF, State
+from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.syntax import dotted, text
 from memlint.flow.unresolved import is_loss
 from memlint.flow.uses import methods_held
@@ -240,6 +240,19 @@ def _mode_of_holders(frame: Frame, state: State, name: str) -> tuple[bool | None
     return told[0] if told and all(mode == told[0][0] for mode, _ in told) else (None, None)
 
 
+def _is_guarded_by_flag(frame: Frame, expr: ir.Call) -> bool:
+    """Whether what a call runs sets the grad mode for its layers by a flag that is not known here:
+    ``with torch.set_grad_enabled(self.as_loss):``."""
+    modes = [
+        run.grad
+        for record in frame.calls.values()
+        if record.at == expr.at and (function := frame.analyser.function_at(record.callee)) is not None
+        if (summary := frame.analyser.summary(function, record.args, record.trains)) is not None
+        for run in summary.runs.values()
+    ]
+    return bool(modes) and all(mode == ON | OFF for mode in modes)
+
+
 def note_run(
     frame: Frame, state: State, expr: ir.Call, module: V, value: V, node: Source, args: Args, resolved: bool = True
 ) -> None:
@@ -267,7 +280,7 @@ def note_run(
         text(func),
         module,
         frame.loop_ids,
-        state.grad,
+        ON | OFF if _is_guarded_by_flag(frame, expr) else state.grad,
         mode,
         value,
         node,

@@ -122,6 +122,7 @@ def note_store(
         made=made,
         tests=tuple(frame.tests),
         parts=parts or {},
+        record=bool(parts),
     )
     if survives:
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memlint import knowledge
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Module
 from memlint.flow.scope import lookup
@@ -47,9 +48,15 @@ def entries(frame: Frame, table: ir.Expr) -> V:
         return NOTHING
     if len(refs) >= len(values) and all(_is_network(frame, ref) for ref in refs):
         return V(CALLABLE, refs=frozenset((ANY_NETWORK,)))
-    if any(ref.kind != "func" for ref in refs):
+    if any(ref.kind != "func" and not is_mode(ref) for ref in refs):
         return NOTHING
     return V(CALLABLE, refs=frozenset(refs))
+
+
+def is_mode(ref: Ref) -> bool:
+    """Whether a callable makes a guard: ``{"train": torch.enable_grad, "val": torch.no_grad}``."""
+    row = knowledge.function(ref.name) if ref.kind == "ext" else None
+    return row is not None and bool(row.context)
 
 
 def _registered(frame: Frame, module: Module, table: str) -> list[Ref]:
@@ -102,8 +109,8 @@ def of_package(frame: Frame, state: State, expr: ir.Expr) -> V:
 
 
 def of_module(frame: Frame, value: V) -> V:
-    """``getattr(models, name)``: any of the networks that a module of the project defines or brings together; NOTHING
-    where it has many, or functions that may make them."""
+    """``getattr(models, name)``: any of the networks that a module of the project defines or brings together, and of
+    the other classes beside them; NOTHING where it has many, or functions that may make them."""
     if len(value.refs) != 1:
         return NOTHING
     (ref,) = value.refs
@@ -112,13 +119,17 @@ def of_module(frame: Frame, value: V) -> V:
     known = frame.analyser.networks_in
     if ref.key not in known:
         refs: set[Ref] = set()
-        plain = _gather(frame, frame.analyser.program.module(ref.key), refs, 0)
-        known[ref.key] = frozenset(refs) if plain and len(refs) <= _MAX_NETWORKS else frozenset()
+        others: set[Ref] = set()
+        plain = _gather(frame, frame.analyser.program.module(ref.key), refs, others, 0)
+        known[ref.key] = frozenset()
+        if plain and 0 < len(refs) <= _MAX_NETWORKS:
+            known[ref.key] = frozenset(refs | others if len(refs | others) <= _MAX_NETWORKS else refs)
     return V(CALLABLE, refs=known[ref.key]) if known[ref.key] else NOTHING
 
 
-def _gather(frame: Frame, module: Module, refs: set[Ref], depth: int) -> bool:
-    """Collect the networks that a module's public names stand for; whether there is nothing else that may make one."""
+def _gather(frame: Frame, module: Module, refs: set[Ref], others: set[Ref], depth: int) -> bool:
+    """Collect the networks, and the other classes, that a module's public names stand for; whether there is nothing
+    else that may make one."""
     program = frame.analyser.program
     if depth > _MAX_STARS or any(
         one.kind == "function" and not one.name.startswith("_") for one in module.index.definitions
@@ -129,13 +140,12 @@ def _gather(frame: Frame, module: Module, refs: set[Ref], depth: int) -> bool:
         kind, cls = program.find(module, name) if name[:1].isupper() else ("none", None)
         if kind == "class" and cls is not None:
             ref = Ref("class", cls.module.key, cls.qual)
-            if _is_network(frame, ref):
-                refs.add(ref)
+            (refs if _is_network(frame, ref) else others).add(ref)
             if len(refs) > _MAX_NETWORKS:
                 return False
     for star in module.stars:
         key = program.resolve(star.module, module.key, star.level)
-        if key is not None and not _gather(frame, program.module(key), refs, depth + 1):
+        if key is not None and not _gather(frame, program.module(key), refs, others, depth + 1):
             return False
     return True
 

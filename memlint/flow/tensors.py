@@ -12,7 +12,7 @@ from memlint.flow.ops import cut, device_named, moved, reduced, tensor_op
 from memlint.flow.state import OFF, Obj, State
 from memlint.flow.stores import kind_of, note_carry
 from memlint.flow.syntax import dotted, text
-from memlint.flow.touched import switched
+from memlint.flow.touched import detached
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
@@ -64,7 +64,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             frame.notes.arrays.append((receiver.src, tuple(frame.tests)))
         return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":
-        switched(frame, receiver)
+        detached(frame, receiver, expr.func.value if isinstance(expr.func, ir.Attr) else expr)
         cut_everywhere(state, receiver)
         _cut_here(frame, state, expr)
     if name in table.cut:

@@ -20,9 +20,21 @@ from memlint.ir import nodes as ir
 
 
 def switched(frame: Frame, value: V) -> None:
-    """``value.requires_grad = False`` or a flag, ``value.detach_()``: of a parameter, or of a module."""
+    """``value.requires_grad = False`` or a flag: of a parameter, or of a module."""
     keys = keys_of(value)
     if not keys and value.kinds & (MODULE | UNKNOWN):
+        keys = {ANY}
+    note(frame.notes.switched, keys)
+
+
+def detached(frame: Frame, value: V, place: ir.Expr) -> None:
+    """``value.detach_()``: of a parameter, or of a state that is carried along, which no network is made of."""
+    keys = keys_of(value)
+    rounds = {name for loop in frame.loops for name in loop.targets}
+    one_of_many = isinstance(place, ir.Name) and place.id in rounds
+    nodes = [node for item in value.src if (node := frame.graphs.nodes.get(item)) is not None]
+    computed = any((node.definite or node.model) and not node.leaf for node in nodes)
+    if not keys and value.kinds & (MODULE | UNKNOWN) and one_of_many and not computed:
         keys = {ANY}
     note(frame.notes.switched, keys)
 
@@ -88,4 +100,4 @@ def _is_of(key: Source, own: Path) -> bool:
     return isinstance(key, Path) and key.root == own.root
 
 
-__all__ = ["applied", "constructed", "handed", "keys_of", "learns", "note", "switched"]
+__all__ = ["applied", "constructed", "detached", "handed", "keys_of", "learns", "note", "switched"]

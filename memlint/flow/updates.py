@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.finding import Confidence
 from memlint.flow.events import SIZES, Fact, Loop, Rebind, Size
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.hotloops import Candidate, is_place
 from memlint.flow.mends.inplace import doubt
 from memlint.flow.mends.saved import is_saved
+from memlint.flow.peaks import needed_anyway
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF
@@ -96,10 +98,11 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
         recorded = _recorded(analyser, frame, one)
         if recorded != "no":
             continue
+        certainty: Confidence = "high" if one.old.is_only(TENSORS) and one.grad == OFF else "medium"
         yield Rebind(
             site=frame.site(at),
             function=frame.function.qual,
-            certainty="high" if one.old.is_only(TENSORS) and one.grad == OFF else "medium",
+            certainty="low" if needed_anyway(frame, one) else certainty,
             op=f"{text(one.target)} = {text(one.statement.value)}",
             inplace=one.spine,
             target=text(one.target),

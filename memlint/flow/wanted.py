@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.closures import trains_by_closure
+from memlint.flow.forward_hooks import is_hooked
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
 from memlint.flow.spent import blindly_reached, decorator_trains, is_spent
 from memlint.flow.state import State
+from memlint.flow.strangers import trained_by_stranger
 from memlint.flow.syntax import (
     bodies,
     calls_backward,
@@ -35,10 +38,6 @@ ITSELF = "the model differentiates by itself"
 CLEARED = "gradients are cleared, so some code that is called makes them"
 #: calls after which autograd records for certain
 _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
-
-
-#: what gives others the outputs of a module's parts
-_HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"})
 
 
 def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
@@ -72,9 +71,11 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     if (
         frame.backwards
         and not marks & (frame.used | frame.escaped | frame.notes.returned)
-        and _HOOKS & frame.module.index.names
+        and is_hooked(analyser, frame, run)
     ):
         return REACHED  # (it runs for what its hooks get, of which the loss may be made)
+    if trains_by_closure(analyser, frame, marks) or trained_by_stranger(frame, run, marks):
+        return REACHED
     return _reached(analyser, frame, marks, 0)
 
 
@@ -142,17 +143,28 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
     stored = frame.exit.sym.items() if frame.exit is not None else ()
     if any(
-        path.steps
+        frame.exit is not None
+        and path.steps
         and path.root == own
-        and marks & frame.graphs.closure(value.src)
         and analyser.facts.in_backward(path.steps)
+        and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
         for path, value in stored
     ):
         return "a backward() of another method reaches it"
+    if any(
+        path.root.startswith(("c:", "g:"))
+        and marks & frame.graphs.closure(value.src)
+        and analyser.facts.variable_in_backward(frame, path)
+        for path, value in stored
+    ):
+        return "a backward() of another function reaches it"
     if depth >= MAX_CALLERS_UP:
         return ""
     given = [path for path, value in stored if _is_given(path, own) and marks & frame.graphs.closure(value.src)]
-    returned = bool(marks & frame.notes.returned)
+    yielded = _yields(frame, marks)
+    if yielded and frame.function.name == "__iter__":
+        return "whoever goes through the object gets it"
+    returned = yielded or bool(marks & frame.notes.returned)
     if not returned and not given:
         return ""
     for caller, record in analyser.facts.calls_of(frame.function):
@@ -171,13 +183,24 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     return ""
 
 
+def _yields(frame: Frame, marks: set[Source]) -> bool:
+    """Whether a generator gives out these graphs, one after the other."""
+    given = (deep(frame, state, value).src for value, state in frame.yields)
+    return any(marks & frame.graphs.closure(src) for src in given)
+
+
 def _is_given(path: Source, own: str) -> bool:
-    """Whether a place is in what the function was given: ``outputs["disp"]``, where ``outputs`` is a parameter."""
+    """Whether a place is in what the function was given: ``outputs["disp"]``, where ``outputs`` is a parameter; or is a
+    global."""
+    if isinstance(path, Path) and path.root.startswith("g:"):
+        return True
     return isinstance(path, Path) and bool(path.steps) and path.root.startswith("p:") and path.root != own
 
 
 def _held(caller: Frame, state: State, record: CallRecord, path: Path) -> Sources:
-    """What a place that a callee has filled in its argument holds in the caller."""
+    """What a place that a callee has filled, in its argument or among the globals, holds in the caller."""
+    if path.root.startswith("g:"):
+        return deep(caller, state, state.sym[path]).src if path in state.sym else frozenset()
     value = record.args.get(path.root[2:])
     if value is None:
         return frozenset()

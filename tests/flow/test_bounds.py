@@ -397,6 +397,8 @@ def both(batch):
         ("key.replace('rejected', 'both')", 0),
         ("'both_' + key", 0),
         ("f'{key}_both'", 0),
+        ("'both_' + key\n        name = name.replace('both_', '')", 0),
+        ("'both_' + key\n        if key not in rows:\n            name = 'both'", 1),
         ("key[:4]", 1),
         ("'both'", 1),
     ],

@@ -257,3 +257,31 @@ def train(net: nn.Module, loader, optimizer, report: Report):
 def test_what_a_projects_own_dict_takes_in(tmp_path: Path) -> None:
     (tmp_path / "case.py").write_text(OWN_ITEMS.format(kept="float(value)"), encoding="utf-8")
     assert not memlint.lint([tmp_path], isolated=True).findings
+
+
+METER = """
+import outside
+
+
+class Meter({base}):
+    pass
+
+
+def train(loader, net: Net, opt):
+    meter = Meter()
+    for x, y in loader:
+        loss = F.cross_entropy(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        meter.append(loss)
+    print(len(meter))
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "found"),
+    [("list", ["MEM102"]), ("typing.List", ["MEM102"]), ("collections.UserList", ["MEM102"]), ("outside.List", [])],
+)
+def test_a_library_s_class_of_that_name_may_hold_nothing(tmp_path: Path, base: str, found: list[str]) -> None:
+    assert codes(tmp_path, METER.format(base=base), "MEM102") == found

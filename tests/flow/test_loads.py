@@ -202,6 +202,8 @@ def test_a_model_that_may_be_on_the_device_meets_it(tmp_path: Path, code: str) -
         ("torch.save(self.model.module, path)", 0),
         ("torch.save(self.state_dict(), path)", 1),
         ("torch.save(self.model_state, path)", 1),
+        ("pass  # torch.save(self, path)", 1),
+        ("print('torch.save(model, path)')", 1),
     ],
 )
 @pytest.mark.parametrize("loads", ["return torch.load('last.ckpt')", "loaded = torch.load('last.ckpt'); return loaded"])

@@ -225,3 +225,18 @@ def predict(loader):
 def test_what_apply_gives_each_module_to(tmp_path: Path, params: str, flag: bool, told: bool) -> None:
     (tmp_path / "case.py").write_text(APPLIED.format(params=params, flag=flag), encoding="utf-8")
     assert ("MEM201" in {one.code for one in memlint.lint([tmp_path], isolated=True).findings}) is told
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ("state = make_state(); state[0].detach_()", ["MEM202"]),
+        ("state = make_state(x); state.detach_()", ["MEM202"]),
+        ("out = student(x)\nfor one in out:\n    one.detach_()", ["MEM202", "MEM201"]),  # (nobody uses it)
+        ("for one in make_state():\n    one.detach_()", []),
+        ("params = list(teacher.parameters()); params[0].detach_()", []),
+    ],
+)
+def test_states_that_are_cut_in_place(tmp_path: Path, after: str, expected: list[str]) -> None:
+    """What is carried along is no parameter; what a loop goes through, and nothing is known of, may be."""
+    assert codes(tmp_path, helper="from elsewhere import make_state", after=after) == expected

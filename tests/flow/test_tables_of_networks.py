@@ -130,3 +130,47 @@ def test_a_network_that_a_module_is_asked_for(
     result = memlint.lint([tmp_path], isolated=True)
     assert not result.failures
     assert ("MEM101" in {one.code for one in result.findings}) == expected
+
+
+RUNNERS = """
+import torch
+from torch import nn
+
+
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(10, 10)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Runner:
+    def __init__(self):
+        self.losses = []
+
+    def add(self, loss):
+        self.losses.append(loss)
+"""
+PICKED = """
+import parts
+from torch import nn
+
+
+def train(name, net: nn.Module, loader, optimizer):
+    runner = getattr(parts, name)()
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        runner.add(loss)
+"""
+
+
+def test_what_else_a_module_may_be_asked_for(tmp_path: Path) -> None:
+    """A class beside the networks may be the one that is meant: what its methods keep is kept."""
+    (tmp_path / "parts.py").write_text(RUNNERS, encoding="utf-8")
+    (tmp_path / "main.py").write_text(PICKED, encoding="utf-8")
+    assert "MEM102" in {one.code for one in memlint.lint([tmp_path], isolated=True).findings}

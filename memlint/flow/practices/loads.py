@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from memlint.flow.bound_names import argument
 from memlint.flow.devices import names_an_accelerator, touches_an_accelerator
 from memlint.flow.frame import Frame
+from memlint.flow.mentions import tree_of
 from memlint.flow.practice_events import LoadedToDevice
 from memlint.flow.practices.beside_models import KEEPS, bound, contains, load_state_dict, loaded_into, meets_its_model
 from memlint.flow.practices.outside import OutsideCall
@@ -215,8 +217,18 @@ def _may_be_an_object(analyser: Analyser, frame: Frame, statement: ir.Stmt) -> b
         return True
     if analyser.saves_whole is None:
         sources, files = analyser.program.project.sources, analyser.program.words.files("save")
-        analyser.saves_whole = any(_SAVES_WHOLE.search(sources[key].text) for key in files if not in_tests(key))
+        analyser.saves_whole = any(_saves_whole(sources[key].text) for key in files if not in_tests(key))
     return analyser.saves_whole
+
+
+def _saves_whole(source: str) -> bool:
+    """Whether code of a file, and no comment or text in it, saves a whole model."""
+    if _SAVES_WHOLE.search(source) is None:
+        return False
+    tree = tree_of(source)
+    return tree is None or any(
+        isinstance(node, ast.Call) and _SAVES_WHOLE.match(ast.unparse(node)) is not None for node in ast.walk(tree)
+    )
 
 
 def _last_words(said: str) -> str:

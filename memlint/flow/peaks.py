@@ -1,0 +1,94 @@
+"""Loops whose peak an update in place does not lower, since something else in them needs as much at once."""
+
+from __future__ import annotations
+
+from memlint.flow.frame import Frame
+from memlint.flow.hotloops import Candidate, is_place
+from memlint.flow.ops import names_model
+from memlint.flow.syntax import calls, last_name, mentions, text, walk_statements
+from memlint.flow.values import DATA, NONE, SCALAR
+from memlint.ir import nodes as ir
+
+#: functions that make a new tensor of what they are given, which they need until it is done
+_COMPUTES = frozenset(
+    {
+        "addmm",
+        "bmm",
+        "cat",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "cumsum",
+        "einsum",
+        "flip",
+        "gather",
+        "linear",
+        "matmul",
+        "mm",
+        "mv",
+        "normalize",
+        "roll",
+        "softmax",
+        "sort",
+        "stack",
+        "where",
+    }
+)
+
+
+def needed_anyway(frame: Frame, one: Candidate) -> bool:
+    """Whether the loop holds as many tensors of this size at another moment: while a model computes with the old one,
+    while another statement replaces it by what is computed of it, or while what is added is made."""
+    if one.crowded:
+        return True
+    if one.loop is None or not isinstance(one.target, ir.Name):
+        return False
+    return _made_anew(frame, one, one.target.id) or _is_input(frame, one, one.target.id)
+
+
+def _made_anew(frame: Frame, one: Candidate, name: str) -> bool:
+    assert one.loop is not None
+    return any(
+        isinstance(statement, ir.Assign)
+        and statement.at not in frame.notes.rebound
+        and any(is_place(target, name) for target in statement.targets)
+        and mentions(statement.value, name)
+        and _computes(statement.value)
+        for statement in walk_statements(one.loop.body, into_definitions=False)
+    )
+
+
+def _computes(value: ir.Expr) -> bool:
+    if isinstance(value, ir.Binary):
+        return value.op == "@"
+    if not isinstance(value, ir.Call):
+        return False
+    own = isinstance(value.func, ir.Name) or text(value.func).startswith("self.")
+    return own or last_name(value.func) in _COMPUTES
+
+
+def _is_input(frame: Frame, one: Candidate, name: str) -> bool:
+    assert one.loop is not None
+    return any(
+        (call.at in frame.notes.models or names_model(text(call.func)))
+        and any(mentions(given, name) for given in (*call.args, *(word.value for word in call.keywords)))
+        for call in calls(one.loop.body)
+    )
+
+
+def crowded(frame: Frame, update: ir.Expr, place: str) -> bool:
+    """Whether what one operation adds is a chain of operations by itself: a tensor more is there while it is made."""
+    if not isinstance(update, ir.Binary):
+        return False
+    added = update.right if is_place(update.left, place) else update.left if is_place(update.right, place) else None
+    return (
+        isinstance(added, ir.Binary)
+        and _makes(frame, added)
+        and any(isinstance(part, ir.Binary) and _makes(frame, part) for part in (added.left, added.right))
+    )
+
+
+def _makes(frame: Frame, part: ir.Binary) -> bool:
+    """Whether an operation makes a tensor, or may: one of its operands is no number."""
+    pair = frame.operands.get(part.at, ())
+    return not pair or any(not value.is_only(DATA | NONE) and value.size != SCALAR for value in pair)

@@ -1,0 +1,79 @@
+"""Functions that stand in a table: ``METRICS = {"accuracy": evaluate}``. Who calls them out of it may guard them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from memlint.flow.mentions import root, tree_of
+from memlint.flow.program import Function, Program
+
+#: files with a function's name that are read for it
+MAX_FILES = 20
+#: without one of these names, nobody guards anything
+_GUARDS = ("no_grad", "inference_mode", "set_grad_enabled")
+#: methods that put what they are given into a container
+_ADDS = frozenset({"append", "add", "insert", "register", "setdefault", "update"})
+#: what runs what it is given in a table, and guards nothing
+_RUNNERS = frozenset({"Fire"})
+
+
+def stands_in_table(program: Program, function: Function) -> bool:
+    """Whether some code of the project puts a function, or a method of its own object, into a container."""
+    if function.node is None or function.enclosing is not None or function.name.startswith("__"):
+        return False
+    if not any(map(program.words.files, _GUARDS)):
+        return False
+    files = [function.module.key] if function.cls is not None else program.words.files(function.name)
+    if len(files) > MAX_FILES:
+        return False
+    return any(_means(program, key, function, node) for key in files for node in _put(program, key, function.name))
+
+
+def _put(program: Program, key: str, name: str) -> Iterator[ast.expr]:
+    tree = tree_of(program.module(key).text)
+    run: set[ast.AST] = set()
+    for node in () if tree is None else ast.walk(tree):  # (what is around comes first)
+        if isinstance(node, ast.Call) and _named(node.func) in _RUNNERS:
+            run.update(node.args)
+        for part in _members(node) if node not in run else ():
+            if (isinstance(part, ast.Name) and part.id == name) or (
+                isinstance(part, ast.Attribute) and part.attr == name
+            ):
+                yield part
+
+
+def _named(func: ast.expr) -> str:
+    return func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
+
+
+def _members(node: ast.AST) -> list[ast.expr]:
+    """What a piece of code puts into a container."""
+    match node:
+        case ast.Dict(values=values):
+            return values
+        case ast.List(elts=elements, ctx=ast.Load()) | ast.Set(elts=elements):
+            return elements
+        case ast.Tuple(elts=elements, ctx=ast.Load()):
+            return elements
+        case ast.Assign(targets=targets, value=value) if any(isinstance(one, ast.Subscript) for one in targets):
+            return [value]
+        case ast.Call(func=ast.Name(id="dict"), keywords=words):
+            return [word.value for word in words]
+        case ast.Call(func=ast.Attribute(attr=name), args=arguments) if name in _ADDS:
+            return arguments
+    return []
+
+
+def _means(program: Program, key: str, function: Function, node: ast.expr) -> bool:
+    """Whether a name, or an attribute, is the function."""
+    if function.cls is not None:
+        return isinstance(node, ast.Attribute) and root(node) in ("self", function.cls.node.name)
+    module = program.module(key)
+    if isinstance(node, ast.Name):
+        kind, what = program.find(module, node.id)
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        kind, what = program.member(module, *program.find(module, node.value.id), node.attr)
+    else:
+        return False
+    return kind == "function" and what is function
