@@ -25,7 +25,7 @@ from memlint.flow.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.flow.values import Sources
+from memlint.flow.values import Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
