@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint.flow.frame import Frame
 from memlint.flow.hotloops import Candidate, is_place
 from memlint.flow.ops import names_model
+from memlint.flow.state import OFF
 from memlint.flow.syntax import calls, last_name, mentions, text, walk_statements
 from memlint.flow.values import DATA, NONE, SCALAR
 from memlint.ir import nodes as ir
@@ -43,7 +44,8 @@ def needed_anyway(frame: Frame, one: Candidate) -> bool:
         return True
     if one.loop is None or not isinstance(one.target, ir.Name):
         return False
-    return _made_anew(frame, one, one.target.id) or _is_input(frame, one, one.target.id)
+    # (in a loop that trains, when an update comes its graphs may be gone, and how much they held is another question)
+    return _made_anew(frame, one, one.target.id) or (one.grad == OFF and _is_input(frame, one, one.target.id))
 
 
 def _made_anew(frame: Frame, one: Candidate, name: str) -> bool:
