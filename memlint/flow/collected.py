@@ -63,7 +63,7 @@ def _holders(analyser: Analyser, frame: Frame, store: Store) -> Iterator[_Held]:
     """The function that collects into a local container, and the callers that it returns it to."""
     if not store.local:
         return
-    held = [_Held(frame, _made_from(frame, {store.place_text.partition("[")[0]}), store.site.at)]
+    held = [_Held(frame, _made_from(frame, {_holder(store)}), store.site.at)]
     for _ in range(_UP + 1):
         yield from held
         held = [other for one in held for other in _returned_to(analyser, one)]
@@ -197,7 +197,7 @@ def drawn(frame: Frame, store: Store) -> bool:
     """Whether what a loop over no data collects ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False
-    names = _made_from(frame, {store.place_text.partition("[")[0]})
+    names = _made_from(frame, {_holder(store)})
     return any(
         dotted(call.func).rsplit(".", 1)[-1] in _PICTURES and any(_mention(arg, names) for arg in call.args)
         for call in calls(frame.function.body)
@@ -250,7 +250,7 @@ def is_moved_later(frame: Frame, store: Store) -> bool:
     then: ``torch.cat(rows).cpu()``, ``rows.numpy(force=True)``."""
     if not store.local or store.loop is None:
         return False
-    names = {store.place_text.partition("[")[0]}
+    names = {_holder(store)}
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if statement.at <= store.site.at:
             continue
@@ -261,6 +261,11 @@ def is_moved_later(frame: Frame, store: Store) -> bool:
         if isinstance(statement, ir.Assign) and _joined(statement.value, names):
             names |= {name for target in statement.targets for name in _bound(target)}
     return False
+
+
+def _holder(store: Store) -> str:
+    """The variable that holds what is collected: ``rows`` of ``rows["a"]``."""
+    return store.place_text.partition("[")[0]
 
 
 #: what joins tensors that have a dimension to join them along
@@ -274,13 +279,12 @@ def is_joined_later(frame: Frame, store: Store, value: V) -> bool:
         return False
     if not any(isinstance(item, int) for item in value.store):
         return False
-    names = {store.place_text.partition("[")[0]}
     return any(
         call.at > store.site.at
         and call.args
         and dotted(call.func) in _CONCATENATES
         and isinstance(call.args[0], ir.Name)
-        and call.args[0].id in names
+        and call.args[0].id == _holder(store)
         for call in calls(frame.function.body)
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.described import of_evaluation
-from memlint.flow.frame import Frame, Store
+from memlint.flow.frame import CallRecord, Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.spent import blindly_reached
-from memlint.flow.values import Path, Source, Sources
+from memlint.flow.values import EMPTY, Path, Source, Sources
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -81,6 +81,8 @@ def _in_a_loss(analyser: Analyser, frame: Frame, marks: set[Source]) -> bool:
     )
 
 
+#: classes with a backward of their own
+_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 #: attributes that hold what somebody trains by; ``running_loss`` and the like are sums for a log
 _LOSSES = frozenset({".loss", ".total_loss", ".reg_loss", ".aux_loss"})
 
@@ -93,9 +95,7 @@ def dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
     if not records:
         return False
     for caller, record in records:
-        sources = record.result.src
-        if caller.exit is not None:
-            sources |= deep(caller, caller.exit, record.result).src
+        sources = _given_to(caller, record)
         if blindly_reached(caller, sources) or sources & (caller.escaped | caller.left | caller.notes.returned):
             return False
         if any(sources & reached for reached, *_ in caller.backwards):
@@ -111,14 +111,15 @@ def _saved_by_callers(analyser: Analyser, frame: Frame) -> bool:
             continue
         if not analyser.program.ancestors(cls)[1] & _FUNCTIONS:
             continue
-        sources = record.result.src | deep(caller, caller.exit, record.result).src
-        if sources & (caller.escaped | caller.left):
+        if _given_to(caller, record) & (caller.escaped | caller.left):
             return True
     return False
 
 
-#: classes with a backward of their own
-_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+def _given_to(caller: Frame, record: CallRecord) -> Sources:
+    """The graphs in what a call gives its caller."""
+    inner = deep(caller, caller.exit, record.result).src if caller.exit is not None else EMPTY
+    return record.result.src | inner
 
 
 def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:

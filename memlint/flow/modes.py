@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.state import State
+from memlint.flow.state import State, maker_of
 from memlint.flow.syntax import dotted, last_name, walk_expression, walk_statements
 from memlint.flow.uses import receiver_of
 from memlint.flow.values import DATA, MODULE, UNKNOWN, UNKNOWN_VALUE, Path, Source, V, ordered
@@ -81,7 +81,7 @@ def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None,
 def _said(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tuple[bool | None, Source]:
     """What the first of the keys that anything is said of has, and the key that tells. One of several calls has made
     the module: they have to agree."""
-    mades = [key for key in keys if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made"]
+    mades = [key for key in keys if maker_of(key) is not None]
     for key in keys:
         for outer in outward(key):
             full = (tag, outer) if tag else outer

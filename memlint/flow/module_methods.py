@@ -13,7 +13,7 @@ from memlint.flow.namesakes import namesakes, unseen
 from memlint.flow.owner import marks_of_parameters
 from memlint.flow.placement import moved_module
 from memlint.flow.reading import read_attribute
-from memlint.flow.state import OFF, State
+from memlint.flow.state import GUARDS, OFF, State
 from memlint.flow.syntax import text
 from memlint.flow.told import note_asked
 from memlint.flow.touched import applied
@@ -159,10 +159,6 @@ def _computes(frame: Frame, name: str) -> bool:
     return not frame.analyser.facts.many_methods(name) or _nearest_compute(frame, name)
 
 
-#: names by which a method, or what stands beside it in its class, turns grad mode off
-_GUARDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
-
-
 def _nearest_compute(frame: Frame, name: str) -> bool:
     """Whether, of more methods of a name than are followed, the nearest ones are all those of modules that run layers
     and guard nothing: one of a zoo of models."""
@@ -172,7 +168,7 @@ def _nearest_compute(frame: Frame, name: str) -> bool:
     for method in methods:
         if method.cls is None or not program.is_module(method.cls):
             return False
-        if not _GUARDS.isdisjoint(method.module.index.units[method.unit].names):
+        if not GUARDS.isdisjoint(method.module.index.units[method.unit].names):
             return False
     summaries = [frame.analyser.summary(method) for method in methods]
     return bool(summaries) and all(one is not None and (one.runs or _runs_parts(one)) for one in summaries)

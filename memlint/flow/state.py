@@ -8,6 +8,8 @@ from memlint.flow.values import EMPTY, NOTHING, UNKNOWN, Path, Source, Sources, 
 
 #: grad modes, as a set: recorded, not recorded, whatever the caller has
 ON, OFF, AMBIENT = 1, 2, 4
+#: names of torch by which code turns grad mode off
+GUARDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 
 #: by name, since `__slots__` is not there in compiled classes
 OBJECT_FIELDS = ("bounded", "cls", "elem", "fields", "kind", "loops", "text")
@@ -169,22 +171,18 @@ def join_states(a: State | None, b: State | None) -> State | None:
 
 def _join_modes(a: State, b: State) -> dict[Source, bool | None]:
     """What is said of modules on both ways alike, and what is said on one of a module that only that way has made."""
-    joined: dict[Source, bool | None] = {}
-    stores: dict[int, Sources] = {}
-    for key in dict.fromkeys((*a.modes, *b.modes)):
-        mode, other = a.modes.get(key), b.modes.get(key)
-        joined[key] = mode if mode == other else None
-        made = _made(key) if (key in a.modes) is not (key in b.modes) else None
-        if made is not None:
-            lacking = b if key in a.modes else a
-            if id(lacking) not in stores:
-                stores[id(lacking)] = _stores(lacking)
-            if made not in stores[id(lacking)]:
-                joined[key] = mode if lacking is b else other
+    joined = {
+        key: mode if (mode := a.modes.get(key)) == b.modes.get(key) else None
+        for key in dict.fromkeys((*a.modes, *b.modes))
+    }
+    for one, other in ((a, b), (b, a)):
+        alone = {key: made for key in one.modes if key not in other.modes and (made := maker_of(key)) is not None}
+        known = _stores(other) if alone else EMPTY
+        joined.update({key: one.modes[key] for key, made in alone.items() if made not in known})
     return joined
 
 
-def _made(key: Source) -> Source | None:
+def maker_of(key: Source) -> Source | None:
     """The call that made the module of which a mode is kept, if it is known by that."""
     if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen":
         key = key[1]

@@ -28,7 +28,7 @@ def _is_of_stranger(frame: Frame, reached: Sources) -> bool:
 def _are_together(frame: Frame, reached: Sources, marks: set[Source]) -> bool:
     """Whether something was computed of the graphs and of the object at once: ``losses.add(loss)``."""
     nodes = reached & frame.graphs.nodes.keys()
-    closures = (frame.graphs.closure(frozenset((key,))) for key in frame.graphs.nodes)
+    closures = map(frame.graphs.ancestry, frame.graphs.nodes)
     return any(nodes & closure and marks & closure for closure in closures)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
 
 from memlint.flow.mentions import root, tree_of
 from memlint.flow.program import Function, Program
+from memlint.flow.state import GUARDS
 
 #: files with a function's name that are read for it
 MAX_FILES = 20
-#: without one of these names, nobody guards anything
-_GUARDS = ("no_grad", "inference_mode", "set_grad_enabled")
 #: methods that put what they are given into a container
 _ADDS = frozenset({"append", "add", "insert", "register", "setdefault", "update"})
 #: what runs what it is given in a table, and guards nothing
@@ -22,25 +21,31 @@ def stands_in_table(program: Program, function: Function) -> bool:
     """Whether some code of the project puts a function, or a method of its own object, into a container."""
     if function.node is None or function.enclosing is not None or function.name.startswith("__"):
         return False
-    if not any(map(program.words.files, _GUARDS)):
-        return False
+    if not any(map(program.words.files, GUARDS)):
+        return False  # (nobody guards anything)
     files = [function.module.key] if function.cls is not None else program.words.files(function.name)
     if len(files) > MAX_FILES:
         return False
-    return any(_means(program, key, function, node) for key in files for node in _put(program, key, function.name))
+    return any(
+        _means(program, key, function, node)
+        for key in files
+        for node in _put(program.module(key).text).get(function.name, ())
+    )
 
 
-def _put(program: Program, key: str, name: str) -> Iterator[ast.expr]:
-    tree = tree_of(program.module(key).text)
+@functools.lru_cache(maxsize=64)
+def _put(source: str) -> dict[str, list[ast.Name | ast.Attribute]]:
+    """What a file puts into containers, by its last name: a file is read once for all of its functions."""
+    found: dict[str, list[ast.Name | ast.Attribute]] = {}
+    tree = tree_of(source)
     run: set[ast.AST] = set()
     for node in () if tree is None else ast.walk(tree):  # (what is around comes first)
         if isinstance(node, ast.Call) and _named(node.func) in _RUNNERS:
             run.update(node.args)
         for part in _members(node) if node not in run else ():
-            if (isinstance(part, ast.Name) and part.id == name) or (
-                isinstance(part, ast.Attribute) and part.attr == name
-            ):
-                yield part
+            if isinstance(part, ast.Name | ast.Attribute):
+                found.setdefault(_named(part), []).append(part)
+    return found
 
 
 def _named(func: ast.expr) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-import memlint
+from linting import codes_in
 
 CLOSURES = """
 import time
@@ -49,13 +48,6 @@ def train(net: nn.Module, loader):
 """
 
 
-def found(tmp_path: Path, source: str) -> list[str]:
-    (tmp_path / "train.py").write_text(source)
-    result = memlint.lint([tmp_path])
-    assert not result.failures
-    return [item.code for item in result.findings]
-
-
 @pytest.mark.parametrize(
     ("statement", "codes"),
     [
@@ -69,4 +61,4 @@ def found(tmp_path: Path, source: str) -> list[str]:
     ],
 )
 def test_closures(tmp_path: Path, statement: str, codes: list[str]) -> None:
-    assert found(tmp_path, CLOSURES.format(statement=statement)) == codes
+    assert codes_in(tmp_path, CLOSURES.format(statement=statement)) == codes

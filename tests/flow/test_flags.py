@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from linting import codes_in
 
 import memlint
 
@@ -48,13 +49,6 @@ def kept(value, to=None):
 """
 
 
-def found(tmp_path: Path, source: str) -> list[str]:
-    (tmp_path / "train.py").write_text(source)
-    result = memlint.lint([tmp_path])
-    assert not result.failures
-    return [item.code for item in result.findings]
-
-
 @pytest.mark.parametrize(
     ("helper", "call", "codes"),
     [
@@ -70,7 +64,7 @@ def found(tmp_path: Path, source: str) -> list[str]:
     ],
 )
 def test_the_side_that_the_literal_chooses(tmp_path: Path, helper: str, call: str, codes: list[str]) -> None:
-    assert found(tmp_path, TRAIN.format(helper=helper, call=call)) == codes
+    assert codes_in(tmp_path, TRAIN.format(helper=helper, call=call)) == codes
 
 
 GUARD = """
@@ -98,13 +92,13 @@ class Runner:
 
 
 def test_a_guard_of_ones_own_is_what_its_flag_says(tmp_path: Path) -> None:
-    assert found(tmp_path, GUARD.format(guard="torch.set_grad_enabled(training)")) == []
-    assert "MEM102" in found(tmp_path, GUARD.format(guard="torch.set_grad_enabled(not training)"))
+    assert codes_in(tmp_path, GUARD.format(guard="torch.set_grad_enabled(training)")) == []
+    assert "MEM102" in codes_in(tmp_path, GUARD.format(guard="torch.set_grad_enabled(not training)"))
 
 
 def test_a_flag_that_was_given_another_value_since_is_not_known(tmp_path: Path) -> None:
     helper = "def copied(value, cut=False):\n    cut = value.numel() > 3\n    return value.detach() if cut else value\n"
-    assert found(tmp_path, TRAIN.format(helper=helper, call="copied(loss, True)")) == ["MEM102"]
+    assert codes_in(tmp_path, TRAIN.format(helper=helper, call="copied(loss, True)")) == ["MEM102"]
 
 
 MERGED = """
@@ -125,7 +119,7 @@ class Masked(nn.Module):
 
 
 def test_a_member_that_is_replaced_by_a_part_of_itself_does_not_grow(tmp_path: Path) -> None:
-    assert found(tmp_path, MERGED) == []
+    assert codes_in(tmp_path, MERGED) == []
 
 
 BOTH = """

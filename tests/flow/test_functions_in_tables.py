@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
+from linting import codes_in
 
-import memlint
+found = functools.partial(codes_in, name="evaluate.py")
+
 
 TABLE = """
 import torch
@@ -26,13 +29,6 @@ def main(net, loader, names):
         net.eval()
     {statement}
 """
-
-
-def found(tmp_path: Path, source: str) -> list[str]:
-    (tmp_path / "evaluate.py").write_text(source)
-    result = memlint.lint([tmp_path])
-    assert not result.failures
-    return [item.code for item in result.findings]
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
+from linting import codes_in
 
-import memlint
-
-
-def found(tmp_path: Path, source: str) -> list[str]:
-    (tmp_path / "evaluate.py").write_text(source)
-    result = memlint.lint([tmp_path])
-    assert not result.failures
-    return [item.code for item in result.findings]
+found = functools.partial(codes_in, name="evaluate.py")
 
 
 DECORATED = """

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-import memlint
+from linting import codes_in
 
 HEAD = """
 import torch
@@ -95,10 +94,7 @@ def train(loader):
 
 
 def found(tmp_path: Path, source: str) -> list[str]:
-    (tmp_path / "train.py").write_text(HEAD + source)
-    result = memlint.lint([tmp_path])
-    assert not result.failures
-    return [item.code for item in result.findings]
+    return codes_in(tmp_path, HEAD + source)
 
 
 @pytest.mark.parametrize(

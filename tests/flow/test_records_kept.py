@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-import memlint
+from linting import codes_in
 
 AGENT = """
 from collections import namedtuple
@@ -49,13 +48,6 @@ def main(env):
 """
 
 
-def found(tmp_path: Path, source: str) -> list[str]:
-    (tmp_path / "train.py").write_text(source)
-    result = memlint.lint([tmp_path])
-    assert not result.failures
-    return [item.code for item in result.findings]
-
-
 @pytest.mark.parametrize(
     ("record", "member"),
     [
@@ -66,8 +58,8 @@ def found(tmp_path: Path, source: str) -> list[str]:
 )
 def test_memories_of_agents(tmp_path: Path, record: str, member: str) -> None:
     source = AGENT.replace("{record}", record).replace("{member}", member)
-    assert found(tmp_path, source.replace("{learn}", "agent.learn()")) == []
-    assert "MEM102" in found(tmp_path, source.replace("{learn}", "print(len(agent.memory))"))
+    assert codes_in(tmp_path, source.replace("{learn}", "agent.learn()")) == []
+    assert "MEM102" in codes_in(tmp_path, source.replace("{learn}", "print(len(agent.memory))"))
 
 
 def test_members_that_are_paired(tmp_path: Path) -> None:
@@ -75,8 +67,8 @@ def test_members_that_are_paired(tmp_path: Path) -> None:
     source = AGENT.replace("{record}", "(log_prob, entropy)").replace("{learn}", "agent.learn()")
     source = source.replace("for one in self.memory", "for one, weight in zip(self.memory, range(100))")
     source = source.replace("self.net = nn.Linear(32, 10)", "self.net = nn.Linear(32, 10).eval()")
-    assert found(tmp_path, source.replace("{member}", "one[0] * weight")) == []
-    assert found(tmp_path, source.replace("{member}", "weight")) != []
+    assert codes_in(tmp_path, source.replace("{member}", "one[0] * weight")) == []
+    assert codes_in(tmp_path, source.replace("{member}", "weight")) != []
 
 
 ROLLOUTS = """
@@ -105,7 +97,7 @@ def main(env, net):
 
 
 def test_records_that_a_caller_trains_by(tmp_path: Path) -> None:
-    assert found(tmp_path, ROLLOUTS) == []
+    assert codes_in(tmp_path, ROLLOUTS) == []
 
 
 HISTORY = """
@@ -125,4 +117,4 @@ def train(model, loader, optimizer):
 
 
 def test_records_that_are_kept_beyond_their_backward(tmp_path: Path) -> None:
-    assert found(tmp_path, HISTORY) == ["MEM102"]
+    assert codes_in(tmp_path, HISTORY) == ["MEM102"]

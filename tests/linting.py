@@ -1,0 +1,15 @@
+"""Lints one file that a test writes, for tests that ask only for the codes of what is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import memlint
+
+
+def codes_in(folder: Path, source: str, name: str = "train.py") -> list[str]:
+    """The codes of the findings of a file of that name, in order."""
+    (folder / name).write_text(source)
+    result = memlint.lint([folder])
+    assert not result.failures
+    return [item.code for item in result.findings]
