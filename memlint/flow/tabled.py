@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 
 from memlint.flow.mentions import root, tree_of
 from memlint.flow.program import Function, Program
@@ -26,11 +27,19 @@ def stands_in_table(program: Program, function: Function) -> bool:
     files = [function.module.key] if function.cls is not None else program.words.files(function.name)
     if len(files) > MAX_FILES:
         return False
+    texts = ((key, program.module(key).text) for key in files)
     return any(
         _means(program, key, function, node)
-        for key in files
-        for node in _put(program.module(key).text).get(function.name, ())
+        for key, text in texts
+        if _stands_uncalled(text, function.name)
+        for node in _put(text).get(function.name, ())
     )
+
+
+def _stands_uncalled(source: str, name: str) -> bool:
+    """Whether a name may stand in a text as a value: most files only define, import and call it, which no tree is read
+    for. (Other alphabets are read in another normal form.)"""
+    return not source.isascii() or re.search(rf"\b{name}\b(?![ \t]*[(.=])", source) is not None
 
 
 @functools.lru_cache(maxsize=64)
