@@ -25,7 +25,7 @@ from memlint.flow.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.flow.values import Sources, V
+from memlint.flow.values import Sources
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -266,27 +266,6 @@ def is_moved_later(frame: Frame, store: Store) -> bool:
 def _holder(store: Store) -> str:
     """The variable that holds what is collected: ``rows`` of ``rows["a"]``."""
     return store.place_text.partition("[")[0]
-
-
-#: what joins tensors that have a dimension to join them along
-_CONCATENATES = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
-
-
-def is_joined_later(frame: Frame, store: Store, value: V) -> bool:
-    """Whether what calls gave that cannot be resolved is concatenated in the end, when all of it is collected: it is
-    tensors then, of more than a number."""
-    if not store.local or store.loop is None or store.kind != "retain":
-        return False
-    if not any(isinstance(item, int) for item in value.store):
-        return False
-    return any(
-        call.at > store.site.at
-        and call.args
-        and dotted(call.func) in _CONCATENATES
-        and isinstance(call.args[0], ir.Name)
-        and call.args[0].id == _holder(store)
-        for call in calls(frame.function.body)
-    )
 
 
 def _moves(call: ir.Call) -> bool:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
-from memlint.flow.collected import is_joined_later, is_moved_later
+from memlint.flow.collected import is_moved_later
 from memlint.flow.devices import is_of_cuda
 from memlint.flow.events import SIZES, Device, Fact, Size, Step, Value
 from memlint.flow.frame import Frame, Store
@@ -63,7 +63,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         attached, certainty = "yes", "medium"
     fact: Fact = "some" if attached == "yes" and value.bare else attached
     if attached == "no" and value.kinds & UNKNOWN:
-        fact = "no" if is_joined_later(frame, store, value) else "unknown"
+        fact = "unknown"
     freed: Fact = store.freed or "no"
     if freed == "no" and store.loop is None and layer_code(analyser, frame.function):
         # whoever trains the module runs backward through what its forward makes
@@ -134,8 +134,6 @@ _LARGE = re.compile(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|att
 def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
     """A model's output has the size of a batch, unless a name says that it is a number; where it is kept with a graph
     its size is what the graph keeps, which is not known."""
-    if value.kinds & UNKNOWN and attached == "no":
-        return "batch"  # (that there is no graph is known of what is concatenated in the end)
     if value.size != OUTPUT or (attached != "no" and store.kind != "cat"):
         return SIZES[value.size]
     member = _MEMBER.fullmatch(store.text) if frame.hook is not None and frame.hook.outputs else None

@@ -79,7 +79,7 @@ def _every_batch(event: Retain) -> bool:
     """Whether each round brings a batch: by what the loop runs over, or by its names where all is moved in the end."""
     loop = event.loop
     named = loop.kind == "for" and loop.over == "unknown" and _BATCH.search(loop.text.partition(" in ")[0].lower())
-    return _of_loader(loop) or (event.value.moved_later and (bool(named) or loop.batches or loop.names_data))
+    return _of_loader(loop) or (event.value.moved_later and (bool(named) or loop.batches))
 
 
 def _of_loader(loop: Loop) -> bool:
