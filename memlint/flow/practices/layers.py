@@ -3,6 +3,7 @@ attributes that a class sets once, and parameters of calls in sight."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -182,7 +183,7 @@ def attribute(analyser: Analyser, expr: ir.Attr, scope: Scope) -> Bound | None:
         for method in owner.methods.values():
             if expr.name in method.names:
                 found += [(method, *one) for one in _set_in(method, expr.name)]
-    if len(found) != 1 or found[0][0].enclosing is not None:
+    if len(found) != 1 or _is_set_elsewhere(cls, expr.name):
         return None
     method, value, steps = found[0]
     instance = scope.instance
@@ -190,6 +191,11 @@ def attribute(analyser: Analyser, expr: ir.Attr, scope: Scope) -> Bound | None:
     if instance is not None and method.name == "__init__":
         args = arguments(method, instance.call, instance.scope) or {}
     return Bound(value, steps, Scope(method, args, instance, scope.depth + 1))
+
+
+def _is_set_elsewhere(cls: Class, name: str) -> bool:
+    """Whether the file sets an attribute of that name of something else than ``self``."""
+    return re.search(rf"(?<!\bself)\.{re.escape(name)}\s*=[^=]", cls.module.text) is not None
 
 
 def _set_in(method: Function, name: str) -> list[tuple[ir.Expr, Steps]]:

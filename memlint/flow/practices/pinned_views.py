@@ -12,7 +12,7 @@ from memlint.flow.events import Event, Loop, Retain
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.judged_runs import of_layers
 from memlint.flow.practice_events import PinnedStorage
-from memlint.flow.practices.layers import Scope, maker, number
+from memlint.flow.practices.layers import Scope, maker, number, outside_name
 from memlint.flow.state import OFF
 from memlint.flow.syntax import (
     assigned_names,
@@ -48,6 +48,8 @@ _STATES = frozenset(
 )
 #: scores of all words at all positions, where the index says that there are positions
 _SCORES = frozenset({"logits", "prediction_logits"})
+#: layers that give the states of all positions first
+_RECURRENT = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
 _GUARDS = frozenset({"no_grad", "inference_mode"})
 #: what reads what it is given and keeps none of it
 _READERS = frozenset({"print", "len", "isinstance", "type", "range", "enumerate", "zip", "float", "int", "str", "repr"})
@@ -68,8 +70,9 @@ class _Base:
     states: bool = False
     #: the same of scores, if the index has three places
     scores: bool = False
-    #: the first of what a model gives
+    #: the first of what a model gives, and that model is one of a library's, by its checkpoint's name
     first: bool = False
+    of_library: bool = False
 
 
 @dataclass(slots=True)
@@ -317,7 +320,9 @@ def _base(analyser: Analyser, frame: Frame, expr: ir.Expr, loop: LoopFrame) -> _
         elif isinstance(expr, ir.Call):
             if expr.at in frame.notes.forwards:
                 base.root = expr
-                base.states = base.states or (base.first and _is_recurrent(analyser, frame, expr))
+                made = _maker(analyser, frame, expr) if base.first else ""
+                base.states = base.states or made in _RECURRENT
+                base.of_library = made.endswith("from_pretrained")
                 return base
             func = expr.func
             if not isinstance(func, ir.Attr) or func.name not in _AS_LARGE:
@@ -336,12 +341,12 @@ def _is_to_host(call: ir.Call) -> bool:
     return last_name(call.func) == "to" and isinstance(given, ir.Const) and given.value == "cpu"
 
 
-def _is_recurrent(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
+def _maker(analyser: Analyser, frame: Frame, call: ir.Call) -> str:
+    """What makes the module that a call runs: a qualified name, or that of a method."""
     made = maker(analyser, call.func, Scope(frame.function))
     if made is None or not isinstance(made.expr, ir.Call):
-        return False
-    name = analyser.program.outside(made.scope.function.module, made.expr.func, made.scope.function)
-    return name in ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+        return ""
+    return outside_name(analyser, made.expr, made.scope) or last_name(made.expr.func)
 
 
 def _is_small(index: ir.Expr, base: _Base, loop: LoopFrame) -> bool:
@@ -362,7 +367,7 @@ def _is_small(index: ir.Expr, base: _Base, loop: LoopFrame) -> bool:
         return _number(parts[1]) is not None
     if len(parts) < 3:
         return False
-    if base.scores or (base.first and base.root is not None):
+    if base.scores or base.of_library:
         return _number(parts[1]) is not None and len(parts) == 3
     return _is_whole(first) and any(value not in (0,) for value in taken)
 

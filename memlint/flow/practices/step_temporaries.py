@@ -53,6 +53,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[StepTemporaries]:
         yield StepTemporaries(
             site=frame.site(call.at),
             function=frame.function.qual,
+            # (a configuration of its own may spread the model over processes)
+            certainty="medium" if "Accelerator" in frame.module.text else "high",
             text=text(call.func),
             model=text(model),
             parameters=known[0],
