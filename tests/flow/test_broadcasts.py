@@ -56,6 +56,8 @@ Y = "y = torch.randn(64)"
 NET = "net = Net(32)"
 LOADED = "for x, y in DataLoader(TensorDataset(torch.randn(64, 8), torch.randn(64)), batch_size=16):"
 
+COUNTED = LOADED.replace("x, y", "i, (x, y)").replace("DataLoader(", "enumerate(DataLoader(").replace("6):", "6)):")
+
 
 def found(tmp_path: Path, *body: str) -> list[Finding]:
     (tmp_path / "pyproject.toml").touch()
@@ -78,12 +80,12 @@ def found(tmp_path: Path, *body: str) -> list[Finding]:
         (NET, LOADED, "    out = net(x.float())", "    loss = F.mse_loss(out, y)"),
         (NET, LOADED.replace("x, y", "batch"), "    x, y = batch", "    loss = F.mse_loss(net(x), y)"),
         (NET, LOADED.replace("TensorDataset", "Rows"), "    loss = F.mse_loss(net(x), y)"),
-        (NET, LOADED.replace("x, y", "i, (x, y)").replace("DataLoader(", "enumerate(DataLoader(").replace("6):", "6)):"),
+        (NET, COUNTED,
          "    loss = F.mse_loss(net(x), y)"),
         ("a, b = make_regression(n_samples=500)", "a, c, b, d = train_test_split(a, b)", NET,
          "loss = F.mse_loss(net(torch.tensor(a).float()), torch.from_numpy(b).float())"),
-        ("t = pd.read_csv('a.csv').dropna()", "x = torch.tensor(t[['a', 'b']].values)", "y = torch.Tensor(t['c'].values)",
-         NET, "loss = F.huber_loss(net(x), y)"),
+        ("t = pd.read_csv('a.csv').dropna()", "x = torch.tensor(t[['a', 'b']].values)",
+         "y = torch.Tensor(t['c'].values)", NET, "loss = F.huber_loss(net(x), y)"),
         (NET, "x = given.view(-1, 8)", "y = given.max(1)[0].view(-1)", "loss = F.mse_loss(net(x), y)"),
     ],
 )  # fmt: skip
@@ -120,7 +122,8 @@ def test_a_square_of_the_batch(tmp_path: Path, body: tuple[str, ...]) -> None:
         pytest.param((X, Y, NET, "loss = (net(x) * y).mean()"), id="no loss"),
         pytest.param((Y, "loss = ((y[:, None] - y) ** 2).mean()"), id="all pairs"),
         pytest.param((X, Y, NET, "loss = F.mse_loss(net(x), y, *given)"), id="more arguments"),
-        pytest.param((NET, LOADED.replace("6)", "6, collate_fn=given)"), "    loss = F.mse_loss(net(x), y)"), id="collated"),
+        pytest.param((NET, LOADED.replace("6)", "6, collate_fn=given)"), "    loss = F.mse_loss(net(x), y)"),
+                     id="collated"),
         pytest.param((NET, LOADED.replace("16", "1"), "    loss = F.mse_loss(net(x), y)"), id="batches of one"),
     ],
 )  # fmt: skip
@@ -129,6 +132,7 @@ def test_what_is_not(tmp_path: Path, body: tuple[str, ...]) -> None:
 
 
 def test_a_literal_shape_of_much(tmp_path: Path) -> None:
-    (finding,) = found(tmp_path, "x = torch.randn(20000, 8)", "y = torch.randn(20000)", NET, "loss = F.mse_loss(net(x), y)")
+    body = ("x = torch.randn(20000, 8)", "y = torch.randn(20000)", NET, "loss = F.mse_loss(net(x), y)")
+    (finding,) = found(tmp_path, *body)
     assert finding.severity == "warning"
     assert finding.fix is not None and finding.fix.safety == "display"

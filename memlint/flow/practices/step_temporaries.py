@@ -38,10 +38,10 @@ _SINCE = (2, 0)
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[StepTemporaries]:
     """The optimizers of large models that one function makes."""
-    if frame.function.names.isdisjoint(_NAMES):
+    if "parameters" not in frame.function.names or frame.module.index.names.isdisjoint(_NAMES):
         return
     for call in calls(frame.function.body):
-        if last_name(call.func) not in _NAMES:
+        if not isinstance(call.func, ir.Name | ir.Attr):
             continue
         name = analyser.program.outside(frame.module, call.func, frame.function)
         if name not in _FOREACH or not _chooses_foreach(analyser, frame, call):
