@@ -102,6 +102,22 @@ def test_what_does_not(tmp_path: Path, body: tuple[str, ...]) -> None:
     assert found(tmp_path, *body) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "copy"),
+    [
+        (("kept.append(network(batch)[:, 1, :].detach())",), "network(batch)[:, 1, :].detach().clone()"),
+        (("kept.append(network(batch)[:, 1, :].numpy())",), "network(batch)[:, 1, :].numpy().copy()"),
+        (("kept.append(network(batch).cpu().numpy()[:, 1, :])",), "network(batch).cpu().numpy()[:, 1, :].copy()"),
+        (("view = network(batch).numpy()[:, 1, :]", "table[step] = view"), "view.copy()"),
+    ],
+)
+def test_the_copy_is_of_the_kind_of_what_is_kept(tmp_path: Path, body: tuple[str, ...], copy: str) -> None:
+    found(tmp_path, *body)
+    fixed = memlint.apply_fixes([tmp_path], write=False, unsafe=True, isolated=True, preview=True, select=["MEM114"])
+    added = [line for line in fixed.diff.decode().splitlines() if line.startswith("+ ")]
+    assert len(added) == 1 and copy in added[0]
+
+
 def test_where_the_device_fills_that_is_said_alone(tmp_path: Path) -> None:
     body = ("out = network(batch.cuda())", "kept.append(out[:, 1, :])")
     assert found(tmp_path, *body) == []

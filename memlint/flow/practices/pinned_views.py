@@ -50,6 +50,8 @@ _STATES = frozenset(
 _SCORES = frozenset({"logits", "prediction_logits"})
 #: layers that give the states of all positions first
 _RECURRENT = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
+#: what leaves the graph behind
+_CUTS = frozenset({"detach", "numpy", "data"})
 _GUARDS = frozenset({"no_grad", "inference_mode"})
 #: what reads what it is given and keeps none of it
 _READERS = frozenset({"print", "len", "isinstance", "type", "range", "enumerate", "zip", "float", "int", "str", "repr"})
@@ -107,19 +109,21 @@ def _of_loop(analyser: Analyser, frame: Frame, loop: LoopFrame, told: list[Retai
     for one in kept:
         if not isinstance(one.stored, ir.Subscript | ir.Call | ir.Attr | ir.Name):
             continue
-        view = _view(one.stored, loop.body)
-        if view is None:
+        found = _view(one.stored, loop.body)
+        if found is None:
             continue
+        view, steps = found
         base = _base(analyser, frame, view.value, loop)
         if base is None or base.root is None or not _is_small(view.index, base, loop):
             continue
         if not _collects(analyser, frame, one, bound, loop) or _kept_anyway(one, view, base, kept, loop):
             continue
         told_here = [event for event in told if _stands_in(event.site.at, one.statement)]
-        on_host = base.host or not touches_an_accelerator(analyser, frame)
+        array = base.array or "numpy" in steps
+        on_host = base.host or array or not touches_an_accelerator(analyser, frame)
         if any(event.value.attached != "no" or _said(event) for event in told_here):
             continue
-        if not (base.cut or told_here or _guarded(frame, one.statement.at, base.root.at)):
+        if not (base.cut or steps & _CUTS or told_here or _guarded(frame, one.statement.at, base.root.at)):
             continue
         yield PinnedStorage(
             site=frame.site(one.statement.at),
@@ -130,7 +134,7 @@ def _of_loop(analyser: Analyser, frame: Frame, loop: LoopFrame, told: list[Retai
             place=text(one.place, 40),
             loop=frame.seen(loop),
             on_host=on_host,
-            array=base.array,
+            array=array,
             stored=frame.site(one.stored.at),
         )
 
@@ -269,20 +273,22 @@ def _assigned(name: str, body: tuple[ir.Stmt, ...], before: int) -> tuple[ir.Exp
     return found[0] if len(found) == 1 else None
 
 
-def _view(expr: ir.Expr, body: tuple[ir.Stmt, ...], depth: int = 0) -> ir.Subscript | None:
-    """The subscript whose storage an expression looks into."""
-    while depth < 8:
-        depth += 1
+def _view(expr: ir.Expr, body: tuple[ir.Stmt, ...]) -> tuple[ir.Subscript, set[str]] | None:
+    """The subscript whose storage an expression looks into, and the methods and attributes on the way from it."""
+    steps: set[str] = set()
+    for _ in range(8):
         if isinstance(expr, ir.Subscript):
-            return expr if isinstance(expr.index, ir.Display) and expr.index.kind == "tuple" else None
+            return (expr, steps) if isinstance(expr.index, ir.Display) and expr.index.kind == "tuple" else None
         if isinstance(expr, ir.Name):
             given = _assigned(expr.id, body, expr.at)
             if given is None or given[1] is not None:
                 return None
             expr = given[0]
         elif isinstance(expr, ir.Attr) and expr.name in _AS_LARGE_ATTRIBUTES:
+            steps.add(expr.name)
             expr = expr.value
         elif isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _VIEWS:
+            steps.add(expr.func.name)
             expr = expr.func.value
         else:
             return None
@@ -399,15 +405,16 @@ def _kept_anyway(one: _Kept, view: ir.Subscript, base: _Base, kept: list[_Kept],
         names = {part.id for part in walk_expression(other.stored) if isinstance(part, ir.Name)}
         again = _view(other.stored, loop.body)
         if again is not None:
-            if names_of(again.value) & set(base.names) or text(again.value, 200) == text(view.value, 200):
-                indices.add(text(again.index, 200))
+            looked_into, index = again[0].value, again[0].index
+            if _names_of(looked_into) & set(base.names) or text(looked_into, 200) == text(view.value, 200):
+                indices.add(text(index, 200))
             continue
         if names & set(base.names) and _is_bare(other.stored, set(base.names)):
             return True
     return len(indices) > 2 or (len(indices) == 2 and not any("-1" in index for index in indices))
 
 
-def names_of(expr: ir.Expr) -> set[str]:
+def _names_of(expr: ir.Expr) -> set[str]:
     return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)}
 
 
