@@ -44,6 +44,7 @@ def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
 
 def model_called(frame: Frame, expr: ir.Call) -> None:
     """A model runs on something."""
+    frame.notes.forwards.add(expr.at)
     if expr.args:
         frame.notes.models[expr.at] = expr
 

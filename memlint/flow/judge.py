@@ -50,6 +50,7 @@ from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of
 from memlint.flow.periods import FEW, ends_early, ends_soon
 from memlint.flow.popped import is_popped
+from memlint.flow.practices import pinned_views
 from memlint.flow.repeats import each_call
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
@@ -83,6 +84,7 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
                     known = kept.get(source)
                     if known is None or (event.loop.over_data and not known.rounds.over_data):
                         kept[source] = Keeper(event.place.text, event.loop, _lost_to(event))
+    yield from pinned_views.events(analyser, frame, events)
     calls = list(model_calls(analyser, frame, verdicts, kept))
     yield from with_places(analyser, frame, inert.guards(analyser, frame, calls))
     yield from events

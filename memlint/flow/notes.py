@@ -66,9 +66,10 @@ class Notes(Lean):
         self.evaluations: Sources = frozenset()
         #: those of them that a guard would spare: not what a model needs that differentiates by itself
         self.unguarded: Sources = frozenset()
-        #: DataLoaders that are made, and models that run
+        #: DataLoaders that are made, and models that run: on positional arguments, and at all
         self.loaders: dict[int, ir.Call] = {}
         self.models: dict[int, ir.Call] = {}
+        self.forwards: set[int] = set()
         #: calls of the functions outside the project that `flow.practices` asks about
         self.outside: dict[int, OutsideCall] = {}
         #: backwards that keep their graph, by their place: the call, and what had left before it first ran

@@ -13,6 +13,7 @@ from memlint.flow.events import Event
 from memlint.flow.frame import Frame
 from memlint.flow.practices import (
     apis,
+    broadcasts,
     cache,
     cached_batches,
     cached_calls,
@@ -31,6 +32,7 @@ from memlint.flow.practices import (
     recovery,
     retained_graphs,
     snapshots,
+    step_temporaries,
     worker_copies,
 )
 
@@ -59,6 +61,8 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     worker_copies.events,
     loads.events,
     parallel.events,
+    broadcasts.events,
+    step_temporaries.events,
     apis.events,
     readings.events,
 )

@@ -1,0 +1,35 @@
+"""MEM114: small views that are collected keep the large storages that they look into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import After, Facts, Growth, Meta, PinnedStorage, Plan, Report, each_round
+
+META = Meta(
+    code="MEM114",
+    name="view-pins-storage",
+    summary="A small view of a large tensor is collected, and keeps the whole storage that it looks into.",
+    severity="note",
+    preview=True,
+)
+
+
+def check(facts: Facts) -> Iterator[Report]:
+    for event in facts.of(PinnedStorage):
+        copy = ".copy()" if event.array else ".clone()"
+        yield Report(
+            site=event.site,
+            message=f"`{event.view}` is a view: `{event.place}` keeps all of `{event.base}` alive with "
+            f"{each_round(event.loop)}, and not the one position that it takes of it",
+            advice=f"copy the part that is kept (`{copy}`), so that the rest can go",
+            severity="note",
+            confidence=event.certainty,
+            growth=Growth("host" if event.on_host else "device-tensor", "per-iteration"),
+            trace=event.trace,
+            fix=Plan(
+                title=f"copy what is kept of `{event.base}`",
+                changes=(After(event.stored, copy),),
+                doubt="what is written to the whole later is seen in a view, and not in a copy",
+            ),
+        )
