@@ -102,7 +102,9 @@ class Attributes:
             value = None
             if _MAKES.match(method.name) is not None:
                 summary = self.analyser.summary(method)
-                self._unfinished += summary is None and self.analyser.summaries.is_running(method)
+                self._unfinished += self.analyser.summaries.is_cut(method) or (
+                    summary is None and self.analyser.summaries.is_running(method)
+                )
                 if summary is not None and summary.exit is not None:
                     place = Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",))
                     value = summary.exit.sym.get(place)

@@ -47,6 +47,11 @@ class Summaries:
         self._again: set[Key] = set()
         self._open: list[dict[Question, Any]] = []
         self._warm: OrderedDict[Key, Frame] = OrderedDict()
+        #: for each that runs, the place in the stack of the outermost one that it met again, itself or through others
+        self._met: list[int] = []
+        #: summaries that were made while one that they need was running, and the place of that one in the stack
+        self._cut: dict[Key, tuple[int, Function, Flags]] = {}
+        self._remaking = False
 
     def get(self, function: Function, flags: Flags = ()) -> Frame | None:
         """What the function does, called with these literals; None for one that is being analysed (recursion) or
@@ -90,10 +95,15 @@ class Summaries:
     def _get(self, function: Function, flags: Flags) -> Frame | None:
         key = (*function.key, flags)
         if key in self._known:
+            self._meet(self._cut[key][0] if key in self._cut else MAX_NESTING)
             return self._known[key]
-        if key in self._running or len(self._running) >= MAX_NESTING:
+        if key in self._running:
+            self._meet(self._running.index(key))
+            return None
+        if len(self._running) >= MAX_NESTING:
             return None
         self._running.append(key)
+        self._met.append(MAX_NESTING)
         self._open.append({})
         try:
             if key in self._old and self._holds(key):
@@ -109,14 +119,43 @@ class Summaries:
                 old = self._old.get(key)
                 if old is not None and same_summary(old, frame):
                     frame = old  # so that those who asked for it hold
-                elif old is not None:
-                    old.retire()
+                elif old is not None and not self._remaking:
+                    old.retire()  # (what was made with the one before is not made again here, and reads it)
         finally:
             self._again.discard(key)
             self._running.pop()
             self._open.pop()
+            met = self._met.pop()
         self._known[key] = frame
+        if met < len(self._running):
+            self._cut[key] = (met, function, flags)
+            self._meet(met)
+        else:
+            self._complete()
         return frame
+
+    def _meet(self, place: int) -> None:
+        """Note that what is being made needs the summary that is being made at a place in the stack."""
+        if self._met and place < self._met[-1]:
+            self._met[-1] = place
+
+    def is_cut(self, function: Function) -> bool:
+        """Whether the summary is one that was made without another that is being made still."""
+        return (*function.key, ()) in self._cut
+
+    def _complete(self) -> None:
+        """Make again what was made without the summary that is there now: which of those that call each other was
+        asked for first then makes no difference to what is known of the others."""
+        place = len(self._running)
+        cut = {key: self._cut.pop(key) for key in [key for key, (met, *_) in self._cut.items() if met >= place]}
+        if self._remaking:
+            return
+        self._remaking = True
+        for key in cut:
+            self._old[key] = self._known.pop(key)
+        for _, function, flags in cut.values():
+            self._get(function, flags)
+        self._remaking = False
 
     def _holds(self, key: Key) -> bool:
         """Whether every question that was asked for a summary has the same answer still."""
