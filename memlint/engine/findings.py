@@ -81,16 +81,18 @@ def _keep_best(found: dict[tuple[str, int, int], Raw], raw: Raw) -> None:
 
 def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, Source]) -> Raw:
     span = analysis.span(report.site)
-    fails = _fails(report, analysis)
-    idle = "" if fails else analysis.unused(report.site)
-    why = fails or idle
+    broken = analysis.broken(report.site.path)
+    raises = "" if broken else analysis.raises(report.site)
+    idle = "" if broken or raises else analysis.unused(report.site)
+    why = f"{FAILS}: {broken}" if broken else f"this code raises before it ends: {raises}" if raises else idle
     finding = Finding(
         code=room.meta.code,
         name=room.meta.name,
         # (what it costs is for whoever mends the file to know)
         severity="note" if why else report.severity,
-        # (a cost that nobody pays is shown to those who ask for all that is suspected)
-        confidence="low" if idle else report.confidence,
+        # (a cost that nobody pays is shown to those who ask for all that is suspected; what a file imports may be there
+        # where it is run)
+        confidence="low" if idle or raises else report.confidence,
         message=f"{report.message} ({why})" if why else report.message,
         advice=report.advice,
         path=report.site.path,
@@ -108,15 +110,6 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
         ),
     )
     return Raw(finding, analysis.qualified_name(report.site), analysis.statement(report.site)[1])
-
-
-def _fails(report: Report, analysis: Analysis) -> str:
-    """Why code cannot run to where a report points as it stands, in words; "" where nothing is known against it."""
-    broken = analysis.broken(report.site.path)
-    if broken:
-        return f"{FAILS}: {broken}"
-    raises = analysis.raises(report.site)
-    return f"this code raises before it ends: {raises}" if raises else ""
 
 
 def _step(step: Step, analysis: Analysis) -> TraceStep:

@@ -36,7 +36,7 @@ _PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "im
 #: calls that compare what is given with all of something
 _AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
 #: methods whose result is on the host
-_TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
+TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 #: calls of numpy that make an array of what they are given
 _ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
 
@@ -48,10 +48,10 @@ _UP = 2
 def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
     """Whether what is collected, or what is put together from it, is used in a later training loop or closure, here,
     in a function that gets it or in a caller: it is data to train by, wanted on the device."""
-    return any(_trained_on(analyser, *held) for held in _holders(analyser, frame, store))
+    return any(_trained_on(analyser, *held) for held in holders(analyser, frame, store))
 
 
-class _Held(NamedTuple):
+class Held(NamedTuple):
     """The names of what was collected, in a function that has it from a statement on."""
 
     frame: Frame
@@ -59,20 +59,20 @@ class _Held(NamedTuple):
     since: int
 
 
-def _holders(analyser: Analyser, frame: Frame, store: Store) -> Iterator[_Held]:
+def holders(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Held]:
     """The function that collects into a local container, and the callers that it returns it to."""
     if not store.local:
         return
-    held = [_Held(frame, _made_from(frame, {_holder(store)}), store.site.at)]
+    held = [Held(frame, made_from(frame, {_holder(store)}), store.site.at)]
     for _ in range(_UP + 1):
         yield from held
         held = [other for one in held for other in _returned_to(analyser, one)]
 
 
-def _returned_to(analyser: Analyser, held: _Held) -> Iterator[_Held]:
+def _returned_to(analyser: Analyser, held: Held) -> Iterator[Held]:
     statements = walk_statements(held.frame.function.body, into_definitions=False)
     if not any(
-        isinstance(one, ir.Return) and one.value is not None and _mention(one.value, held.names) for one in statements
+        isinstance(one, ir.Return) and one.value is not None and mention(one.value, held.names) for one in statements
     ):
         return
     for caller, record in analyser.facts.calls_of(held.frame.function):
@@ -81,7 +81,7 @@ def _returned_to(analyser: Analyser, held: _Held) -> Iterator[_Held]:
         statement = assigns[last - 1] if last else None
         if statement is not None and any(part.at == record.at for part in walk_expression(statement.value)):
             names = {name for target in statement.targets for name in _bound(target)}
-            yield _Held(caller, _made_from(caller, names), statement.at)
+            yield Held(caller, made_from(caller, names), statement.at)
 
 
 @kept
@@ -109,7 +109,7 @@ def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -
             return True
     given = {record.at for record in frame.calls.values() if _trains(analyser, record.callee)}
     return bool(given) and any(
-        call.at in given and any(_mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
+        call.at in given and any(mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
         for call in calls(frame.function.body)
     )
 
@@ -157,7 +157,7 @@ def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
 def compared_with(analyser: Analyser, frame: Frame, store: Store) -> bool:
     """Whether other tensors are multiplied with all that was collected, here, in a function that gets it or in a
     caller: a bank of features, wanted on the device."""
-    return any(_compared_with(analyser, held.frame, held.names) for held in _holders(analyser, frame, store))
+    return any(_compared_with(analyser, held.frame, held.names) for held in holders(analyser, frame, store))
 
 
 def _compared_with(analyser: Analyser, frame: Frame, names: set[str]) -> bool:
@@ -169,8 +169,8 @@ def _compared_with(analyser: Analyser, frame: Frame, names: set[str]) -> bool:
         if call is None or callee is None:
             continue
         params = callee.params[callee.takes_self :]
-        given = {param.name for param, arg in zip(params, call.args, strict=False) if _mention(arg, names)}
-        given |= {word.name for word in call.keywords if word.name is not None and _mention(word.value, names)}
+        given = {param.name for param, arg in zip(params, call.args, strict=False) if mention(arg, names)}
+        given |= {word.name for word in call.keywords if word.name is not None and mention(word.value, names)}
         if given and _is_multiplied(callee, given):
             return True
     return False
@@ -178,7 +178,7 @@ def _compared_with(analyser: Analyser, frame: Frame, names: set[str]) -> bool:
 
 def _is_multiplied(function: Function, names: set[str]) -> bool:
     return any(
-        len(given) > 1 and any(_mention(one, names) for one in given)
+        len(given) > 1 and any(mention(one, names) for one in given)
         for part in parts(function.body)
         for given in (_multiplied(part),)
     )
@@ -197,9 +197,9 @@ def drawn(frame: Frame, store: Store) -> bool:
     """Whether what a loop over no data collects ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False
-    names = _made_from(frame, {_holder(store)})
+    names = made_from(frame, {_holder(store)})
     return any(
-        dotted(call.func).rsplit(".", 1)[-1] in _PICTURES and any(_mention(arg, names) for arg in call.args)
+        dotted(call.func).rsplit(".", 1)[-1] in _PICTURES and any(mention(arg, names) for arg in call.args)
         for call in calls(frame.function.body)
     )
 
@@ -232,16 +232,18 @@ def gives_no_graph(frame: Frame, run: ModelRun) -> bool:
     that is no proof where the output is unpacked: the indices beside the scores have no graph of their own."""
     nodes = frozenset((run.node,))
     return proved_free(frame, nodes, ()) or (
-        bool(run.tests) and proved_free(frame, nodes, run.tests) and not _is_unpacked(frame, run)
+        bool(run.tests)
+        and proved_free(frame, nodes, run.tests)
+        and not any(is_unpacked(one, run) for one in walk_statements(frame.function.body, into_definitions=False))
     )
 
 
-def _is_unpacked(frame: Frame, run: ModelRun) -> bool:
-    return any(
+def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
+    """``scores, indices = model(x)``, of this run."""
+    return (
         isinstance(statement, ir.Assign)
         and any(isinstance(target, ir.Display) for target in statement.targets)
         and any(part.at == run.site.at for part in walk_expression(statement.value))
-        for statement in walk_statements(frame.function.body, into_definitions=False)
     )
 
 
@@ -277,13 +279,13 @@ def _moves(call: ir.Call) -> bool:
 def _joined(expr: ir.Expr, names: set[str]) -> bool:
     """Whether all of a collection takes part, and not a member that is read alone."""
     members = (part.value for part in walk_expression(expr) if isinstance(part, ir.Subscript))
-    return _mention(expr, names) and not any(isinstance(one, ir.Name) and one.id in names for one in members)
+    return mention(expr, names) and not any(isinstance(one, ir.Name) and one.id in names for one in members)
 
 
-def _made_from(frame: Frame, names: set[str]) -> set[str]:
+def made_from(frame: Frame, names: set[str]) -> set[str]:
     """The names of containers and of what is put together from their members, as long as that is on the device."""
     for statement in walk_statements(frame.function.body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and _mention(statement.value, names):
+        if isinstance(statement, ir.Assign) and mention(statement.value, names):
             bound = {name for target in statement.targets for name in _bound(target)}
             names = names - bound if _goes_to_host(statement.value) else names | bound
     return names
@@ -292,7 +294,7 @@ def _made_from(frame: Frame, names: set[str]) -> set[str]:
 def _goes_to_host(expr: ir.Expr) -> bool:
     """``torch.cat(rows).cpu()``, ``rows.numpy()``"""
     return any(
-        isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in _TO_HOST
+        isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in TO_HOST
         for part in walk_expression(expr)
     )
 
@@ -306,5 +308,5 @@ def _bound(target: ir.Expr) -> Iterator[str]:
             yield from _bound(element)
 
 
-def _mention(expr: ir.Expr, names: set[str]) -> bool:
+def mention(expr: ir.Expr, names: AbstractSet[str]) -> bool:
     return any(mentions(expr, name) for name in names)

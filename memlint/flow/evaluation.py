@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from memlint.finding import Confidence, weakest
 from memlint.flow.as_called import left_out
 from memlint.flow.events import Fact, Loop, ModelCall
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.frame import Frame, ModelRun, excluded
 from memlint.flow.judged_runs import (
     Verdict,
     consumed_as,
@@ -19,6 +19,7 @@ from memlint.flow.judged_runs import (
     of_module,
     records,
 )
+from memlint.flow.layered import guards_a_way, may_be_any
 from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function
@@ -97,7 +98,7 @@ def model_calls(
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
         elif verdict.evaluation == "cut":
             yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
-    for name, group in groups.items():
+    for name, group in [(name, part) for name, whole in groups.items() for part in _apart(whole)]:
         if name == ("function",):
             group = _on_their_own(group, groups)
         if not group or _guarded_with(name, group[0].run, groups):
@@ -114,7 +115,7 @@ def model_calls(
         certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
         if first.unguarded is not None:
             certainty = "medium"
-        script = _is_script(analyser, frame, loop)
+        script = _is_script(analyser, frame, loop, run)
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
             # (what follows a training loop is no trial)
             beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
@@ -125,8 +126,10 @@ def model_calls(
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
         elif first.evaluation == "kept" and retained is not None:
             certainty = weakest(certainty, retained.lost)
-        if not run.resolved and run.origin is None and analyser.facts.differentiates:
+        if run.origin is None and may_be_any(analyser, run) and analyser.facts.differentiates:
             certainty = "low"  # it may be a model whose forward needs its graph
+        if guards_a_way(analyser, run):
+            certainty = "low"  # (which way it goes, a setting of its own says)
         if left_out(analyser, frame, run.tests) or analyser.facts.is_skipped(frame.function):
             certainty = "low"
         if first.evaluation == "name" and of_module(analyser, frame.function):
@@ -229,6 +232,23 @@ def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> 
     if not looped:
         return group
     return [item for item in group if item.run.mode is True and item.run.text.partition(".")[0] not in looped]
+
+
+def _apart(group: list[Verdict]) -> list[list[Verdict]]:
+    """The calls of a group; those that a branch makes in place of others, of another model or method, by themselves."""
+    apart: list[list[Verdict]] = []
+    # (what runs in a callee, runs where the call stands)
+    tests = {item.run.site: item.run.tests for item in group if item.run.origin is None}
+    for item in group:
+        around = tests.get(item.run.site, ())
+        for others in apart:
+            same = any(item.run.text == one.run.text for one in others)
+            if same or not excluded(around, tests.get(others[0].run.site, ())):
+                others.append(item)
+                break
+        else:
+            apart.append([item])
+    return apart
 
 
 def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict]]) -> bool:
@@ -358,18 +378,22 @@ def _lifts(lifted: ModelRun, frame: Frame, run: ModelRun) -> bool:
     )
 
 
-def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None) -> bool:
+def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None, run: ModelRun) -> bool:
     """Whether a module's own body applies a model in a loop, and is no demonstration of those that the file defines."""
-    return frame.function.node is None and is_script_loop(frame, loop) and not _defines_modules(analyser, frame)
+    applied = is_script_loop(frame, loop, loaded=run.module.is_unpickled())
+    return frame.function.node is None and applied and not _defines_modules(analyser, frame)
 
 
 def _applies(analyser: Analyser, frame: Frame, verdict: Verdict) -> bool:
-    """Whether a module's own body runs, be it once, a trained model on what is no try-out: one that is in eval mode and
-    not of the file itself, on what a file or a camera gives, or with weights that were loaded."""
+    """Whether a module's own body runs, be it once, a trained model on what is no try-out: one that is in eval mode, or
+    was loaded whole and is used up, and not of the file itself, on what a file or a camera gives, or with weights that
+    were loaded."""
     run = verdict.run
-    if frame.function.node is not None or verdict.evaluation != "eval" or run.mode is not True or run.probes:
+    loaded = run.module.is_unpickled()
+    evaluated = verdict.evaluation == "eval" and run.mode is True
+    if frame.function.node is not None or run.probes or not (evaluated or (loaded and verdict.evaluation == "spent")):
         return False
-    return (not run.drawn or loads_weights(frame)) and not _defines_modules(analyser, frame)
+    return (not run.drawn or loaded or loads_weights(frame)) and not _defines_modules(analyser, frame)
 
 
 def _defines_modules(analyser: Analyser, frame: Frame) -> bool:

@@ -221,6 +221,8 @@ class Frame(Lean):
         self.given_up: list[tuple[V, State, int]] = []
         self.yields: list[tuple[V, State]] = []
         self.exit: State | None = None
+        #: the state in which it stays where it never ends: in the rounds of a ``while True`` that nothing leaves
+        self.stays: State | None = None
         self.result: V | None = None
         #: sources that reached a backward, with the loops around it
         self.backwards: list[Backward] = []
@@ -371,10 +373,15 @@ class Frame(Lean):
 
     def retire(self) -> None:
         """Let go of all but the calls, which the facts still tell of: another summary of the function is in place."""
-        self.graphs, self.notes, self.exit, self.result = Graphs(), Notes(), None, None
+        self.graphs, self.notes, self.exit, self.stays, self.result = Graphs(), Notes(), None, None, None
         for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
             held.clear()
         self.slim()
+
+    @property
+    def last(self) -> State | None:
+        """The state that it leaves behind, or stays in."""
+        return self.exit if self.exit is not None else self.stays
 
     @property
     def is_full(self) -> bool:

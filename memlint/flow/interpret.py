@@ -66,6 +66,7 @@ def run(frame: Frame, state: State, *, backward: bool = False) -> None:
         final = join_states(final, at)
     frame.result = result
     frame.exit = final
+    frame.stays = frame.stays if final is None else None
     frame.graphs.settle()
     if final is not None:
         if backward:

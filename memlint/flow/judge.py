@@ -55,6 +55,7 @@ from memlint.flow.repeats import each_call
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
 from memlint.flow.values import DATA, Path, Source
+from memlint.flow.wanted_whole import wanted_whole
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -176,6 +177,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     elif (
         trained_on(analyser, frame, store)
         or compared_with(analyser, frame, store)
+        or wanted_whole(analyser, frame, store)
         or not goes_through_data(frame, store)
     ):
         certainty = "low"

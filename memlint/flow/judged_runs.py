@@ -101,6 +101,8 @@ def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
         return False
     if is_trial(function) and function.node is not None:
         return False
+    if function.node is None and run.module.is_unpickled():
+        return True  # (a script that loads the model whole is there to apply it)
     return loop_of(analyser, frame, run) is not None or repeated(analyser, function) is not None
 
 

@@ -26,7 +26,6 @@ _LOADERS = (
     "LightningCLI",
     "Fire",
     "get_obj_from_str",
-    "build_from_cfg",
     "walk_packages",
     "iter_modules",
     "entry_points",

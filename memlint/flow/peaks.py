@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.flow.frame import Frame
+from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.hotloops import Candidate, is_place
 from memlint.flow.ops import names_model
 from memlint.flow.state import OFF
@@ -36,6 +36,9 @@ _COMPUTES = frozenset(
     }
 )
 
+#: how many calls down a model that runs is looked for
+_DEPTH = 1
+
 
 def needed_anyway(frame: Frame, one: Candidate) -> bool:
     """Whether the loop holds as many tensors of this size at another moment: while a model computes with the old one,
@@ -44,8 +47,43 @@ def needed_anyway(frame: Frame, one: Candidate) -> bool:
         return True
     if one.loop is None or not isinstance(one.target, ir.Name):
         return False
+    name = one.target.id
     # (in a loop that trains, when an update comes its graphs may be gone, and how much they held is another question)
-    return _made_anew(frame, one, one.target.id) or (one.grad == OFF and _is_input(frame, one, one.target.id))
+    beside = one.grad == OFF and (_is_input(frame, one, name) or _runs_layers(frame, one))
+    return beside or _made_anew(frame, one, name) or _computes_in_two(frame, one, name)
+
+
+def _runs_layers(frame: Frame, one: Candidate) -> bool:
+    """Whether a method that the loop calls runs a model: its layers hold more at once than their result."""
+    assert one.loop is not None
+    ats = {call.at for call in calls(one.loop.body)}
+    return any(_has_models(frame, record, 0) for record in frame.calls.values() if record.at in ats)
+
+
+def _has_models(frame: Frame, record: CallRecord, depth: int) -> bool:
+    function = frame.analyser.function_at(record.callee)
+    inner = frame.analyser.summary(function) if function is not None else None
+    if inner is None:
+        return False
+    return bool(inner.notes.models) or (
+        depth < _DEPTH and any(_has_models(inner, deeper, depth + 1) for deeper in inner.calls.values())
+    )
+
+
+def _computes_in_two(frame: Frame, one: Candidate, name: str) -> bool:
+    """``delta = a * x - b * d``, in the loop that replaces ``x``: both products are there beside it."""
+    assert one.loop is not None
+    return any(
+        isinstance(statement, ir.Assign)
+        and not any(is_place(target, name) for target in statement.targets)
+        and isinstance(statement.value, ir.Binary)
+        and mentions(statement.value, name)
+        and all(
+            isinstance(part, ir.Binary) and _makes(frame, part)
+            for part in (statement.value.left, statement.value.right)
+        )
+        for statement in walk_statements(one.loop.body, into_definitions=False)
+    )
 
 
 def _made_anew(frame: Frame, one: Candidate, name: str) -> bool:

@@ -90,6 +90,8 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
 
     end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not endless)
     if endless:
+        if not loop.breaks:
+            frame.stays = join_states(frame.stays, end)
         end = None
     end = interpret.block(frame, end, statement.orelse)
     for one in loop.breaks:

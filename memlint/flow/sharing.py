@@ -89,8 +89,8 @@ class _Sharing:
 def share(frame: Frame, known: Shared) -> None:
     """Let equal sets and equal values of a finished frame, and of those that were shared before, be one object each."""
     shared = _Sharing(known)
-    if frame.exit is not None:
-        shared.state(frame.exit)
+    if frame.last is not None:
+        shared.state(frame.last)
     for node in frame.graphs.nodes.values():
         node.parents = shared.sources(node.parents)
         node.loose = shared.sources(node.loose)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
+from memlint.flow.collected import is_unpacked
 from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.program import Function, in_tests
 from memlint.flow.state import AMBIENT, ON
-from memlint.flow.syntax import expressions, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, names_bound_by, reads_any, walk_expression, walk_statements
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
 from memlint.ir import nodes as ir
 
@@ -31,7 +32,8 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether the graph of a run is used up: here, or in every caller that gets it returned."""
     if frame.hook is not None or (run.origin is not None and not _is_given_back(run)):
         return False
-    if frame.function.node is None and not is_script_loop(frame, run.loop.loop if run.loop is not None else None):
+    loop = run.loop.loop if run.loop is not None else None
+    if frame.function.node is None and not run.module.is_unpickled() and not is_script_loop(frame, loop):
         return False  # (a single forward at a file's end may be what others import)
     trains = trains_otherwise(frame, run)
     known = run.resolved or run.method == "forward" or trains
@@ -40,7 +42,22 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
     if not marks or (frame.backwards and not trains):
         return False
-    return used_up(analyser, frame, marks)
+    return used_up(analyser, frame, marks, dropped=run.origin is None and _is_let_go_of(frame, run, marks))
+
+
+def _is_let_go_of(frame: Frame, run: ModelRun, marks: set[Source]) -> bool:
+    """``_, _, action = policy(state)``: what is read has no graph, and nothing reads what has one."""
+    statements = list(walk_statements(frame.function.body, into_definitions=False))
+    own = next((one for one in statements if isinstance(one, ir.Assign) and is_unpacked(one, run)), None)
+    if own is None or frame.last is None:
+        return False
+    env = frame.last.env
+    held = {
+        name
+        for name in names_bound_by(own)
+        if name not in env or marks & frame.graphs.closure(deep(frame, frame.last, env[name]).src)
+    }
+    return not any(reads_any(expr, held) for one in statements if one is not own for expr in expressions(one))
 
 
 def _is_given_back(run: ModelRun) -> bool:
@@ -52,13 +69,14 @@ def _is_given_back(run: ModelRun) -> bool:
     return bool(marks & inner.notes.returned) and not inner.backwards and _is_given_back(origin)
 
 
-def is_script_loop(frame: Frame, loop: Loop | None) -> bool:
+def is_script_loop(frame: Frame, loop: Loop | None, *, loaded: bool = False) -> bool:
     """Whether a loop among a file's own statements goes through data, or through whatever gives out rounds in a file
-    that loads weights: it applies a trained model, be it in an environment, or to what a generator makes."""
+    that loads weights, or the model itself (``loaded``): it applies a trained model, be it in an environment, or to
+    what a generator makes."""
     if loop is None or loop.over_data:
         return loop is not None
     rounds = loop.kind == "while" or (loop.kind == "for" and loop.over == "unknown" and loop.trips is None)
-    return rounds and loads_weights(frame)
+    return rounds and (loaded or loads_weights(frame))
 
 
 def loads_weights(frame: Frame) -> bool:
@@ -84,18 +102,25 @@ def trains_otherwise(frame: Frame, run: ModelRun) -> bool:
 
 
 def used_up(
-    analyser: Analyser, frame: Frame, marks: set[Source], depth: int = 0, *, of_gradients: bool = False
+    analyser: Analyser,
+    frame: Frame,
+    marks: set[Source],
+    depth: int = 0,
+    *,
+    of_gradients: bool = False,
+    dropped: bool = False,
 ) -> bool:
     """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them.
 
-    ``of_gradients``: what else is differentiated says nothing of them, which are graphs of gradients themselves."""
-    if frame.cut_short or frame.exit is None or blindly_reached(frame, marks):
+    ``of_gradients``: what else is differentiated says nothing of them, which are graphs of gradients themselves.
+    ``dropped``: they may as well have no use at all."""
+    if frame.cut_short or frame.last is None or blindly_reached(frame, marks):
         return False
     if frame.notes.gradients and not of_gradients:
         return False
     if marks & (frame.left - frame.notes.logged) or any(marks & reached for reached, *_ in frame.backwards):
         return False
-    if any(marks & frame.graphs.closure(deep(frame, frame.exit, value).src) for value in frame.exit.sym.values()):
+    if any(marks & frame.graphs.closure(deep(frame, frame.last, value).src) for value in frame.last.sym.values()):
         return False
     if captured(frame, marks) or _lost(frame, marks):
         return False
@@ -103,7 +128,7 @@ def used_up(
         return not decorator_trains(analyser, frame.function) and _used_up_by_callers(
             analyser, frame, depth, of_gradients
         )
-    return bool(marks & frame.graphs.closure(frame.used | frame.notes.logged))
+    return dropped or bool(marks & frame.graphs.closure(frame.used | frame.notes.logged))
 
 
 def decorator_trains(analyser: Analyser, function: Function) -> bool:
@@ -121,7 +146,7 @@ def blindly_reached(frame: Frame, marks: AbstractSet[Source]) -> bool:
     runs, which gets them, or an object that may hold them."""
     if frame.notes.blind_backward or not frame.notes.blind_calls:
         return frame.notes.blind_backward
-    if frame.exit is None or marks & (frame.left | frame.escaped):
+    if frame.last is None or marks & (frame.left | frame.escaped):
         return True
     given = [
         value
@@ -129,7 +154,7 @@ def blindly_reached(frame: Frame, marks: AbstractSet[Source]) -> bool:
         if record.at in frame.notes.blind_calls
         for value in record.args.values()
     ]
-    held = (deep(frame, frame.exit, value) for value in (*given, *frame.exit.sym.values()))
+    held = (deep(frame, frame.last, value) for value in (*given, *frame.last.sym.values()))
     return any(marks & frame.graphs.closure(value.src) for value in held)
 
 
@@ -182,9 +207,9 @@ def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int, of_gradien
     if not calls or depth >= MAX_CALLERS_UP:
         return False
     for caller, record in calls:
-        if caller.exit is None or caller.function.node is None:
+        if caller.last is None or caller.function.node is None:
             return False
-        inner = {mark for mark in deep(caller, caller.exit, record.result).src if mark in caller.graphs.nodes}
+        inner = {mark for mark in deep(caller, caller.last, record.result).src if mark in caller.graphs.nodes}
         if not inner or not used_up(analyser, caller, inner, depth + 1, of_gradients=of_gradients):
             return False
     return True
@@ -192,12 +217,12 @@ def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int, of_gradien
 
 def _lost(frame: Frame, marks: set[Source]) -> bool:
     """Whether a helper gets the graph and gives back tensors that are not known to have it: deep containers hide it."""
-    assert frame.exit is not None
+    assert frame.last is not None
     for record in frame.calls.values():
         if not record.result.kinds & (TENSORS | CONTAINER | UNKNOWN):
             continue
-        given = {source for value in record.args.values() for source in deep(frame, frame.exit, value).src}
-        back = deep(frame, frame.exit, record.result)
+        given = {source for value in record.args.values() for source in deep(frame, frame.last, value).src}
+        back = deep(frame, frame.last, record.result)
         if (
             back.kinds & (TENSORS | UNKNOWN)
             and marks & frame.graphs.closure(given)
@@ -209,7 +234,7 @@ def _lost(frame: Frame, marks: set[Source]) -> bool:
 
 def captured(frame: Frame, marks: set[Source]) -> bool:
     """Whether a nested function reads a name that holds the graph."""
-    assert frame.exit is not None
+    assert frame.last is not None
     inner = [
         part
         for statement in walk_statements(frame.function.body)
@@ -219,8 +244,8 @@ def captured(frame: Frame, marks: set[Source]) -> bool:
         return False
     holders = {
         name
-        for name, value in frame.exit.env.items()
-        if marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+        for name, value in frame.last.env.items()
+        if marks & frame.graphs.closure(deep(frame, frame.last, value).src)
     }
     return bool(holders) and any(_reads(part, holders) for part in inner)
 

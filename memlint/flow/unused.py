@@ -173,10 +173,9 @@ class Unused:
         bound: set[str] = set()
         attribute = False
         for item in other.index.imports:
-            if item.name in (name, "*"):
-                if self._leads_to(other, item, module, name):
-                    bound.add(item.asname or name)
-            else:
+            if item.name in (name, "*") and self._leads_to(other, item, module, name):
+                bound.add(item.asname or name)
+            elif item.name != "*":  # (a module may be named as what it defines)
                 attribute = attribute or self._brings_module(other, item, module)
         return frozenset(bound), attribute and self._is_imported(module)
 

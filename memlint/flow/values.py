@@ -194,8 +194,13 @@ class V:
         return bool(self.kinds & UNKNOWN) or (bool(self.kinds & TREE) and self.size == MODEL)
 
     def as_module(self) -> V:
-        """The value, that turned out to be a module."""
-        return self.but(kinds=self.kinds & ~(UNKNOWN | TENSORS) | MODULE, src=EMPTY, size=SOME_SIZE)
+        """The value, that turned out to be a module. One that a file held keeps its size (see `is_unpickled`)."""
+        size = MODEL if self.kinds & TREE and self.size == MODEL else SOME_SIZE
+        return self.but(kinds=self.kinds & ~(UNKNOWN | TENSORS) | MODULE, src=EMPTY, size=size)
+
+    def is_unpickled(self) -> bool:
+        """Whether it is a module that a file held, pickled as it was: ``torch.load(path)["model"]``."""
+        return self.is_only(MODULE) and self.size == MODEL
 
 
 NOTHING = V(0)

@@ -218,9 +218,12 @@ def _held(caller: Frame, state: State, record: CallRecord, path: Path) -> Source
 
 
 def asked_for(frame: Frame) -> str:
-    """Gradients are asked for in this function: autograd.grad, requires_grad, saliency, an optimizer step."""
+    """Gradients are asked for in this function: autograd.grad, requires_grad, saliency, an optimizer step. Or the graph
+    itself is, to be drawn."""
     if frame.notes.gradients:
         return "autograd.grad is called"
+    if "grad_fn" in frame.function.names:
+        return "its graph is read"
     cleared = False
     for statement in walk_statements(frame.function.body):
         if isinstance(statement, ir.Assign):

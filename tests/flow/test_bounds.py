@@ -273,6 +273,7 @@ class Trainer:
         for number, {member} in enumerate({members}):
             with torch.no_grad():
                 encoded.append(self.encoder({member}.cuda()))
+        print(torch.cat(encoded).cpu())
         loss = self.judge(torch.cat(encoded)).square().mean()
         self.optimizer.zero_grad()
         loss.backward()
@@ -297,7 +298,7 @@ PUT_TOGETHER = """
 import torch
 
 
-def train(model, tail, loader, optimizer, criterion):
+def train(model, tail, loader, optimizer, criterion, fill):
     for data in loader:
         {unpack}
         out = model(views[0].cuda())

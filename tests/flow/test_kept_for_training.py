@@ -65,6 +65,7 @@ def probe(model, loader, epochs):
         for x, _ in loader:
             rows.append(model(x.cuda()))
     features = torch.cat(rows)
+    print(features.cpu())
     head = nn.Linear(8, 2).cuda()
     optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
     for _ in range(epochs):
@@ -91,7 +92,7 @@ def evaluate(model, loader):
     with torch.no_grad():
         for x, _ in loader:
             rows.append(model(x.cuda()))
-    return {{"rows": torch.cat(rows), "loss": 0.5}}
+    return {{"rows": torch.cat(rows).cpu(), "loss": 0.5}}
 
 
 def train(model, loader, val_loader, optimizer, rank, epochs):
@@ -159,7 +160,7 @@ CHUNKS = """
 import torch
 
 
-def collect(model, items):
+def collect(model, items, dataset):
     model.cuda().eval()
     kept = []
     with torch.no_grad():
@@ -245,7 +246,7 @@ def calibrate(model, loader, head, labels):
         return loss
 
     torch.optim.LBFGS(head.parameters()).step(closure)
-    return rows.mean().item()
+    return rows.cpu().mean().item()
 """
 
 
@@ -280,3 +281,53 @@ class Collector:
 def test_what_is_kept_under_names(tmp_path: Path, keys: str, told: bool) -> None:
     (tmp_path / "run.py").write_text(BY_KEYS.format(keys=keys), encoding="utf-8")
     assert any(one.code == "MEM104" for one in memlint.lint([tmp_path], isolated=True).findings) is told
+
+
+WHOLE = """
+import torch
+
+
+def embed(model, loader):
+    model.cuda().eval()
+    rows = []
+    with torch.no_grad():
+        for x, _ in loader:
+            rows.append(model(x.cuda()))
+    {after}
+    return {given}
+
+
+def use(model, loader, means):
+    found = embed(model, loader)
+    {then}
+
+
+use(None, torch.utils.data.DataLoader([]), torch.zeros(8).cuda())
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "given", "then", "found"),
+    [
+        ("rows = torch.cat(rows)", "rows", "print((means + found).norm())", []),
+        ("pass", "torch.cat(rows)", "print(means - found)", []),
+        ("pass", "rows", "print(torch.stack(found) - means)", []),
+        ("rows = torch.cat(rows)", "rows", "print(found.cpu().numpy())", ["MEM104"]),
+        ("rows = torch.cat(rows)", "rows", "print(found.tolist())", ["MEM104"]),
+        ("rows = torch.cat(rows).cpu()", "rows", "print(found)", ["MEM104"]),
+        ("pass", "rows", "print([row.sum().item() for row in found])", ["MEM104"]),
+    ],
+    ids=[
+        "met by another",
+        "put together as it is returned",
+        "by the caller",
+        "moved",
+        "listed",
+        "moved here",
+        "by rows",
+    ],
+)
+def test_what_is_put_together_may_be_wanted_whole(
+    tmp_path: Path, after: str, given: str, then: str, found: list[str]
+) -> None:
+    assert codes(tmp_path, WHOLE.format(after=after, given=given, then=then)) == found

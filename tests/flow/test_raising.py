@@ -1,4 +1,5 @@
-"""Code that raises whenever it runs: what is found in it is a note, with the reason; other code keeps its severity."""
+"""Code that raises whenever it runs: what is found in it is a note of low confidence, with the reason; other code keeps
+its severity."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def evaluate(loader, net=None):
 def finding(tmp_path: Path, text: str) -> Finding:
     (tmp_path / "helpers.py").write_text(HELPERS)
     (tmp_path / "run.py").write_text(text)
-    result = memlint.lint([tmp_path])
+    result = memlint.lint([tmp_path], min_confidence="low")
     assert not result.failures
     (found,) = [item for item in result.findings if item.code == "MEM201"]
     return found
@@ -73,7 +74,7 @@ def of(before: str = "pass", inside: str = "pass") -> str:
 )
 def test_it_is_said_why(tmp_path: Path, text: str, reason: str) -> None:
     found = finding(tmp_path, text)
-    assert found.severity == "note"
+    assert (found.severity, found.confidence) == ("note", "low")
     assert reason in found.message
 
 
@@ -240,7 +241,7 @@ def called(
 def test_its_only_callers_raise(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / ".git").mkdir()
     found = finding(tmp_path, text)
-    assert found.severity == "note"
+    assert (found.severity, found.confidence) == ("note", "low")
     assert reason in found.message
 
 

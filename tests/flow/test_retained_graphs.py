@@ -551,3 +551,37 @@ class Block(nn.Module):
         return x, dx
 """
     assert len(found(tmp_path, HEAD + text.format(start=start))) == told
+
+
+LEAVES = (
+    HEAD
+    + """
+def points(count):
+    t = torch.linspace(0, 8, count).view(-1, 1)
+    {leaf}
+    return t, 2.0 * torch.sin(3.0 * t)
+
+
+def main(epochs):
+    net = Net()
+    optimizer = torch.optim.Adam(net.parameters())
+    t, y = points(100)
+    for _ in range(epochs):
+        loss = (net(t) - y).square().mean()
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+
+
+main(10)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "expected"), [("t.requires_grad = True", []), ("t.requires_grad_()", []), ("t = t + 1", ["warning"])]
+)
+def test_what_is_computed_once_of_a_leaf_has_a_graph_that_all_rounds_go_through(
+    tmp_path: Path, leaf: str, expected: list[str]
+) -> None:
+    assert found(tmp_path, LEAVES.format(leaf=leaf)) == expected

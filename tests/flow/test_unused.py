@@ -371,3 +371,28 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
 )
 def test_what_may_be_used_stays_what_it_is(tmp_path: Path, files: dict[str, str]) -> None:
     assert finding(tmp_path, files).severity != "note"
+
+
+def test_a_module_may_be_named_as_what_it_defines(tmp_path: Path) -> None:
+    called = "from checks import testing\n\n\ndef main():\n    testing.testing({}, [])\n\n\nmain()\n"
+    files = {
+        "checks/__init__.py": "",
+        "checks/testing.py": EVALUATE.replace("def evaluate(", "def testing("),
+        "train.py": called.format("None"),
+    }
+    assert finding(tmp_path, files).confidence != "low"
+
+
+def test_a_registry_finds_what_is_registered_and_nothing_else(tmp_path: Path) -> None:
+    files = {
+        "testing.py": EVALUATE,
+        "build.py": "from mmcv.utils import build_from_cfg\n\n\ndef build(cfg, registry):\n"
+        "    return build_from_cfg(cfg, registry)\n",
+        "train.py": PROGRAM,
+    }
+    found = finding(tmp_path, files)
+    assert (found.confidence, "nothing in this project uses `evaluate`" in found.message) == ("low", True)
+    files["testing.py"] = "from build import HOOKS\n" + EVALUATE.replace(
+        "def evaluate", "@HOOKS.register_module()\ndef evaluate"
+    )
+    assert finding(tmp_path, files).confidence != "low"

@@ -101,18 +101,13 @@ def _in_same_round(function: Function, name: str, spot: Spot, at: int) -> bool:
 
 def _in_loop(function: Function, name: str, at: int | None) -> bool:
     """Whether a loop around the ordinal gives the name another value, which the next round reads."""
-    return at is not None and any(
-        name in assigned_names(loop.body)[0] for loop in loops_around(function.body, at)
-    )
+    return at is not None and any(name in assigned_names(loop.body)[0] for loop in loops_around(function.body, at))
 
 
 def _inside(statement: ir.Stmt, at: int) -> bool:
     """Whether the ordinal stands in an assignment itself, whose value is read before it binds."""
     return isinstance(statement, ir.Assign | ir.AnnAssign | ir.AugAssign) and any(
-        part.at == at
-        for expr in (statement.value,)
-        if expr is not None
-        for part in walk_expression(expr)
+        part.at == at for expr in (statement.value,) if expr is not None for part in walk_expression(expr)
     )
 
 

@@ -147,9 +147,7 @@ def _said(event: Retain) -> bool:
 
 
 def _stands_in(at: int, statement: ir.Stmt) -> bool:
-    return at == statement.at or any(
-        part.at == at for expr in expressions(statement) for part in walk_expression(expr)
-    )
+    return at == statement.at or any(part.at == at for expr in expressions(statement) for part in walk_expression(expr))
 
 
 # -------------------------------------------------------------------------------------- what is stored
@@ -186,9 +184,7 @@ def _members(expr: ir.Expr) -> Iterator[ir.Expr]:
         yield expr
 
 
-def _collects(
-    analyser: Analyser, frame: Frame, kept: _Kept, bound: frozenset[str], loop: LoopFrame
-) -> bool:
+def _collects(analyser: Analyser, frame: Frame, kept: _Kept, bound: frozenset[str], loop: LoopFrame) -> bool:
     """Whether the place is a list or dictionary that begins empty outside the loop, and nothing in it takes out."""
     place = kept.place
     inside = isinstance(place, ir.Subscript)

@@ -13,7 +13,7 @@ from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
 from memlint.flow.program import Class
 from memlint.flow.spent import captured, is_test
-from memlint.flow.syntax import calls, is_false, mentions, names_bound_by, parts, text, walk_statements
+from memlint.flow.syntax import calls, is_false, is_true, mentions, names_bound_by, parts, text, walk_statements
 from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir
 
@@ -30,6 +30,8 @@ _STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)st
 _SETTINGS = re.compile(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
 #: names of what decides over mixed precision
 _PRECISION = re.compile(r"scal[ae]r|(^|[^a-z])amp($|[^a-z])|fp16|half|mixed|apex")
+#: names of the parameters of a model, one at a time
+_PARAMETER = re.compile(r"(p|param\w*|w|weights?|tensor|v|child|layer\w*)$")
 #: names of the batch of one step
 _BATCH = re.compile(r"batch")
 #: names of what a loop draws batches from
@@ -54,7 +56,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         if not marks or not _is_last(frame, last, marks) or _goes_on(analyser, frame, marks, left):
             continue
         sure = _is_sure(analyser, frame, last, marks)
-        if sure is None:
+        if sure is None or _has_leaves_before(analyser, frame, last):
             continue
         loop = frame.notes.rounds.get(last.loops[-1]) if last.loops else None
         yield KeptGraph(
@@ -195,6 +197,41 @@ def _goes_on(analyser: Analyser, frame: Frame, marks: frozenset[Source], left: f
         if not all(name.startswith(("torch.nn.", "abc.")) for name in analyser.program.ancestors(cls)[1]):
             return True
     return False
+
+
+def _has_leaves_before(analyser: Analyser, frame: Frame, last: Backward) -> bool:
+    """Whether tensors are made leaves before the loop, here or in a function that is called there: what is computed of
+    them there, once, has a graph that each round goes through."""
+    if not last.loops:
+        return False
+    inside = {
+        one.at
+        for loop in walk_statements(frame.function.body)
+        if isinstance(loop, ir.For | ir.While)
+        for one in walk_statements(loop.body)
+        if ("loop", loop.at) == last.loops[0]
+    }
+    if any(one.at not in inside and _makes_leaf(one) for one in walk_statements(frame.function.body)):
+        return True
+    called = (analyser.function_at(record.callee) for record in frame.calls.values() if not record.loops)
+    return any(
+        _makes_leaf(one) for function in called if function is not None for one in walk_statements(function.body)
+    )
+
+
+def _makes_leaf(statement: ir.Stmt) -> bool:
+    """``t.requires_grad = True``, of what is no parameter by its name."""
+    return (
+        isinstance(statement, ir.Assign)
+        and is_true(statement.value)
+        and any(
+            isinstance(target, ir.Attr)
+            and target.name == "requires_grad"
+            and isinstance(target.value, ir.Name)
+            and _PARAMETER.match(target.value.id) is None
+            for target in statement.targets
+        )
+    )
 
 
 def _is_sure(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[Source]) -> bool | None:

@@ -152,7 +152,6 @@ TENSOR_SETS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dat
 USUAL = frozenset({"dataset", "batch_size", "shuffle", "num_workers", "pin_memory", "drop_last", "generator"})
 
 
-
 def is_row(shape: Shape) -> bool:
     """Whether the last dimension is a batch, for all that is known."""
     return bool(shape.dims) and is_many(shape.dims[-1])

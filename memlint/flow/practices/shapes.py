@@ -146,8 +146,10 @@ class Shapes:
 
     def _is_of_sklearn(self, expr: ir.Expr, scope: Scope) -> bool:
         made = maker(self.analyser, expr, scope)
-        return made is not None and isinstance(made.expr, ir.Call) and (
-            outside_name(self.analyser, made.expr, made.scope).startswith("sklearn.")
+        return (
+            made is not None
+            and isinstance(made.expr, ir.Call)
+            and (outside_name(self.analyser, made.expr, made.scope).startswith("sklearn."))
         )
 
     def _is_bunch(self, expr: ir.Expr, scope: Scope) -> bool:
@@ -458,9 +460,7 @@ class Shapes:
 
     # ------------------------------------------------------------------------------------ layers, data sets
 
-    def _layer(
-        self, made: ir.Call, scope: Scope, given: Shape | None, call: ir.Call, caller: Scope
-    ) -> Known | None:
+    def _layer(self, made: ir.Call, scope: Scope, given: Shape | None, call: ir.Call, caller: Scope) -> Known | None:
         """What a module gives that a call makes."""
         name = outside_name(self.analyser, made, scope)
         if name.startswith("torch.nn."):
@@ -550,5 +550,3 @@ _BY_KIND: dict[type, Callable[[Shapes, ir.Expr, Scope], Known | None]] = {
     ir.Subscript: Shapes._subscript,  # type: ignore[dict-item]
     ir.Call: Shapes._call,  # type: ignore[dict-item]
 }
-
-
