@@ -37,6 +37,8 @@ _ALONE = frozenset(
 )
 #: methods that put away what they are given
 _PUT_AWAY = frozenset({"append", "extend", "save", "dump", "format", "write"})
+#: methods that move a tensor to where it is wanted
+_MOVES = frozenset({"to", "cuda", "type_as"})
 #: what is asked of a tensor and no computation
 _ASKED = frozenset({"size", "shape", "dim", "ndim", "numel", "device", "dtype"})
 
@@ -47,7 +49,7 @@ def wanted_whole(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if is_moved_later(frame, store):
         return False
     held = list(holders(analyser, frame, store))
-    if any(_is_read_on_host(one) for one in held[1:]):
+    if any(_is_read_on_host(one) for one in held):
         return False
     joined = any(
         last_name(call.func) in _JOINS and any(mention(arg, one.names) for arg in call.args)
@@ -135,8 +137,8 @@ def _takes_part(expr: ir.Expr, names: AbstractSet[str]) -> bool:
     """Whether more than the shape of one of these names is read."""
     if isinstance(expr, ir.Attr) and expr.name in _ASKED:
         return False
-    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _ASKED:
-        return False
+    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _ASKED | _MOVES:
+        return False  # (what is moved to where it is used may come from anywhere)
     if isinstance(expr, ir.Call) and dotted(expr.func) == "len":
         return False
     return mention(expr, names)

@@ -14,7 +14,7 @@ def findings(folder: Path, text: str | dict[str, str], code: str) -> list[Findin
     for path, content in {"pyproject.toml": "", **files}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(content, encoding="utf-8")
-    result = memlint.lint([folder], isolated=True, preview=True)
+    result = memlint.lint([folder], isolated=True, preview=True, min_confidence="low")
     assert not result.failures, result.failures
     return [finding for finding in result.findings if finding.code == code]
 

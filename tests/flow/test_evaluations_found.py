@@ -127,7 +127,7 @@ def test_a_script_named_as_tests_are(tmp_path: Path, name: str, codes: set[str])
 SCRIPT = """
 import torch
 from torch import nn
-from nets import build
+from nets import build, writer
 
 def evaluate(epoch{takes}):
     net.eval()

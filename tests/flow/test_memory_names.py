@@ -136,7 +136,7 @@ def test_the_release_that_a_project_is_held_to(tmp_path: Path, pin: str, number:
     [
         "allocated = torch.cuda.memory_reserved()",
         "mem_alloc = round(torch.cuda.memory_reserved(0) / 1024**3, 1)",
-        "self.gpu_allocated = torch.cuda.max_memory_reserved() // 2**20",
+        "model.gpu_allocated = torch.cuda.max_memory_reserved() // 2**20",
         "log['allocated'] = torch.cuda.memory_reserved()",
         "log({'memory/allocated': torch.cuda.memory_reserved() / 1e9})",
         "log(allocated=torch.cuda.memory_reserved())",

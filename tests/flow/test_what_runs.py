@@ -42,7 +42,13 @@ def test_nothing_runs_behind_the_end_of_the_program(tmp_path: Path, end: str) ->
 
 @pytest.mark.parametrize(
     "end",
-    ["if not kept:\n        print()", "model.exit()", "if loader is None:\n        sys.exit()", "exit", "abort()"],
+    [
+        "if not kept:\n        print()",
+        "model.exit()",
+        "if loader is None:\n        sys.exit()",
+        "exit",
+        "os.kill(1, 15)",
+    ],
 )
 def test_what_does_not_end_it(tmp_path: Path, end: str) -> None:
     assert {one.code for one in findings(tmp_path, ENDS.replace("{end}", end))} == {"MEM102", "MEM201"}

@@ -13,7 +13,18 @@ from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
 from memlint.flow.program import Class
 from memlint.flow.spent import captured, is_test
-from memlint.flow.syntax import calls, is_false, is_true, mentions, names_bound_by, parts, text, walk_statements
+from memlint.flow.syntax import (
+    calls,
+    expressions,
+    is_false,
+    is_true,
+    mentions,
+    names_bound_by,
+    parts,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir
 
@@ -220,18 +231,16 @@ def _has_leaves_before(analyser: Analyser, frame: Frame, last: Backward) -> bool
 
 
 def _makes_leaf(statement: ir.Stmt) -> bool:
-    """``t.requires_grad = True``, of what is no parameter by its name."""
-    return (
-        isinstance(statement, ir.Assign)
-        and is_true(statement.value)
-        and any(
-            isinstance(target, ir.Attr)
-            and target.name == "requires_grad"
-            and isinstance(target.value, ir.Name)
-            and _PARAMETER.match(target.value.id) is None
-            for target in statement.targets
-        )
-    )
+    """``t.requires_grad = True`` or ``t.requires_grad_()``, of what is no parameter by its name."""
+    made: list[ir.Expr] = []
+    if isinstance(statement, ir.Assign) and is_true(statement.value):
+        made += [one.value for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad"]
+    for expr in expressions(statement):
+        for call in walk_expression(expr):
+            func = call.func if isinstance(call, ir.Call) and not any(map(is_false, call.args)) else None
+            if isinstance(func, ir.Attr) and func.name == "requires_grad_":
+                made.append(func.value)
+    return any(isinstance(one, ir.Name) and _PARAMETER.match(one.id) is None for one in made)
 
 
 def _is_sure(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[Source]) -> bool | None:
