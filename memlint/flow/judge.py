@@ -60,8 +60,9 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 
-#: functions that build models
-_BUILDERS = ("init__", "make_layer", "make_block", "make_stage", "build_", "create_")
+#: functions that build models, and those that may build an index or a table of what a model says of data just as well
+_BUILDERS = ("init__", "make_layer", "make_block", "make_stage")
+_MAY_BUILD = ("build_", "create_")
 
 
 def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
@@ -104,8 +105,8 @@ def _lost_to(event: Retain | Carry) -> Confidence:
 
 
 def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
-    if frame.function.name.lstrip("_").startswith(_BUILDERS):
-        return  # what is put together there are layers
+    if _builds_layers(frame, store):
+        return
     loop = _loop_of(analyser, frame, store)
     if loop is None or not store.ended or store.cleared == FEW:
         return
@@ -224,6 +225,15 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         in_model_loop=retained_run,
         cut=cut,
     )
+
+
+def _builds_layers(frame: Frame, store: Store) -> bool:
+    """Whether what a function puts together are layers, by its name: a loop through data is about none."""
+    name = frame.function.name.lstrip("_")
+    if not name.startswith(_MAY_BUILD):
+        return name.startswith(_BUILDERS)
+    around = (frame.notes.rounds.get(item) for item in store.loops)
+    return not any(loop is not None and (loop.loop.over_data or loop.loop.batches) for loop in around)
 
 
 def _in_few_rounds(store: Store) -> bool:
