@@ -204,19 +204,23 @@ def lacks_guard(frame: Frame, value: V) -> bool:
 
 
 def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
-    """A part of a model's output that goes back into the model is its recurrent state, and has the model's graph."""
-    for source in sources:
+    """A part of a model's output that goes back into the model, as it is or computed with (``state.clone()``), is its
+    recurrent state, and has the model's graph."""
+    todo, seen = list(sources), set(sources)
+    while todo:
+        source = todo.pop()
         node = frame.graphs.nodes.get(source)
-        if (
-            node is not None
-            and node.unknown
-            and any(
-                (parent := frame.graphs.nodes.get(item)) is not None
-                and parent.definite
-                and parent.model
-                and part_of(source, item)
-                for item in node.parents
-            )
+        if node is None or node.definite:
+            continue
+        if not node.unknown:
+            todo += node.parents - seen
+            seen |= node.parents
+        elif any(
+            (parent := frame.graphs.nodes.get(item)) is not None
+            and parent.definite
+            and parent.model
+            and part_of(source, item)
+            for item in node.parents
         ):
             return True
     return False

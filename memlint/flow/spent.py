@@ -84,18 +84,29 @@ def trains_otherwise(frame: Frame, run: ModelRun) -> bool:
 
 
 def used_up(
-    analyser: Analyser, frame: Frame, marks: set[Source], depth: int = 0, *, of_gradients: bool = False
+    analyser: Analyser,
+    frame: Frame,
+    marks: set[Source],
+    depth: int = 0,
+    *,
+    of_gradients: bool = False,
+    apart: Source | None = None,
 ) -> bool:
     """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them.
 
-    ``of_gradients``: what else is differentiated says nothing of them, which are graphs of gradients themselves."""
+    ``of_gradients``: what else is differentiated says nothing of them, which are graphs of gradients themselves.
+    ``apart``: a place that keeps them, and is asked about elsewhere."""
     if frame.cut_short or frame.exit is None or blindly_reached(frame, marks):
         return False
     if frame.notes.gradients and not of_gradients:
         return False
     if marks & (frame.left - frame.notes.logged) or any(marks & reached for reached, *_ in frame.backwards):
         return False
-    if any(marks & frame.graphs.closure(deep(frame, frame.exit, value).src) for value in frame.exit.sym.values()):
+    if any(
+        marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+        for place, value in frame.exit.sym.items()
+        if place != apart
+    ):
         return False
     if captured(frame, marks) or _lost(frame, marks):
         return False
