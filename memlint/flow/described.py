@@ -114,6 +114,8 @@ def _of_runs_without_grad(analyser: Analyser, frame: Frame, sources: frozenset[S
 
 
 def _device(analyser: Analyser, frame: Frame, store: Store, value: V, fact: Fact) -> Device:
+    if fact in ("yes", "some") and _of_parameters(frame, value):
+        return "cpu"
     if on_accelerator(value.device):
         return "accelerator"
     if value.device == CPU:
@@ -122,6 +124,13 @@ def _device(analyser: Analyser, frame: Frame, store: Store, value: V, fact: Fact
     if of_model and store.loop is not None and store.loop.loop.over == "loader" and not store.loop.loop.assumed:
         return "likely" if is_of_cuda(analyser) else "unknown"
     return "unknown"
+
+
+def _of_parameters(frame: Frame, value: V) -> bool:
+    """Whether a graph was recorded of parameters, and no model is seen in it (the entropy of ``self.log_std``): what is
+    known to grow are its nodes, on the host."""
+    nodes = [node for item in frame.graphs.closure(value.src) if (node := frame.graphs.nodes.get(item)) is not None]
+    return any(node.definite for node in nodes) and not any(node.model or node.unknown or node.guess for node in nodes)
 
 
 #: a member of what a framework passes on from a step, which may be text or numbers, and names of what is none of these
@@ -195,19 +204,23 @@ def lacks_guard(frame: Frame, value: V) -> bool:
 
 
 def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
-    """A part of a model's output that goes back into the model is its recurrent state, and has the model's graph."""
-    for source in sources:
+    """A part of a model's output that goes back into the model, as it is or computed with (``state.clone()``), is its
+    recurrent state, and has the model's graph."""
+    todo, seen = list(sources), set(sources)
+    while todo:
+        source = todo.pop()
         node = frame.graphs.nodes.get(source)
-        if (
-            node is not None
-            and node.unknown
-            and any(
-                (parent := frame.graphs.nodes.get(item)) is not None
-                and parent.definite
-                and parent.model
-                and part_of(source, item)
-                for item in node.parents
-            )
+        if node is None or node.definite:
+            continue
+        if not node.unknown:
+            todo += node.parents - seen
+            seen |= node.parents
+        elif any(
+            (parent := frame.graphs.nodes.get(item)) is not None
+            and parent.definite
+            and parent.model
+            and part_of(source, item)
+            for item in node.parents
         ):
             return True
     return False

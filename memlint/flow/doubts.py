@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
 from memlint.flow.bounds import becomes_attribute
+from memlint.flow.carried_on import carried_on
 from memlint.flow.collected import is_moved_later
 from memlint.flow.described import ambient_only, of_evaluation
 from memlint.flow.events import Loop, Value
@@ -245,7 +246,8 @@ def is_moved_member(store: Store) -> bool:
 
 
 def from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
-    """Whether a forward builds the place on what its last call left there, and nobody sets it between two calls."""
+    """Whether a forward builds the place on what its last call left there, and nobody sets it between two calls, or
+    not in a loop that only evaluates."""
     if store.kind != "carry":
         return True
     place = store.place
@@ -256,7 +258,10 @@ def from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if store.how != "call":
         return True
     attributes = [step for step in place.steps if step.startswith(".")]
-    return len(attributes) == 1 and not analyser.facts.attributes.is_reset(frame.function, attributes[0][1:])
+    if len(attributes) != 1:
+        return False
+    name = attributes[0][1:]
+    return not analyser.facts.attributes.is_reset(frame.function, name) or carried_on(analyser, frame, name) is not None
 
 
 def rebuilt_each_batch(frame: Frame, store: Store) -> bool:

@@ -9,7 +9,7 @@ from memlint.flow.frozen import put_together
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import compared, deep, make
 from memlint.flow.library import builtin, is_statement, literal_device, standard
-from memlint.flow.ops import reduced, tensor_op
+from memlint.flow.ops import on_accelerator, reduced, tensor_op
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.practices.outside import noted
 from memlint.flow.state import OFF, State
@@ -18,6 +18,7 @@ from memlint.flow.tensors import destination, values_and_indices
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     ACCELERATOR,
+    ANYWHERE,
     CALLABLE,
     CPU,
     DATA,
@@ -107,10 +108,12 @@ def _by_row(
         )
     if row.graph == "leaf":
         needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
+        # (one that is made on the host goes to the device with its module)
+        device = ACCELERATOR if args and on_accelerator(args[0].device) else ANYWHERE
         if needs is not None and needs.const is False:
-            return V(TENSOR, size=MODEL, device=_device_word(words, expr))
+            return V(TENSOR, size=MODEL, device=device)
         src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
-        return V(TENSOR, src, size=MODEL, device=_device_word(words, expr))
+        return V(TENSOR, src, size=MODEL, device=device)
     if row.returns == "none":
         return NONE_VALUE
     if row.returns == "data":

@@ -10,7 +10,7 @@ from memlint.flow.attributes import Attributes
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.heap import as_held
 from memlint.flow.program import Class, Function, in_tests
-from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.state import AMBIENT, GUARDS, OFF, ON
 from memlint.flow.syntax import walk_statements
 from memlint.flow.tabled import stands_in_table
 from memlint.flow.uses import uses_of
@@ -307,7 +307,7 @@ class Facts:
         while todo:
             callee = todo.pop()
             records = self._grads_at(callee)
-            grads = 0 if records else ON | (OFF if self.is_handed_on(callee) else 0)
+            grads = 0 if records else ON | (OFF if self._may_be_guarded(callee) else 0)
             for caller, grad in records:
                 grads |= grad & (ON | OFF)
                 if not grad & AMBIENT:
@@ -328,6 +328,10 @@ class Facts:
                     found[inner] |= found[key]
                     changed.append(inner)
         return found
+
+    def _may_be_guarded(self, function: Function) -> bool:
+        """Whether who gets the function as a value, code of the project, may turn grad mode off and call it."""
+        return self.is_handed_on(function) and any(map(self.analyser.program.words.files, GUARDS))
 
     def _grads_at(self, function: Function) -> list[tuple[Function, int]]:
         """(caller, grad mode) of each call of a function. A method that nobody else is seen to call may be what is

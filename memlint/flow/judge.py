@@ -18,6 +18,7 @@ from memlint.flow.bounds import (
     once_in_a_loop,
     spent_and_begun,
 )
+from memlint.flow.carried_on import carried_on, is_carried_alone, state_of
 from memlint.flow.carry import PART
 from memlint.flow.collected import becomes_array, compared_with, proved_free, trained_on
 from memlint.flow.described import lacks_guard, of_evaluation, self_name, value_of
@@ -61,8 +62,9 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 
-#: functions that build models
-_BUILDERS = ("init__", "make_layer", "make_block", "make_stage", "build_", "create_")
+#: functions that build models, and those that may build an index or a table of what a model says of data just as well
+_BUILDERS = ("init__", "make_layer", "make_block", "make_stage")
+_MAY_BUILD = ("build_", "create_")
 
 
 def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
@@ -105,8 +107,8 @@ def _lost_to(event: Retain | Carry) -> Confidence:
 
 
 def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
-    if frame.function.name.lstrip("_").startswith(_BUILDERS):
-        return  # what is put together there are layers
+    if _builds_layers(frame, store):
+        return
     loop = _loop_of(analyser, frame, store)
     if loop is None or not store.ended or store.cleared == FEW:
         return
@@ -152,10 +154,11 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         or frozen_as_called(analyser, frame, store)
     ):
         return
-    needed = wanted_later(analyser, frame, store) and value.freed != "yes"
+    alone = store.loop is None and loop.kind == "calls" and frame.hook is None  # (see `is_carried_alone`)
+    needed = not alone and wanted_later(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
     if value.attached in ("yes", "some"):
-        certainty = weakest(certainty, unwanted(analyser, frame, store, value))
+        certainty = weakest(certainty, "medium" if alone else unwanted(analyser, frame, store, value))
         if (
             carried_loosely(frame, store)
             or would_raise(frame, store, value)
@@ -181,7 +184,10 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         or not goes_through_data(frame, store)
     ):
         certainty = "low"
-    if certainty != "low" and may_be_bounded(analyser, frame, store, value):
+    # a state of a module that an evaluation carries on, whatever those do that train
+    name = state_of(frame, store) if certainty != "low" and value.attached in ("yes", "some") else ""
+    seen = carried_on(analyser, frame, name) if name else None
+    if certainty != "low" and seen is None and not alone and may_be_bounded(analyser, frame, store, value):
         certainty = "low"
     few = store.loop is None or store.loop.loop.over not in ("loader", "epochs")
     if few and is_test(frame.function, by_name=frame.hook is None):
@@ -216,16 +222,25 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         site=store.site,
         function=frame.function.qual,
         certainty=certainty,
-        trace=store.trace,
+        trace=store.trace if seen is None else (*store.trace, seen),
         value=value,
         place=place,
         loop=loop,
         how=cast(How, store.how),
         needed=needed,
         reset=store.cleared,
-        in_model_loop=retained_run,
+        in_model_loop=retained_run or seen is not None,
         cut=cut,
     )
+
+
+def _builds_layers(frame: Frame, store: Store) -> bool:
+    """Whether what a function puts together are layers, by its name: a loop through data is about none."""
+    name = frame.function.name.lstrip("_")
+    if not name.startswith(_MAY_BUILD):
+        return name.startswith(_BUILDERS)
+    around = (frame.notes.rounds.get(item) for item in store.loops)
+    return not any(loop is not None and (loop.loop.over_data or loop.loop.batches) for loop in around)
 
 
 def _in_few_rounds(store: Store) -> bool:
@@ -248,6 +263,8 @@ def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
             return seen
     if store.how == "key":
         return None  # each call counts its keys anew, and overwrites what the last one left there
+    if seen is None and state_of(frame, store) and is_carried_alone(analyser, frame, store):
+        return each_call(frame.function)  # (what it reads, its last call has left)
     return _calls_of_hook(frame, store) or seen
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.described import of_evaluation
-from memlint.flow.frame import CallRecord, Frame, Store
+from memlint.flow.frame import Backward, CallRecord, Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.spent import blindly_reached
+from memlint.flow.syntax import assigned_names, calls, walk_expression, walk_statements
 from memlint.flow.values import EMPTY, Path, Source, Sources
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
+
+#: what the test of a flag is made of: ``training and not validate``, ``optimizer is not None``
+_OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
 
 
 def marks_of(frame: Frame | None, store: Store) -> set[Source]:
@@ -34,9 +39,11 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
     marks = marks_of(frame, store)
     held = _in_records(frame, store)
     inside = store.loop.id if store.loop is not None else None
-    for reached, loops, *_ in frame.backwards:
+    for backward in frame.backwards:
         # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
-        if (marks | held) & reached and (inside not in loops or store.freed == "some"):
+        if (marks | held) & backward.reached and (
+            inside not in backward.loops or (store.freed == "some" and _is_for_several(frame, store, backward))
+        ):
             return True
     if store.freed == "some" and marks & frame.notes.returned and _saved_by_callers(analyser, frame):
         return True
@@ -51,6 +58,27 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
     # what is returned may have come through all rounds without a mark (in the parts of a state)
     known = _made_by_what_is_returned(frame, store) and bool(analyser.facts.calls_of(frame.function))
     return known and not dropped_by_callers(analyser, frame)
+
+
+def _is_for_several(frame: Frame, store: Store, backward: Backward) -> bool:
+    """Whether a backward inside a loop may go through what several rounds have summed up. One that runs in every round
+    does not: the second one would meet graphs that the first has freed, and raise. Where a flag says for all rounds
+    whether it runs, those that it skips (of an evaluation) need none either."""
+    if store.kind != "carry" or store.cleared or store.loop is None:
+        return True
+    if any(record.at == backward.site.at for record in frame.calls.values()):
+        return True  # a helper may keep the graph
+    body = store.loop.body
+    if any(word.name in ("retain_graph", "create_graph") for call in calls(body) for word in call.keywords):
+        return True
+    bound = assigned_names(body)[0] | store.loop.targets
+    inside = [test for test in backward.tests if test.at >= body[0].at]
+    if not all(isinstance(part, _OF_FLAGS) for test in inside for part in walk_expression(test)):
+        return True
+    if not bound.isdisjoint(part.id for test in inside for part in walk_expression(test) if isinstance(part, ir.Name)):
+        return True
+    leaves = (one for one in walk_statements(body, into_definitions=False) if one.at > backward.site.at)
+    return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in leaves)
 
 
 def _in_records(frame: Frame, store: Store) -> Sources:

@@ -335,8 +335,18 @@ def standard(
     if name.startswith("heapq.") and args:
         return containers.heap(frame, state, last, args, expr)
     if name in ("functools.reduce",) and len(args) >= 2:
-        return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[1]), *args[2:]], text(expr))
+        return _reduced(frame, state, expr, args)
     return None
+
+
+def _reduced(frame: Frame, state: State, expr: ir.Call, args: list[V]) -> V:
+    """``reduce(lambda x, layer: layer(x), self.layers, x)``: the function runs for each member, on what it gave for the
+    last one. Else, what comes out was computed of all of them."""
+    member = elements_of(frame, state, args[1])
+    if not any(ref.kind == "func" for ref in args[0].refs):
+        return tensor_op(frame, state, expr.at, [member, *args[2:]], text(expr))
+    step = ir.Call(expr.at, expr.args[0], (), ())
+    return _called(frame, state, args[0], [args[2] if len(args) > 2 else member, member], {}, step)
 
 
 def is_statement(frame: Frame, expr: ir.Call) -> bool:

@@ -31,12 +31,14 @@ Diagnostic = Literal["anomaly", "history", "profiler", "metric"]
 
 class ContextAttribute(Event, frozen=True, gc=False, kw_only=True):
     """An autograd function puts a tensor on its context as an attribute. ``place``: ``ctx.x``; ``value``: what it is
-    given, as its source ("" where that is not told apart); ``small``: it is a single number."""
+    given, as its source ("" where that is not told apart); ``small``: it is a single number; ``dropped``: backward
+    takes it away, which helps where one runs."""
 
     kept: KeptTensor
     place: str
     value: str
     small: bool
+    dropped: bool = False
 
 
 class HookAdded(Event, frozen=True, gc=False, kw_only=True):
@@ -104,12 +106,14 @@ class Recover(Event, frozen=True, gc=False, kw_only=True):
 
 class ModelSnapshot(Event, frozen=True, gc=False, kw_only=True):
     """A copy of a model, or of its state, is put aside where the model is. ``loop``: the loop over epochs with which
-    ``place``, a container of such copies, grows; None for the one copy of the best so far."""
+    ``place``, a container of such copies, grows; None for the one copy of the best so far, or for one (``once``) that
+    goes back into the model after a trial."""
 
     text: str
     model: str
     place: str
     loop: Loop | None
+    once: bool = False
 
 
 class KeptGraph(Event, frozen=True, gc=False, kw_only=True):

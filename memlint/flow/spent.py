@@ -109,18 +109,24 @@ def used_up(
     *,
     of_gradients: bool = False,
     dropped: bool = False,
+    apart: Source | None = None,
 ) -> bool:
     """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them.
 
     ``of_gradients``: what else is differentiated says nothing of them, which are graphs of gradients themselves.
-    ``dropped``: they may as well have no use at all."""
+    ``dropped``: they may as well have no use at all. ``apart``: a place that keeps them, and is asked about
+    elsewhere."""
     if frame.cut_short or frame.last is None or blindly_reached(frame, marks):
         return False
     if frame.notes.gradients and not of_gradients:
         return False
     if marks & (frame.left - frame.notes.logged) or any(marks & reached for reached, *_ in frame.backwards):
         return False
-    if any(marks & frame.graphs.closure(deep(frame, frame.last, value).src) for value in frame.last.sym.values()):
+    if any(
+        marks & frame.graphs.closure(deep(frame, frame.last, value).src)
+        for place, value in frame.last.sym.items()
+        if place != apart
+    ):
         return False
     if captured(frame, marks) or _lost(frame, marks):
         return False

@@ -65,7 +65,7 @@ def methods_held(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
 def uses_of(function: Function) -> frozenset[str]:
     """Dotted texts on which a function calls methods that only modules have."""
     calls = function.module.index.units[function.unit].calls
-    if "train" not in calls and calls.isdisjoint(module_evidence()):
+    if calls.isdisjoint(("train", "zero_grad")) and calls.isdisjoint(module_evidence()):
         return frozenset()
     return _module_uses(function.body)
 
@@ -74,6 +74,9 @@ def uses_of(function: Function) -> frozenset[str]:
 def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Dotted texts on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
     found: set[str] = set()
+    #: what is called with something, and what has an optimizer
+    run: set[str] = set()
+    owners: set[str] = set()
     evidence = module_evidence()
     for statement in walk_statements(body):
         for expr in expressions(statement):
@@ -81,9 +84,13 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                 if not isinstance(part, ir.Call):
                     continue
                 found |= _spread_layers(part)
+                if part.args:
+                    run.add(dotted(part.func))
                 if not isinstance(part.func, ir.Attr):
                     continue
                 name = part.func.name
+                if name == "zero_grad" and (owner := _owner(part.func.value)):
+                    owners.add(owner)
                 if name in evidence or (
                     name == "train" and len(part.args) + len(part.keywords) <= 1 and _train_flag(part)
                 ):
@@ -94,7 +101,14 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                     place = dotted(receiver_of(part.func.value))
                     if place:
                         found.add(place)
-    return frozenset(found)
+    return frozenset(found | (owners & run))
+
+
+def _owner(optimizer: ir.Expr) -> str:
+    """``self.net`` of ``self.net.optimizer``: a network that has an optimizer of its own, where it runs as well."""
+    if not isinstance(optimizer, ir.Attr) or not optimizer.name.lower().startswith("opt"):
+        return ""
+    return dotted(optimizer.value)
 
 
 #: names of what has modes and is no network: an environment, a data set (``env_model`` is one)

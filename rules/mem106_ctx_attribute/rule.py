@@ -26,6 +26,9 @@ def check(facts: Facts) -> Iterator[Report]:
         cycle = event.kept in ("output", "view")
         cost = (
             "its grad_fn holds `ctx` and `ctx` holds it, a cycle that only the garbage collector frees"
+            if cycle and not event.dropped
+            else "backward takes it away, but where none runs (an evaluation while autograd records, a step that is "
+            "skipped) its grad_fn holds `ctx` and `ctx` holds it, a cycle that only the garbage collector frees"
             if cycle
             else "it lives on after the backward() that frees what is saved, as long as the graph does"
         )
@@ -37,7 +40,7 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"{shown} {WHAT[event.kept]}: {cost}",
             advice="hand it to `ctx.save_for_backward`, in one call for all tensors, and read `ctx.saved_tensors` in "
             "backward",
-            severity="warning" if cycle and not event.small else "note",
+            severity="warning" if cycle and not event.small and not event.dropped else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "per-iteration" if cycle else "peak"),
             trace=event.trace,

@@ -19,6 +19,11 @@ def check(facts: Facts) -> Iterator[Report]:
         if event.loop is not None:
             each = each_round(event.loop)
             message = f"`{event.place}` gets a copy of all parameters of `{event.model}` in {each}, on the device"
+        elif event.once:
+            message = (
+                f"`{event.text}` keeps a second `{event.model}` on the device until it is brought back, and nothing "
+                "computes with it there"
+            )
         else:
             message = (
                 f"`{event.text}` keeps a second `{event.model}` on the device beside the one that is trained, and a "

@@ -117,18 +117,25 @@ def test_what_is_none(tmp_path: Path, line: str) -> None:
 @pytest.mark.parametrize(
     ("backward", "helped", "found"),
     [
-        ("use(ctx.y)", "pass", True),
-        ("del ctx.y", "pass", False),
-        ("ctx.y = None", "pass", False),
-        ("ctx.y.resize_(0)", "pass", False),
-        ("helper(ctx, grad)", "pass", True),
-        ("helper(ctx, grad)", "ctx.y = None", False),
-        ("kernels.finish(ctx)", "pass", False),
-        ("ctx.__dict__.clear()", "pass", False),
+        ("use(ctx.y)", "pass", "warning"),
+        ("del ctx.y", "pass", "note"),
+        ("ctx.y = None", "pass", "note"),
+        ("ctx.y.resize_(0)", "pass", ""),
+        ("helper(ctx, grad)", "pass", "warning"),
+        ("helper(ctx, grad)", "ctx.y = None", "note"),
+        ("kernels.finish(ctx)", "pass", ""),
+        ("ctx.__dict__.clear()", "pass", ""),
     ],
 )
-def test_what_backward_lets_go_of(tmp_path: Path, backward: str, helped: str, found: bool) -> None:
-    assert kept(tmp_path, "ctx.y = y", backward=backward, helped=helped) == ([OUTPUT] if found else [])
+def test_what_backward_lets_go_of(tmp_path: Path, backward: str, helped: str, found: str) -> None:
+    # (what is left is the cycle where no backward runs)
+    expected = [(found, OUTPUT[1])] if found else []
+    assert kept(tmp_path, "ctx.y = y", backward=backward, helped=helped) == expected
+
+
+def test_what_backward_lets_go_of_and_is_no_output(tmp_path: Path) -> None:
+    assert kept(tmp_path, "ctx.x = x", backward="del ctx.x") == []
+    assert kept(tmp_path, "ctx.z = y.exp()", backward="ctx.z = None") == []
 
 
 @pytest.mark.parametrize(
@@ -213,3 +220,54 @@ def test_a_docstring_tells_of_a_tuple(tmp_path: Path) -> None:
         tmp_path,
         told.format(kept="ctx.both = (other, n)", base="Function", returned="y", backward="pass", helped="pass"),
     ) == [INPUT]
+
+
+HANDED = """
+from torch.autograd import Function
+
+import kernels
+
+
+class Parts:
+    @staticmethod
+    def keep(ctx, inputs, outputs):
+        {kept}
+
+    @staticmethod
+    def back(ctx, grad):
+        {back}
+        return grad
+
+
+class Layer(Function):
+    @staticmethod
+    def forward(x, w):
+        return kernels.run(x, w)
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        {call}
+
+    @staticmethod
+    def backward(ctx, grad, *rest):
+        return Parts.back(ctx, grad), None
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "back", "call", "expected"),
+    [
+        ("ctx.out = outputs", "pass", "Parts.keep(ctx, inputs, outputs)", [OUTPUT]),
+        ("y, n = outputs; ctx.save_for_backward(y); ctx.y = y", "pass", "Parts.keep(ctx, inputs, outputs)", [OUTPUT]),
+        ("ctx.out = outputs", "del ctx.out", "Parts.keep(ctx, inputs, outputs)", [("note", OUTPUT[1])]),
+        ("ctx.out = outputs", "kernels.end(ctx)", "Parts.keep(ctx, inputs, outputs)", []),
+        ("ctx.out = outputs", "pass", "Parts.keep(ctx, inputs, None)", []),
+        ("ctx.out = outputs", "pass", "Parts.keep(outputs, inputs, ctx)", []),
+        ("outputs = outputs.sum(); ctx.out = outputs.item()", "pass", "Parts.keep(ctx, inputs, outputs)", []),
+        ("x, w = inputs; ctx.shape = x.shape", "pass", "Parts.keep(ctx, inputs, outputs)", []),
+    ],
+)
+def test_what_a_helper_keeps_that_is_handed_the_context(
+    tmp_path: Path, kept: str, back: str, call: str, expected: list[tuple[str, str]]
+) -> None:
+    assert findings(tmp_path, HANDED.format(kept=kept, back=back, call=call)) == expected

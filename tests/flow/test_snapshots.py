@@ -205,3 +205,48 @@ def test_tests_are_left_alone(tmp_path: Path) -> None:
         behind="pass",
     )
     assert severities(tmp_path, text, "test_code") == []
+
+
+TRIAL = """
+import copy
+
+from torch import nn
+from somewhere import fit, keep
+
+
+def search(model: nn.Module, loader, rates):
+    model.{moved}
+    {made}
+    {between}
+    {behind}
+    return model
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [
+        ({}, True),
+        ({"made": "before = {k: v.clone() for k, v in model.state_dict().items()}"}, True),
+        ({"between": "for rate in rates: fit(model, rate); model.load_state_dict(before)", "behind": "pass"}, True),
+        ({"behind": "model.load_state_dict(before); del before"}, True),
+        ({"moved": "cpu()"}, False),
+        ({"made": "before = {k: v.cpu().clone() for k, v in model.state_dict().items()}"}, False),
+        ({"made": "before = model.state_dict()"}, False),
+        # nothing happens in between, or something else is done with the copy
+        ({"between": "fit(rates)"}, False),
+        ({"between": "fit(model, before)"}, False),
+        ({"behind": "keep(before)"}, False),
+        ({"behind": "model.load_state_dict({k: before[k] + v for k, v in model.state_dict().items()})"}, False),
+    ],
+)
+def test_a_copy_that_is_brought_back(tmp_path: Path, parts: dict[str, str], found: bool) -> None:
+    given = {
+        "moved": "cuda()",
+        "made": "before = copy.deepcopy(model.state_dict())",
+        "between": "fit(model, rates)",
+        "behind": "model.load_state_dict(before)",
+    }
+    (tmp_path / "train.py").write_text(TRIAL.format(**{**given, **parts}))
+    severities = [item.severity for item in memlint.lint([tmp_path]).findings if item.code == "MEM111"]
+    assert severities == (["note"] if found else [])

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import ContextAttribute
 from memlint.flow.practices.context_names import FORWARD, SETUP, Body, Kept
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import dotted, expressions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, expressions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import SCALAR, TENSORS, Path, V, join
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
+#: how a backward lets go of what the context keeps: by its attribute, or by emptying what that names
+Letting = Literal["dropped", "emptied"]
+
 _FUNCTIONS = re.compile(r"torch\.autograd\.(function\.)?(Function|InplaceFunction)")
+#: names of a context that a helper is handed
+_CONTEXTS = frozenset({"ctx", "context"})
 #: what the context itself reads
 _OWN = frozenset(
     {"to_save", "saved_tensors", "saved_variables", "dirty_tensors", "non_differentiable", "needs_input_grad"}
@@ -27,9 +32,9 @@ _OWN = frozenset(
 def noted(frame: Frame, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
     """An attribute is assigned."""
     function = frame.function
-    if function.name not in (FORWARD, SETUP) or function.cls is None or not function.params:
+    if not function.params or not isinstance(target.value, ir.Name) or target.value.id != function.params[0].name:
         return
-    if not isinstance(target.value, ir.Name) or target.value.id != function.params[0].name:
+    if (function.name not in (FORWARD, SETUP) or function.cls is None) and target.value.id not in _CONTEXTS:
         return
     known = frame.notes.on_context.get(target.at)
     expr, names = _source(target, statement)
@@ -54,21 +59,29 @@ def _source(target: ir.Attr, statement: ir.Assign | ir.AnnAssign | None) -> tupl
 def events(analyser: Analyser, frame: Frame) -> Iterator[ContextAttribute]:
     """The tensors that one function keeps on its context."""
     function = frame.function
-    if not frame.notes.on_context or function.cls is None or "staticmethod" not in function.decorator_names:
+    if not frame.notes.on_context:
         return
-    backward = _backward(analyser, function.cls)
+    given = _handed_by(analyser, frame)
+    cls = given[0].cls if given is not None else function.cls
+    if cls is None or (given is None and "staticmethod" not in function.decorator_names):
+        return
+    backward = _backward(analyser, cls)
     if backward is None or _switches_on(function):
         return
     dropped = _written(analyser, backward)
     if dropped is None:
         return
     body = Body(analyser, function)
+    if given is not None:
+        body.told(Body(analyser, given[0]), given[1])
     own = _deleted(function)
     for at, kept in sorted(frame.notes.on_context.items()):
         name = kept.target.name
-        if name in _OWN or name in dropped or name in own:
+        if name in _OWN or name in own or dropped.get(name) == "emptied":
             continue
         what = body.what(kept)
+        if what != "output" and (name in dropped or given is not None):
+            continue
         if what is None or (what in ("intermediate", "input") and kept.given.size == SCALAR):
             continue
         # (an output holds the context, whatever it was computed by)
@@ -82,7 +95,24 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ContextAttribute]:
             place=text(kept.target),
             value=text(kept.value) if kept.value is not None else "",
             small=kept.given.size == SCALAR,
+            dropped=name in dropped,
         )
+
+
+def _handed_by(analyser: Analyser, frame: Frame) -> tuple[Function, ir.Call] | None:
+    """The forward, or setup_context, that hands its context to a helper, and the call."""
+    if frame.function.name in (FORWARD, SETUP):
+        return None
+    for caller, record in analyser.facts.calls_of(frame.function):
+        one = caller.function
+        if one.name not in (FORWARD, SETUP) or one.cls is None or not one.params:
+            continue
+        call = next((call for call in calls(one.body) if call.at == record.at and call.args), None)
+        if call is None or dotted(call.args[0]) != one.params[0].name or "staticmethod" not in one.decorator_names:
+            continue
+        if _backward(analyser, one.cls) is not None:
+            return one, call
+    return None
 
 
 def _backward(analyser: Analyser, cls: Class) -> Function | None:
@@ -106,12 +136,12 @@ def _records(value: V) -> bool:
     return any(not isinstance(source, Path) for source in value.src)
 
 
-def _written(analyser: Analyser, backward: Function, depth: int = 0) -> frozenset[str] | None:
-    """The attributes of the context that backward deletes or sets; None where code that cannot be followed may."""
+def _written(analyser: Analyser, backward: Function, depth: int = 0) -> dict[str, Letting] | None:
+    """The attributes of the context that backward lets go of; None where code that cannot be followed may."""
     if not backward.params or depth > 2:
         return None
     ctx = backward.params[0].name
-    found: set[str] = set()
+    found: dict[str, Letting] = {}
     for statement in walk_statements(backward.body):
         for expr in expressions(statement):
             for part in walk_expression(expr):
@@ -123,25 +153,39 @@ def _written(analyser: Analyser, backward: Function, depth: int = 0) -> frozense
                 if isinstance(part, ir.Attr) and part.name == "__dict__" and dotted(part.value) == ctx:
                     return None
         found |= _set_by(statement, ctx)
-    return frozenset(found)
+    return found
 
 
-def _handed(analyser: Analyser, function: Function, call: ir.Call, ctx: str, depth: int) -> frozenset[str] | None:
+def _handed(analyser: Analyser, function: Function, call: ir.Call, ctx: str, depth: int) -> dict[str, Letting] | None:
     """What a callee does with the attributes of a context that it is handed."""
     given = (*call.args, *(word.value for word in call.keywords))
     if not any(dotted(item.value if isinstance(item, ir.Starred) else item) == ctx for item in given):
-        return frozenset()
+        return {}
     if isinstance(call.func, ir.Name) and call.func.id in ("hasattr", "getattr", "print", "isinstance", "id"):
-        return frozenset()
-    kind, what = analyser.program.find_expression(function.module, call.func, function)
-    if kind == "function" and what is not None and call.args and dotted(call.args[0]) == ctx:
-        return _written(analyser, what, depth + 1)
+        return {}
+    helper = _helper(analyser, function, call.func)
+    if helper is not None and call.args and dotted(call.args[0]) == ctx:
+        return _written(analyser, helper, depth + 1)
     return None
 
 
-def _set_by(statement: ir.Stmt, ctx: str) -> set[str]:
+def _helper(analyser: Analyser, function: Function, func: ir.Expr) -> Function | None:
+    """A function of the project by its name, or a static method by that of its class."""
+    find = analyser.program.find_expression
+    kind, what = find(function.module, func, function)
+    if kind == "function" and isinstance(what, Function):
+        return what
+    kind, what = find(function.module, func.value, function) if isinstance(func, ir.Attr) else ("none", None)
+    if kind != "class" or not isinstance(what, Class) or not isinstance(func, ir.Attr):
+        return None
+    method = analyser.program.method(what, func.name)
+    return method if method is not None and "staticmethod" in method.decorator_names else None
+
+
+def _set_by(statement: ir.Stmt, ctx: str) -> dict[str, Letting]:
     """The attributes of the context that a statement sets, deletes, or empties in place."""
     targets: tuple[ir.Expr, ...] = ()
+    how: Letting = "dropped"
     if isinstance(statement, ir.Assign | ir.Delete):
         targets = statement.targets
     elif isinstance(statement, ir.AnnAssign | ir.AugAssign):
@@ -149,11 +193,12 @@ def _set_by(statement: ir.Stmt, ctx: str) -> set[str]:
     elif isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
         func = statement.value.func  # ctx.x.resize_(0), ctx.x.untyped_storage().resize_(0), ctx.x.clear()
         targets = (func,) if isinstance(func, ir.Attr) and func.name in ("resize_", "clear", "set_", "pop") else ()
-    found = set()
+        how = "emptied"
+    found: dict[str, Letting] = {}
     for target in targets:
         for part in walk_expression(target):
             if isinstance(part, ir.Attr) and dotted(part.value) == ctx:
-                found.add(part.name)
+                found[part.name] = how
     return found
 
 
@@ -163,5 +208,5 @@ def _deleted(function: Function) -> frozenset[str]:
     found: set[str] = set()
     for statement in walk_statements(function.body, into_definitions=False):
         if isinstance(statement, ir.Delete):
-            found |= _set_by(statement, ctx)
+            found |= _set_by(statement, ctx).keys()
     return frozenset(found)

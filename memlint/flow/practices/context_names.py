@@ -107,6 +107,17 @@ class Body:
         if function.name == SETUP:
             self._outputs_of_setup()
 
+    def told(self, outer: Body, call: ir.Call) -> None:
+        """What the function says that hands its context, and some of its names, to this one."""
+        for param, arg in zip(self.function.params[1:], call.args[1:], strict=False):
+            name = dotted(arg)
+            if name in outer.returned and not outer.dirty & {name}:
+                self.returned[param.name] = outer.returned[name]
+                self.alone |= {param.name} if name in outer.alone else set()
+                self.plain |= {param.name} if name in outer.plain else set()
+            if name and outer._tensor(name):
+                self.used.add(param.name)
+
     def _read(self, statement: ir.Stmt) -> None:
         # (an augmented assignment changes a tensor in place: the name keeps it)
         annotated = isinstance(statement, ir.AnnAssign) and statement.value is not None

@@ -12,6 +12,7 @@ from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Loop
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import ModelSnapshot
+from memlint.flow.practices.backups import is_backup
 from memlint.flow.program import Function
 from memlint.flow.spent import is_test
 from memlint.flow.syntax import bodies, calls, children, expressions, parts, text, walk_expression, walk_statements
@@ -65,12 +66,14 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ModelSnapshot]:
             certainty = _on_device(analyser, frame, copy.model) if kept is not None else None
             if kept is None or certainty is None:
                 continue
-            loop = _grows(analyser, frame, kept, around) if kept.is_member else None
+            loop, once = _grows(analyser, frame, kept, around) if kept.is_member else None, False
             if kept.is_member:
                 if loop is None or _run_as_models(function, kept.place) or _is_model(analyser, frame, kept.place):
                     continue  # (what is put into a ModuleDict or ModuleList is a part of a model)
             elif not _is_best(function, kept, copy, around) and not _becomes_best(function, kept, copy, around):
-                continue
+                once = copy.is_state and is_backup(function, kept.place, copy.expr, copy.model, around)
+                if not once or _leaves_the_device(function, kept.place):
+                    continue
             yield ModelSnapshot(
                 site=frame.site(copy.expr.at),
                 function=function.qual,
@@ -79,6 +82,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ModelSnapshot]:
                 model=text(copy.model),
                 place=text(kept.place),
                 loop=loop,
+                once=once,
             )
 
 
