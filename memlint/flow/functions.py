@@ -152,6 +152,12 @@ def is_abstract(function: Function) -> bool:
     return isinstance(only, ir.Jump)
 
 
+def is_idle(frame: Frame, function: Function) -> bool:
+    """Whether a method does nothing, and is not there to be replaced by one that does something."""
+    cls = function.cls
+    return cls is not None and is_abstract(function) and not frame.analyser.program.is_overridden(cls, function.name)
+
+
 def is_left_open(frame: Frame, function: Function) -> bool:
     """Whether a method's own body says nothing of what runs in its place: it is abstract, and what overrides it is out
     of sight or too much to follow. (An empty method that nothing overrides is a hook that nobody uses.)"""
