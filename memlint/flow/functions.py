@@ -7,6 +7,7 @@ from memlint.flow.branches import join_branches
 from memlint.flow.flags import training, worlds
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.heap import make, read_item
+from memlint.flow.made_places import note_made
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.program import Class, Function
 from memlint.flow.state import Obj, State
@@ -255,6 +256,7 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
             frame.calls[expr.at, init.key] = CallRecord(
                 init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops)
             )
+        note_made(frame, expr)
         return V(MODULE | INSTANCE, refs=ref, store=frozenset((expr.at,)))
     constructed(frame, state, cls, args, words)
     _order, outside = program.ancestors(cls)

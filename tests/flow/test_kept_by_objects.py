@@ -110,3 +110,109 @@ def test_methods_that_do_nothing_are_not_counted(tmp_path: Path, more: int, told
         for number in range(more)
     )
     assert codes_in(tmp_path, MANY.format(more=others)) == told
+
+
+MADE = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 1)
+        self.total = 0.0
+        self.losses = []
+
+    def forward(self, x):
+        return self.body(x)
+
+    def loss_of(self, x, y):
+        loss = nn.functional.mse_loss(self(x), y)
+        {keeps}
+        return loss
+
+    def reset(self):
+        self.total = 0.0
+        self.losses = []
+
+
+def main(loader, folds):
+    {before}
+    for x, y in loader:
+        {inside}
+        loss = net.loss_of(x.cuda(), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {after}
+    print(len(net.losses), net.total)
+"""
+MAKES = "net = Net().cuda(); optimizer = torch.optim.Adam(net.parameters())"
+
+
+@pytest.mark.parametrize(
+    ("keeps", "before", "inside", "after", "told"),
+    [
+        ("self.losses.append(loss)", MAKES, "pass", "pass", ["MEM102"]),
+        ("self.total += loss", MAKES, "pass", "pass", ["MEM101"]),
+        ("self.losses.append(loss.item())", MAKES, "pass", "pass", []),
+        ("self.total += loss.detach()", MAKES, "pass", "pass", []),
+        pytest.param("self.losses.append(loss)", MAKES, "net.reset()", "pass", [], id="begun anew in each round"),
+        pytest.param("self.losses.append(loss)", MAKES, "pass", "net.losses.clear()", [], id="emptied in each round"),
+        pytest.param("self.total += loss", MAKES, "pass", "net.total = 0.0", [], id="set by whoever has made it"),
+        pytest.param("self.losses.append(loss)", "pass", MAKES, "pass", [], id="another module in each round"),
+    ],
+)
+def test_a_module_is_asked_what_it_keeps_where_it_is_made(
+    tmp_path: Path, keeps: str, before: str, inside: str, after: str, told: list[str]
+) -> None:
+    assert codes_in(tmp_path, MADE.format(keeps=keeps, before=before, inside=inside, after=after)) == told
+
+
+LEARNS = """
+import torch
+from torch import nn
+
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.data = []
+
+    def forward(self, x):
+        return self.net(x).softmax(0)
+
+    def put(self, item):
+        self.data.append(item)
+
+    def learn(self, optimizer):
+        optimizer.zero_grad()
+        for reward, probability in self.data:
+            (-torch.log(probability) * reward).backward()
+        optimizer.step()
+        self.data = []
+
+
+def train({params}):
+    {makes}
+    optimizer = torch.optim.Adam(policy.parameters())
+    for episode in range(episodes):
+        state, done = env.reset(), False
+        while not done:
+            probabilities = policy(torch.from_numpy(state).float())
+            action = torch.distributions.Categorical(probabilities).sample()
+            state, reward, done, _ = env.step(action.item())
+            policy.put((reward, probabilities[action]))
+        policy.learn(optimizer)
+"""
+
+
+@pytest.mark.parametrize(
+    ("params", "makes"), [("env, episodes", "policy = Policy()"), ("env, episodes, policy: Policy", "pass")]
+)
+def test_a_record_that_a_method_keeps_is_wanted_by_the_backward_that_reads_a_part_of_it(
+    tmp_path: Path, params: str, makes: str
+) -> None:
+    assert codes_in(tmp_path, LEARNS.format(params=params, makes=makes)) == []
