@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.described import of_evaluation
-from memlint.flow.frame import CallRecord, Frame, Store
+from memlint.flow.frame import Backward, CallRecord, Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.spent import blindly_reached
+from memlint.flow.syntax import walk_expression
 from memlint.flow.values import EMPTY, Path, Source, Sources
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -34,9 +36,11 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
     marks = marks_of(frame, store)
     held = _in_records(frame, store)
     inside = store.loop.id if store.loop is not None else None
-    for reached, loops, *_ in frame.backwards:
+    for backward in frame.backwards:
         # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
-        if (marks | held) & reached and (inside not in loops or store.freed == "some"):
+        if not (marks | held) & backward.reached:
+            continue
+        if inside not in backward.loops or (store.freed == "some" and not _would_meet_itself(frame, store, backward)):
             return True
     if store.freed == "some" and marks & frame.notes.returned and _saved_by_callers(analyser, frame):
         return True
@@ -51,6 +55,22 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
     # what is returned may have come through all rounds without a mark (in the parts of a state)
     known = _made_by_what_is_returned(frame, store) and bool(analyser.facts.calls_of(frame.function))
     return known and not dropped_by_callers(analyser, frame)
+
+
+def _would_meet_itself(frame: Frame, store: Store, backward: Backward) -> bool:
+    """Whether a backward that goes through a sum would go, in the second round, through what it has freed in the first:
+    nothing begins the sum anew, and what decides over the backward is the same in each round. As the program runs, what
+    the sum was seen to lead to (an object that holds both) is not what is differentiated."""
+    if store.kind != "carry" or store.cleared or store.loop is None or backward.site.at in frame.notes.retained:
+        return False
+    written = {path.steps[-1] for path in frame.exit.sym if path.steps} if frame.exit is not None else set()
+    return not any(
+        isinstance(part, ir.Call | ir.Subscript | ir.Binary)
+        or (isinstance(part, ir.Name) and part.id in store.loop.bound)
+        or (isinstance(part, ir.Attr) and f".{part.name}" in written)
+        for test in backward.tests
+        for part in walk_expression(test)
+    )
 
 
 def _in_records(frame: Frame, store: Store) -> Sources:

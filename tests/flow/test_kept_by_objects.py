@@ -216,3 +216,66 @@ def test_a_record_that_a_method_keeps_is_wanted_by_the_backward_that_reads_a_par
     tmp_path: Path, params: str, makes: str
 ) -> None:
     assert codes_in(tmp_path, LEARNS.format(params=params, makes=makes)) == []
+
+
+SUMMARY = """
+import torch
+from torch import nn
+
+
+class Summary:
+    def __init__(self):
+        self.values = {{}}
+        self.names = []
+
+    def register(self, name, optim):
+        self.names.append({{"name": name, "optim": optim}})
+
+    def update(self, name, value, weight=1.0):
+        if name in self.values:
+            self.values[name] = (value, weight)
+
+    def loss(self):
+        loss = 0
+        for item in self.names:
+            if item["optim"]:
+                value = self.values[item["name"]]
+                loss += value[0] * value[1]
+        return loss
+
+
+def run(model: nn.Module, loader, optimizer, summary: Summary, evaluates=False):
+    total, count = 0.0, 0
+    for x, y in loader:
+        if evaluates:
+            with torch.no_grad():
+                part = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        else:
+            part = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        total = total + {part}
+        count += 1
+        summary.update("loss", part)
+        summary.update("mean", total, 1.0 / count)
+        loss = summary.loss()
+        if {test}:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            {after}
+    return float(total) / count
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "test", "after", "told"),
+    [
+        ("part", "not evaluates", "pass", ["MEM101"]),
+        ("part.detach()", "not evaluates", "pass", []),
+        pytest.param("part", "count % 4 == 0", "pass", [], id="the rounds differ"),
+    ],
+)
+def test_a_backward_in_each_round_goes_through_no_sum_over_all_rounds(
+    tmp_path: Path, part: str, test: str, after: str, told: list[str]
+) -> None:
+    found = codes_in(tmp_path, SUMMARY.format(part=part, test=test, after=after))
+    assert [code for code in found if code.startswith("MEM10")] == told
