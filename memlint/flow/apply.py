@@ -9,6 +9,7 @@ from memlint.flow.events import Step
 from memlint.flow.frame import Backward, Frame, ModelRun
 from memlint.flow.heap import deep, make, stream_of
 from memlint.flow.lift import Lifting
+from memlint.flow.made_places import MADE, made_places
 from memlint.flow.modes import frozen_of, mode_keys, mode_of
 from memlint.flow.owner import ANY, gave
 from memlint.flow.state import AMBIENT, OFF, State
@@ -198,12 +199,16 @@ class Application(Translation):
             held = self.resolve(path)
             places: set[Source] = {*held.objs, *held.syms}
             if path.steps:
-                places |= {sym.then(path.steps[-1]) for sym in self.resolve(Path(path.root, path.steps[:-1])).syms}
+                around, step = self.resolve(Path(path.root, path.steps[:-1])), path.steps[-1]
+                places |= {sym.then(step) for sym in around.syms}
+                places |= made_places(self.frame, around, step[1:]) if step.startswith(".") else EMPTY
             forget_later(self.frame, self.state, frozenset(places), flagged=flagged)
 
     def _write(self, path: Path, value: V) -> None:
         from memlint.flow.assignment import write_attribute
 
+        if path.root.startswith(MADE):
+            return None  # it is the callee's own
         if not path.steps:
             if path.root.startswith("c:"):
                 name = path.root[2:]

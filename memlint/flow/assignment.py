@@ -14,6 +14,7 @@ from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
 from memlint.flow.keys import grows, is_of_pairs, is_replaced, over_itself
 from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
+from memlint.flow.made_places import made_places
 from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
@@ -172,7 +173,7 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
 
 def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
     """``base.name = value``"""
-    places = [path.then("." + name) for path in ordered(base.syms)]
+    places = [*ordered(made_places(frame, base, name))]
     places = places or [*ordered(class_places(frame.analyser, base, name))]
     if not base.objs and not places:
         frame.leave(frame.graphs.closure(deep(frame, state, value).src))

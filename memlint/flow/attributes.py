@@ -190,6 +190,15 @@ class Attributes:
             self._trained[cls.key] = frozenset(made - frozen)
         return self._trained[cls.key]
 
+    def is_kept_up(self, cls: Class, name: str) -> bool:
+        """Whether a class has methods that assign an attribute beside what makes the object, or keeps a container in
+        it."""
+        order, _ = self.analyser.program.ancestors(cls)
+        others = (method for item in order for method in self._assignments(item).get(name, ()))
+        return any(_MAKES.match(method.name) is None for method in others) or bool(
+            self.value(cls, name).kinds & CONTAINER
+        )
+
     def _own_parameters(self, cls: Class) -> tuple[set[str], set[str]]:
         """The attributes that the methods of a class make parameters of, and those that they freeze: by itself, since a
         base has thousands of subclasses that ask."""
@@ -290,14 +299,24 @@ class Attributes:
         return bool(self._assigning_units(name))
 
     def is_begun(self, name: str) -> bool:
-        """Whether a method that is called, no constructor, gives an attribute of this name a value of its own."""
+        """Whether a method that is called, no constructor, or a function gives an attribute of this name a value of its
+        own."""
         if name not in self._begun:
-            self._begun[name] = any(
+            self._begun[name] = any(_sets(function, name) for function in self._functions_with(name)) or any(
                 method.name != "__init__" and self._is_called(method.name) and _begins(method, name)
                 for cls in self.classes_with(name)
                 for method in cls.methods.values()
             )
         return self._begun[name]
+
+    def _functions_with(self, name: str) -> Iterator[Function]:
+        """The functions, and files' own statements, that assign an attribute of this name."""
+        for key, number in self._assigning_units(name):
+            module = self.analyser.program.module(key)
+            unit = module.index.units[number].name
+            function = module.function(unit) if unit else module.main
+            if function is not None:
+                yield function
 
     def names_layer(self, name: str) -> bool:
         """Whether a module of the project keeps a module under this name."""
@@ -333,6 +352,16 @@ def _learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> N
         func = statement.value.func
         if isinstance(func, ir.Attr) and func.name == "requires_grad_" and isinstance(func.value, ir.Attr):
             frozen.add(func.value.name)
+
+
+def _sets(function: Function, name: str) -> bool:
+    """Whether a function's own statements assign an attribute of that name a value that is not made of it."""
+    return any(
+        isinstance(statement, ir.Assign)
+        and name in _stored(statement)
+        and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
+        for statement in walk_statements(function.body, into_definitions=False)
+    )
 
 
 def _begins(method: Function, name: str) -> bool:

@@ -15,6 +15,7 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import is_stream
 from memlint.flow.judged_runs import is_evaluation_name, unguarded_module
 from memlint.flow.later import dropped_by_callers, marks_of
+from memlint.flow.made_places import MADE
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function
 from memlint.flow.spent import blindly_reached, is_trial
@@ -104,6 +105,10 @@ def would_raise(frame: Frame, store: Store, value: Value) -> bool:
     in_output = frame.graphs.closure(frame.notes.returned) & _nodes_of(frame, store.value)
     if store.loop is None and in_output and not _is_buffer(frame, store.place):
         return True  # a module's output is made from its state: the backward of the next one reaches this one's
+    if isinstance(store.place, Path) and store.place.root.startswith(MADE) and store.loop is not None:
+        inside = [backward for backward in frame.backwards if store.loop.id in backward.loops]
+        if any(store.place in backward.reached for backward in inside):
+            return True  # so it is where a module is made and run
     if store.how != "call":
         return False
     nodes = (frame.graphs.nodes.get(item) for item in (store.incoming or store.value).src)

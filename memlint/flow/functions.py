@@ -7,6 +7,7 @@ from memlint.flow.branches import join_branches
 from memlint.flow.flags import training, worlds
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.heap import make, read_item
+from memlint.flow.made_places import note_made
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.program import Class, Function
 from memlint.flow.state import Obj, State
@@ -152,6 +153,12 @@ def is_abstract(function: Function) -> bool:
     return isinstance(only, ir.Jump)
 
 
+def is_idle(frame: Frame, function: Function) -> bool:
+    """Whether a method does nothing, and is not there to be replaced by one that does something."""
+    cls = function.cls
+    return cls is not None and is_abstract(function) and not frame.analyser.program.is_overridden(cls, function.name)
+
+
 def is_left_open(frame: Frame, function: Function) -> bool:
     """Whether a method's own body says nothing of what runs in its place: it is abstract, and what overrides it is out
     of sight or too much to follow. (An empty method that nothing overrides is a hook that nobody uses.)"""
@@ -249,6 +256,7 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
             frame.calls[expr.at, init.key] = CallRecord(
                 init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops)
             )
+        note_made(frame, expr)
         return V(MODULE | INSTANCE, refs=ref, store=frozenset((expr.at,)))
     constructed(frame, state, cls, args, words)
     _order, outside = program.ancestors(cls)

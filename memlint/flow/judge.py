@@ -47,6 +47,7 @@ from memlint.flow.first_step import begun_at_first_step
 from memlint.flow.frame import Frame, Store
 from memlint.flow.judged_runs import of_layers
 from memlint.flow.later import marks_of, wanted_later
+from memlint.flow.made_places import MADE
 from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of
 from memlint.flow.periods import FEW, ends_early, ends_soon
@@ -279,6 +280,8 @@ def _calls_of_hook(frame: Frame, store: Store) -> Loop | None:
         return None
     if not store.place.steps and store.place.root.startswith("p:"):
         return None
+    if store.place.root.startswith(MADE):
+        return None  # the call makes it
     if store.place.root.startswith("c:") and frame.function.owner(store.place.root[2:]) is None:
         return None  # a variable of whoever handed a function down: it goes with that call
     return each_call(frame.function)

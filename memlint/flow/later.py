@@ -73,7 +73,12 @@ def _is_for_several(frame: Frame, store: Store, backward: Backward) -> bool:
         return True
     bound = assigned_names(body)[0] | store.loop.targets
     inside = [test for test in backward.tests if test.at >= body[0].at]
-    if not all(isinstance(part, _OF_FLAGS) for test in inside for part in walk_expression(test)):
+    written = {path.steps[-1] for path in frame.exit.sym if path.steps} if frame.exit is not None else set()
+    if not all(
+        isinstance(part, _OF_FLAGS) or (isinstance(part, ir.Attr) and f".{part.name}" not in written)
+        for test in inside
+        for part in walk_expression(test)
+    ):
         return True
     if not bound.isdisjoint(part.id for test in inside for part in walk_expression(test) if isinstance(part, ir.Name)):
         return True

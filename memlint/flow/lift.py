@@ -8,6 +8,7 @@ from memlint.flow.events import PlaceKind, Step
 from memlint.flow.flags import decided
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import deep
+from memlint.flow.made_places import MADE, made_places
 from memlint.flow.step_outputs import OUTPUT_OF_STEP
 from memlint.flow.stores import carried_loosely, kind_of, note_carry, note_store
 from memlint.flow.syntax import text
@@ -18,6 +19,7 @@ from memlint.flow.values import (
     Path,
     Source,
     Sources,
+    V,
 )
 from memlint.ir import nodes as ir
 
@@ -81,6 +83,7 @@ class Lifting:
         )
         if not incoming.kinds:
             return
+        record = store.kind == "retain" and self._is_record(incoming)
         if incoming.objs and not incoming.src:
             incoming = deep(self.frame, self.state, incoming)  # (a dict of tensors, as it is given)
         trace = (
@@ -136,7 +139,7 @@ class Lifting:
             made.lifted = store.lifted + 1
             made.guessed = made.guessed or store.guessed
             made.evaluates = made.evaluates or store.evaluates
-            made.record = made.record or store.record
+            made.record = made.record or store.record or record
             made.loose = made.loose or carried_loosely(self.callee, store)
             made.cleared = made.cleared or store.cleared
             made.origin = "argument" if passed else "callee"
@@ -152,6 +155,12 @@ class Lifting:
                     ),
                     store.text,
                 )
+
+    def _is_record(self, given: V) -> bool:
+        """Whether what the callee keeps is a tuple or dictionary that the caller has put together:
+        ``memory.put((reward, log_prob))``."""
+        held = (self.state.heap.get(key) for key in given.objs)
+        return any(obj is not None and obj.kind in ("tuple", "list", "dict") and obj.fields for obj in held)
 
     def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
         """Whether the graph that is kept is the callee's own work: the finding then belongs at its store."""
@@ -206,7 +215,7 @@ class Lifting:
                 if key in self.state.heap and not self.state.heap[key].bounded
             ]
             found += [
-                (path, kind_of(path), path.text)
+                (path, kind_of(path), self._named(path, place, store))
                 for path in sorted(target.syms)
                 if not any(ref.kind == "bounded" for ref in target.refs)
             ]
@@ -227,8 +236,16 @@ class Lifting:
         if place.root.startswith("g:") and not parent.objs and not parent.syms:
             return [(place, store.place_kind, store.place_text)]  # of a class, which is the same everywhere
         found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
-        found += [(path.then(step), kind_of(path.then(step)), path.then(step).text) for path in sorted(parent.syms)]
+        if step.startswith("."):
+            held = sorted(made_places(self.frame, parent, step[1:]))
+        else:
+            held = sorted(path.then(step) for path in parent.syms)
+        found += [(path, kind_of(path), self._named(path, place, store)) for path in held]
         return found[:4]
+
+    def _named(self, here: Path, place: Path, store: Store) -> str:
+        """A place in the caller's words: what is held by a module that it made itself has no name but by that."""
+        return self._shown(place, store) if here.root.startswith(MADE) else here.text
 
     def _shown(self, place: Path, store: Store) -> str:
         """``self.sum`` of the callee in the caller's words: ``meter.sum``."""

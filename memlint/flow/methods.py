@@ -8,7 +8,7 @@ from memlint.flow import containers, instances, tables, tensors, threads
 from memlint.flow.boxes import updated
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.frozen import weight_frozen
-from memlint.flow.functions import accepts, call_function
+from memlint.flow.functions import accepts, call_function, is_abstract, is_idle
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.models import note_run, run_module
@@ -218,7 +218,18 @@ def _resolved_method(
         return run_module(frame, state, expr, receiver, args, words)
     if receiver.kinds & MODULE:
         return _module_call(frame, state, expr, receiver, name, member, args, words)
-    return calls.call_value(frame, state, member, args, words, expr)
+    given = calls.call_value(frame, state, member, args, words, expr)
+    if receiver.kinds & UNKNOWN and _stands_in(frame, callable_refs):
+        guessed = _by_name(frame, state, expr, receiver, name, args, words, idles=True)
+        return join(given, guessed) if guessed is not None else given
+    return given
+
+
+def _stands_in(frame: Frame, known: set[Ref]) -> bool:
+    """Whether what is known of a receiver only stands in for what is not known of it: its methods do nothing, as of the
+    logger that is there where nobody gave one."""
+    methods = [frame.analyser.function(ref) if ref.kind == "func" else None for ref in known]
+    return all(method is not None and is_idle(frame, method) for method in methods)
 
 
 def _is_self(frame: Frame, receiver: V) -> bool:
@@ -310,8 +321,18 @@ def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name
 MAX_CANDIDATES = 3
 
 
-def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V | None:
-    """A call on an unknown receiver may mean any project method of that name."""
+def _by_name(
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    receiver: V,
+    name: str,
+    args: Args,
+    words: Words,
+    *,
+    idles: bool = False,
+) -> V | None:
+    """A call on an unknown receiver may mean any project method of that name. ``idles``: or one that does nothing."""
     if name.startswith("__") or not any(value.src or value.objs for value in (*args, *words.values())):
         return None
     candidates = [
@@ -319,13 +340,17 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
         for method in frame.analyser.methods_named(name, frame.function)
         if instances.may_be_of(frame.analyser.program, receiver, method)
     ]
-    if not 0 < len(candidates) <= MAX_CANDIDATES:
+    acting = [method for method in candidates if not is_abstract(method)] or candidates
+    if not 0 < len(acting) <= MAX_CANDIDATES:
         return None
-    found, after = NOTHING, None
-    before_stores, before_runs, all_run = set(frame.stores), set(frame.runs), True
-    for method in candidates:
+    # (what replaces an abstract method is among them; an empty one that nothing replaces does just that)
+    idles = idles or any(method not in acting and is_idle(frame, method) for method in candidates)
+    found, after = (NONE_VALUE, state.copy()) if idles else (NOTHING, None)
+    before_stores, before_runs, all_run, fits = set(frame.stores), set(frame.runs), not idles, False
+    for method in acting:
         if not accepts(method, len(args) + 1, set(words)):
             continue
+        fits = True
         inner = state.copy()
         self_value = V(
             INSTANCE,
@@ -337,7 +362,7 @@ def _by_name(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
         found = join(found, call_function(frame, inner, method, [self_value, *args], words, expr.at, expr))
         all_run = all_run and len(frame.runs) > runs
         after = join_states(after, inner)
-    if after is None:
+    if after is None or not fits:
         return None
     if not all_run:  # one of those that it may mean runs no model, or does so under a guard of its own
         for run in set(frame.runs) - before_runs:

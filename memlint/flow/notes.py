@@ -54,6 +54,8 @@ class Notes(Lean):
         self.drawn: set[Source] = set()
         #: the modules of each optimizer that is made here; None for one that is not known
         self.owned: list[Sources | None] = []
+        #: modules of the project that are made outside of loops, by the call
+        self.own_modules: set[int] = set()
         #: modules that were handed to code that cannot be followed
         self.given: set[Source] = set()
         #: modules whose parameters were made to require no grad, or may have been; those whose gradients are read

@@ -8,6 +8,7 @@ from memlint.flow.boxes import opens
 from memlint.flow.class_places import class_of, class_places, shared_place
 from memlint.flow.frame import Frame
 from memlint.flow.heap import _PLAIN, MAX_CHAIN, MAX_PROPERTIES, derive, frame_at, members, sized
+from memlint.flow.made_places import read_made
 from memlint.flow.ops import asks_for_count, cut
 from memlint.flow.program import Class, Function
 from memlint.flow.scope import symbolic
@@ -105,6 +106,9 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         return base  # what DataParallel wraps
     if name == "_modules" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and not found.kinds:
         return V(MODULE)  # its parts by name, which are gone through as ``children()`` is
+    made_here = read_made(frame, state, base, name, found)
+    if made_here is not None:
+        return made_here
     for path in ordered(base.syms) if base.syms else ():
         inner = path.then("." + name)
         if len(path.steps) >= MAX_CHAIN:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.heap import deep, elements_of, read_symbol
+from memlint.flow.made_places import MADE
 from memlint.flow.modes import frozen_of, whole_of
 from memlint.flow.ops import on_accelerator
 from memlint.flow.reading import read_attribute
@@ -116,6 +117,8 @@ class Translation:
                 return lookup(self.frame, self.before, name)
             path = Path(root)
             return read_symbol(self.frame, self.before, path)
+        if root.startswith(MADE):
+            return NOTHING  # of the callee's own
         path = Path(root)
         if kind == "g" and root.rsplit(":", 1)[0] == f"g:{self.frame.module.key}" and self.frame.function.node is None:
             variable = root.rsplit(":", 1)[1]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Cut, Site
 from memlint.flow.frame import Frame, Store
+from memlint.flow.made_places import MADE
 from memlint.flow.mends.bindings import is_sum
 from memlint.flow.mends.hosts import met_on_device
 from memlint.flow.mends.membership import holds_others
@@ -234,7 +235,7 @@ def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt)
     names = [step[1:] for step in place.steps if step.startswith(".")]
     params = frame.function.params
     own = frame.function.takes_self and bool(params) and place.root == f"p:{params[0].name}"
-    if place.root.startswith("p:") and not own:
+    if place.root.startswith(("p:", MADE)) and not own:
         return f"`{store.place_text}` belongs to the caller"
     if names and store.place_kind in ("attribute", "buffer"):
         if store.place_kind == "buffer":
