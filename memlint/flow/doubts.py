@@ -19,7 +19,7 @@ from memlint.flow.made_places import MADE
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function
 from memlint.flow.spent import blindly_reached, is_trial
-from memlint.flow.syntax import dotted, walk_statements
+from memlint.flow.syntax import calls, dotted, walk_statements
 from memlint.flow.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
@@ -128,10 +128,23 @@ def _nodes_of(frame: Frame, value: V) -> Sources:
 
 def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
     """Whether a state of a module is begun anew by other code, which says when: at each sequence, or each epoch."""
+    if store.kind == "carry" and _is_handed_on(frame, store):
+        return True  # (who gets the module in each round may do so)
     if store.kind != "carry" or store.how not in ("add", "update") or store.loop is not None:
         return False
     attributes = [step for step in store.place.steps if step.startswith(".")] if isinstance(store.place, Path) else []
     return bool(attributes) and analyser.facts.attributes.is_begun(attributes[-1][1:])
+
+
+def _is_handed_on(frame: Frame, store: Store) -> bool:
+    """Whether the loop gives the module that the function has made, and that holds the state, to another call."""
+    if not isinstance(store.place, Path) or not store.place.root.startswith(MADE) or store.loop is None:
+        return False
+    item = store.place.root.rpartition(":")[2]
+    env = frame.exit.env if frame.exit is not None else {}
+    names = {name for name, value in env.items() if item in map(str, value.store)}
+    given = (one for call in calls(store.loop.body) for one in (*call.args, *(word.value for word in call.keywords)))
+    return any(dotted(one) in names for one in given)
 
 
 def may_sum_itself(analyser: Analyser, frame: Frame, store: Store) -> bool:
