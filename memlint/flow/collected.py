@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -168,12 +168,17 @@ def _compared_with(analyser: Analyser, frame: Frame, names: set[str]) -> bool:
         call, callee = known.get(record.at), analyser.function_at(record.callee)
         if call is None or callee is None:
             continue
-        params = callee.params[callee.takes_self :]
-        given = {param.name for param, arg in zip(params, call.args, strict=False) if mention(arg, names)}
-        given |= {word.name for word in call.keywords if word.name is not None and mention(word.value, names)}
+        given = given_as(callee, call, lambda arg: mention(arg, names))
         if given and _is_multiplied(callee, given):
             return True
     return False
+
+
+def given_as(callee: Function, call: ir.Call, is_meant: Callable[[ir.Expr], bool]) -> set[str]:
+    """The parameters that get the arguments of a call that are meant."""
+    params = callee.params[callee.takes_self :]
+    given = {param.name for param, arg in zip(params, call.args, strict=False) if is_meant(arg)}
+    return given | {word.name for word in call.keywords if word.name is not None and is_meant(word.value)}
 
 
 def _is_multiplied(function: Function, names: set[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What the forward of a model that runs tells of it: parts that are not known, ways that record nothing."""
+"""What code that is called tells of the models that run in it: parts that are not known, ways that record nothing."""
 
 from __future__ import annotations
 
@@ -54,3 +54,12 @@ def _is_guarded(analyser: Analyser, cls: Class, name: str) -> bool:
     method = analyser.program.method(cls, name)
     summary = analyser.summary(method) if method is not None else None
     return summary is not None and summary.entry == OFF
+
+
+def leads_to_model(analyser: Analyser, key: tuple[str, str], depth: int) -> bool:
+    """Whether a function runs a model, by itself or so many calls down."""
+    function = analyser.function_at(key)
+    known = analyser.summary(function) if function is not None and function.name != "__init__" else None
+    if known is None or known.notes.models or depth <= 0:
+        return known is not None and bool(known.notes.models)
+    return any(leads_to_model(analyser, record.callee, depth - 1) for record in known.calls.values())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from memlint.flow.frame import CallRecord, Frame
+from memlint.flow.frame import Frame
 from memlint.flow.hotloops import Candidate, is_place
+from memlint.flow.layered import leads_to_model
 from memlint.flow.ops import names_model
 from memlint.flow.state import OFF
 from memlint.flow.syntax import calls, last_name, mentions, text, walk_statements
@@ -57,17 +58,8 @@ def _runs_layers(frame: Frame, one: Candidate) -> bool:
     """Whether a method that the loop calls runs a model: its layers hold more at once than their result."""
     assert one.loop is not None
     ats = {call.at for call in calls(one.loop.body)}
-    return any(_has_models(frame, record, 0) for record in frame.calls.values() if record.at in ats)
-
-
-def _has_models(frame: Frame, record: CallRecord, depth: int) -> bool:
-    function = frame.analyser.function_at(record.callee)
-    inner = frame.analyser.summary(function) if function is not None else None
-    if inner is None:
-        return False
-    return bool(inner.notes.models) or (
-        depth < _DEPTH and any(_has_models(inner, deeper, depth + 1) for deeper in inner.calls.values())
-    )
+    called = (record.callee for record in frame.calls.values() if record.at in ats)
+    return any(leads_to_model(frame.analyser, key, _DEPTH) for key in called)
 
 
 def _computes_in_two(frame: Frame, one: Candidate, name: str) -> bool:

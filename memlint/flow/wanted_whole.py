@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from memlint.flow.collected import TO_HOST, Held, holders, is_moved_later, made_from, mention
+from memlint.flow.collected import TO_HOST, Held, given_as, holders, is_moved_later, made_from, mention
 from memlint.flow.frame import Frame, Store
 from memlint.flow.program import Function
 from memlint.flow.syntax import calls, dotted, expressions, last_name, parts, walk_expression, walk_statements
@@ -94,9 +94,7 @@ def _is_met(analyser: Analyser, held: Held, own: set[str]) -> bool:
             if _may_meet(call, own):
                 return True
             continue
-        params = callee.params[callee.takes_self :]
-        given = {param.name for param, arg in zip(params, call.args, strict=False) if _takes_part(arg, held.names)}
-        given |= {word.name for word in call.keywords if word.name is not None and _takes_part(word.value, held.names)}
+        given = given_as(callee, call, lambda arg: _takes_part(arg, held.names))
         if _meets_others(callee, given, given, -1) or any(
             _gets(inner, given) and _may_meet(inner, given) for inner in calls(callee.body)
         ):

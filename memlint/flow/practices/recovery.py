@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.finding import Confidence
 from memlint.flow.frame import Frame
+from memlint.flow.layered import leads_to_model
 from memlint.flow.ops import names_model
 from memlint.flow.practice_events import Recover
 from memlint.flow.spent import is_test
@@ -238,18 +239,10 @@ def runs_model(analyser: Analyser, frame: Frame, call: ir.Call, depth: int) -> b
     if call.at in frame.notes.models:
         return True
     return any(
-        _leads_to_model(analyser, record.callee, depth - 1)
+        leads_to_model(analyser, record.callee, depth - 1)
         for record in frame.calls.values()
         if record.at == call.at and record.callee != frame.function.key
     )
-
-
-def _leads_to_model(analyser: Analyser, key: tuple[str, str], depth: int) -> bool:
-    function = analyser.function_at(key)
-    known = analyser.summary(function) if function is not None and function.name != "__init__" else None
-    if known is None or known.notes.models or depth <= 0:
-        return known is not None and bool(known.notes.models)
-    return any(_leads_to_model(analyser, record.callee, depth - 1) for record in known.calls.values())
 
 
 # -------------------------------------------------------------------------------------- stored
