@@ -121,8 +121,22 @@ def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, 
                 receiver = V(INSTANCE, objs=frozenset((key,)), refs=callee.refs)
                 found = join(found, call_function(frame, state, method, [receiver, *args], words, expr.at, expr))
     if not found.kinds or callee.kinds & UNKNOWN:
+        guessed = _method_by_name(frame, state, callee, args, words, expr)
         found = join(found, unknown_call(frame, state, expr, callee, args, words))
+        found = join(found, guessed) if guessed is not None else found
     return found
+
+
+def _method_by_name(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V | None:
+    """``getattr(callback, "on_step")(loss)``, ``step = agent.step``: a method of an unknown object."""
+    if isinstance(expr.func, ir.Attr) or not callee.is_only(UNKNOWN) or len(callee.syms) != 1:
+        return None
+    (path,) = callee.syms
+    if not path.steps or not path.steps[-1].startswith(".") or len(path.steps) == 1:
+        return None
+    around = path.around
+    receiver = V(UNKNOWN, frozenset((around,)), syms=frozenset((around,)))
+    return methods.by_name(frame, state, expr, receiver, path.steps[-1][1:], args, words)
 
 
 def _called_as_model(callee: V, args: Args, expr: ir.Call) -> bool:

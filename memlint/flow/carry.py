@@ -8,7 +8,7 @@ from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, frame_at
 from memlint.flow.keys import grows
-from memlint.flow.rebuilding import Member, members_anew, reads_others_only
+from memlint.flow.rebuilding import Member, is_old_member, members_anew, reads_others_only, summed_members
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import kind_of, note_carry, note_store, own_sources
 from memlint.flow.syntax import dotted, mentions, text, walk_expression
@@ -108,6 +108,9 @@ def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, v
                 _by_members(frame, state, at, members, expr, target)
                 return
             value = deep(frame, state, value)
+        elif (summed := summed_members(expr, text(target, 200))) is not None:
+            _sums(frame, state, at, expr, summed, target, value)
+            return
     other = _other_side(expr, target)
     if other is not None:
         from memlint.flow.evaluate import evaluate
@@ -135,7 +138,9 @@ def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, v
     if not value.src or not own & reached:
         return
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
-    _note(frame, state, found, how, value, rest, at, text(target), text(expr), _index(target))
+    summed = summed_members(expr, shown)
+    added = text(expr) if summed is None else _added_text(expr, summed, target)
+    _note(frame, state, found, how, value, rest, at, text(target), added, _index(target))
 
 
 def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
@@ -173,6 +178,30 @@ def _by_members(frame: Frame, state: State, at: int, members: list[Member], expr
             continue
         rest = value.but(src=value.src - own)
         _note(frame, state, found, "call", value, rest, at, text(target), text(expr), _index(target))
+
+
+def _sums(frame: Frame, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V) -> None:
+    """``self.sums = [s + x for s, x in zip(self.sums, losses)]``: each member is one of the old ones, and more."""
+    found = place_of(frame, state, target)
+    if found is None:
+        return
+    place = found[0].then("[]") if isinstance(found[0], Path) else found[0]
+    held = deep(frame, state, value)
+    how, added = classify(frame, state, expr, text(target, 200), held)
+    if held.src and added.src and added.may_be(TENSORS | UNKNOWN):
+        marks = own_sources(frame, place)
+        rest = added.but(src=added.src - marks)
+        shown = _added_text(expr, summed, target)
+        made = note_carry(frame, state, how, place, found[1], text(target), held, rest, at, shown)
+        if made is not None:
+            made.objs = value.objs
+
+
+def _added_text(expr: ir.Expr, summed: ir.Expr, target: ir.Expr) -> str:
+    """What is added to each member, in the user's words."""
+    if not isinstance(summed, ir.Binary) or not isinstance(expr, ir.Comprehension):
+        return text(expr)
+    return text(summed.right if is_old_member(summed.left, expr, text(target, 200)) else summed.left)
 
 
 def _gets(expr: ir.Expr, target: ir.Expr) -> bool:
@@ -300,6 +329,12 @@ def part_written(frame: Frame, state: State, name: str, value: V, target: ir.Sub
 def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
     """How the expression rebuilds the place, and what comes in beside the old value."""
     inner = expr
+    summed = summed_members(expr, shown)
+    if summed is not None and isinstance(expr, ir.Comprehension):
+        pair = frame.operands.get(summed.at) if isinstance(summed, ir.Binary) else None
+        if pair is None or not isinstance(summed, ir.Binary):
+            return "add", value
+        return "add", deep(frame, state, pair[1 if is_old_member(summed.left, expr, shown) else 0])
     if isinstance(inner, ir.IfExp):  # ``loss if total is None else total + loss``
         built = [side for side in (inner.body, inner.orelse) if mentions(side, shown)]
         inner = built[0] if len(built) == 1 else inner
@@ -316,7 +351,7 @@ def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) ->
                 side, shown
             ):
                 pair = frame.operands.get(inner.at)
-                return "add", value if pair is None else pair[1 - position]
+                return "add", value if pair is None else deep(frame, state, pair[1 - position])
         if any(
             isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)
         ):

@@ -14,6 +14,7 @@ from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
     DATA_VALUE,
+    EMPTY,
     MODULE,
     NONE_VALUE,
     NOTHING,
@@ -107,7 +108,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             fields.update({word: value for word, value in words.items() if not word.startswith("**")})
             for word, value in fields.items():
                 obj = obj.with_field(word, value)
-            state.heap[key] = obj
+            given_by_caller = [one.but(objs=EMPTY) for one in args if one.syms and one.kinds & (UNKNOWN | CONTAINER)]
+            rest = join_all(elements_of(frame, state, one) for one in given_by_caller)
+            state.heap[key] = obj.with_elem(join(obj.elem, rest)) if rest.src else obj
         return NONE_VALUE
     if name == "clear":
         from memlint.flow.letting_go import empty

@@ -150,7 +150,8 @@ def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
         return "unknown"
     shown = store.text.startswith(("(", "[")) and store.text.endswith((")", "]"))
     members = store.text[1:-1].split(", ") if shown else [store.text]
-    return "unknown" if all(map(names_number, members)) or names_number(store.place_text) else "batch"
+    place = store.place_text.rsplit(".", 1)[-1]  # (what a metric keeps need not be numbers)
+    return "unknown" if all(map(names_number, members)) or names_number(place) else "batch"
 
 
 def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:

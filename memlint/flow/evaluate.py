@@ -25,6 +25,7 @@ from memlint.flow.values import (
     CPU,
     DATA,
     DATA_VALUE,
+    INSTANCE,
     MODULE,
     NONE,
     NONE_VALUE,
@@ -84,7 +85,7 @@ def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
     if (network := tables.of_package(frame, state, expr.value)).kinds:
         return network
     if not base.objs and isinstance(expr.value, ir.Name | ir.Attr) and base.may_be(CONTAINER | UNKNOWN):
-        found = tables.entries(frame, expr.value)
+        found = tables.entries(frame, expr.value, index.const)
         if found.kinds:
             return found
     found = _by_method(frame, state, base, index, expr) or read_item(frame, state, base, index, expr)
@@ -121,6 +122,9 @@ def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
 
 def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
     frame.operands[expr.at] = (left, right)
+    added = _by_operator(frame, state, expr, left, right)
+    if added is not None:
+        return added
     if expr.op == "%" and isinstance(left.const, str):
         return DATA_VALUE  # a text
     if expr.op == "+":
@@ -145,6 +149,21 @@ def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V)
     if left.is_only(DATA | NONE) and right.is_only(DATA | NONE):
         return V(DATA, left.src | right.src, size=SCALAR)
     return tensor_op(frame, state, expr.at, [left, right], text(expr), what=text(expr))
+
+
+#: methods that operators call, of classes that say what a sum of their objects is
+_OPERATORS = {"+": "__add__", "-": "__sub__", "|": "__or__"}
+
+
+def _by_operator(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
+    """What the class of the left side says of ``left + right``; None where it says nothing."""
+    if not left.refs or not left.kinds & INSTANCE or left.kinds & ~(INSTANCE | CONTAINER):
+        return None
+    methods = methods_of(frame, left, _OPERATORS.get(expr.op, ""))
+    if len(methods) != 1 or methods[0] is None:
+        return None
+    shown = ir.Call(expr.at, ir.Attr(expr.at, expr.left, methods[0].name), (expr.right,), ())
+    return call_function(frame, state, methods[0], [left, right], {}, expr.at, shown)
 
 
 def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
 from memlint.flow.frame import CallRecord, Frame
+from memlint.flow.handed_methods import handed
 from memlint.flow.heap import as_held
 from memlint.flow.program import Class, Function, in_tests
 from memlint.flow.state import AMBIENT, GUARDS, OFF, ON
@@ -253,9 +254,8 @@ class Facts:
             return V(found.kinds, refs=found.refs)
         if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
             return None
-        if any(ref.kind == "bound" for ref in found.refs):
-            return None
-        return V(found.kinds, refs=found.refs, device=found.device, size=found.size)
+        refs = handed(found, Path(f"p:{name}")).refs
+        return V(found.kinds, refs=refs, device=found.device, size=found.size)
 
     def usual(self, function: Function, name: str) -> bool | None:
         """The flag that every known call passes for a parameter whose default it is; None where one may not."""

@@ -58,7 +58,7 @@ _MATTERS = frozenset(
 _SWITCHES = frozenset({"set_grad_enabled", "inference_mode", "train", "requires_grad_"})
 _SWITCHING_WORDS = frozenset({"create_graph", "retain_graph", "requires_grad"})
 #: a longer string is data
-_MAX_LITERAL = 24
+_MAX_LITERAL = 32
 
 
 def flags_of(function: Function) -> frozenset[str]:
@@ -179,10 +179,13 @@ def _names(*exprs: ir.Expr) -> set[str]:
 
 
 def _handed_on(call: ir.Call) -> Iterator[str]:
-    """Flags that a call takes as they are: of torch's own switches, and of functions with a flag of that name."""
+    """Flags that a call takes as they are: of torch's own switches, of functions with a flag of that name, and of what
+    looks for a method by its name."""
     if last_name(call.func) in _SWITCHES and dotted(call.func):
         for arg in call.args:
             yield from _tested(arg)
+    if dotted(call.func) == "getattr" and len(call.args) > 1 and isinstance(call.args[1], ir.Name):
+        yield call.args[1].id  # (the method that is called of each callback)
     for word in call.keywords:
         if isinstance(word.value, ir.Name) and (word.name == word.value.id or word.name in _SWITCHING_WORDS):
             yield word.value.id

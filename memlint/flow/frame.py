@@ -101,6 +101,8 @@ class Store:
     loose: bool = False
     #: each row of it is a few numbers: class scores, or a start whose literal shape says so
     narrow: bool = False
+    #: of a record: one of its members has a graph and is no number, on any path
+    sure_part: bool = False
     #: its module is in eval mode then
     evaluates: bool = False
     #: what is stored is a tuple or dictionary, of which others read the members

@@ -172,7 +172,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             or of_one_step(frame, store)
             or (value.freed == "no" and store.loop is not None and store.loop.over_objects)
             or ends_with_members(frame, store)
-            or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no")  # a number on some path
+            or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no" and not store.sure_part)
             or (store.loop is None and in_trial(frame.function))
             or inert.guards_in_its_time(frame)
             or left_out(analyser, frame, store.tests)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from memlint.flow.frame import Frame
 from memlint.flow.state import State, reachable
 from memlint.flow.stores import forget
-from memlint.flow.values import EMPTY, NONE_VALUE, NOTHING, Source, Sources, V, ordered
+from memlint.flow.values import EMPTY, NONE_VALUE, NOTHING, Path, Source, Sources, V, ordered
 from memlint.ir import nodes as ir
 
 
@@ -32,9 +32,11 @@ def rebind(frame: Frame, state: State, old: V | None, value: V, put: Callable[[V
 
 
 def is_rebuilt(frame: Frame, state: State, place: Source, value: V) -> bool:
-    """Whether a value is what the place held and more (``self.losses = self.losses + [loss]``)."""
+    """Whether a value is what the place held and more (``self.losses = self.losses + [loss]``), as a whole or each of
+    its members."""
+    places = (place, place.then("[]")) if isinstance(place, Path) else (place,)
     return any(
-        frame.stores[key].place == place and not frame.stores[key].objs.isdisjoint(value.objs) for key in state.pending
+        frame.stores[key].place in places and not frame.stores[key].objs.isdisjoint(value.objs) for key in state.pending
     )
 
 

@@ -10,7 +10,7 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.made_places import MADE, made_places
 from memlint.flow.step_outputs import OUTPUT_OF_STEP
-from memlint.flow.stores import carried_loosely, kind_of, note_carry, note_store
+from memlint.flow.stores import carried_loosely, has_graph_for_sure, kind_of, note_carry, note_store, parts_of
 from memlint.flow.syntax import text
 from memlint.flow.translate import Translation
 from memlint.flow.values import (
@@ -83,7 +83,11 @@ class Lifting:
         )
         if not incoming.kinds:
             return
-        record = store.kind == "retain" and self._is_record(incoming)
+        whole = self._of_starred(reached) or incoming
+        record = store.kind == "retain" and self._is_record(whole)
+        parts = parts_of(self.frame, self.state, whole) if record else {}
+        parts = parts or {name: self.call.value(part) for name, part in store.parts.items()}
+        sure_part = any(has_graph_for_sure(deep(self.frame, self.state, part)) for part in parts.values())
         if incoming.objs and not incoming.src:
             incoming = deep(self.frame, self.state, incoming)  # (a dict of tensors, as it is given)
         trace = (
@@ -140,6 +144,7 @@ class Lifting:
             made.guessed = made.guessed or store.guessed
             made.evaluates = made.evaluates or store.evaluates
             made.record = made.record or store.record or record
+            made.sure_part = made.sure_part or sure_part
             made.loose = made.loose or carried_loosely(self.callee, store)
             made.cleared = made.cleared or store.cleared
             made.origin = "argument" if passed else "callee"
@@ -155,6 +160,15 @@ class Lifting:
                     ),
                     store.text,
                 )
+
+    def _of_starred(self, reached: frozenset[Source]) -> V | None:
+        """All that a starred parameter has collected, where some of it is kept: ``self.rows.append(Row(*args))``."""
+        for param in self.callee.function.params:
+            if param.kind == "star" and param.name in self.call.bound:
+                name = f"p:{param.name}"
+                if any(isinstance(item, Path) and item.root == name for item in reached):
+                    return self.call.bound[param.name]
+        return None
 
     def _is_record(self, given: V) -> bool:
         """Whether what the callee keeps is a tuple or dictionary that the caller has put together:
@@ -188,7 +202,7 @@ class Lifting:
         offset = int(self.callee.function.takes_self)  # what is called (``meter.update``, ``meter``) comes before
         for position, name in enumerate(params[offset:]):
             if name in roots and position < len(self.call.expr.args):
-                return text(self.call.expr.args[position])
+                return text(self.call.expr.args[position]) + _attribute(name, reached)
         for word in self.call.expr.keywords:
             if word.name in roots or (word.name and params and len(roots) == 1 and next(iter(roots)) not in params):
                 return text(word.value)
@@ -259,6 +273,13 @@ class Lifting:
                 return store.place_text
             return text(receiver) + "".join("" if step == "[]" else step for step in place.steps)
         return store.place_text
+
+
+def _attribute(name: str, reached: frozenset[Source]) -> str:
+    """The attribute of an argument that is all that is kept of it: ``self.losses.append(trainer.loss)``."""
+    steps = {item.steps for item in reached if isinstance(item, Path) and item.root == f"p:{name}"}
+    only = next(iter(steps)) if len(steps) == 1 else ()
+    return "".join(only) if all(step.startswith(".") for step in only) else ""
 
 
 def _mark(place: Source) -> Source:

@@ -27,6 +27,7 @@ from memlint.flow.values import (
     MODULE,
     OF_KEYS,
     OF_MODULES,
+    PER_BATCH,
     SAMPLE,
     TENSORS,
     UNKNOWN,
@@ -51,7 +52,7 @@ def describe(
     trips = literal_trips(frame, state, iterable)
     names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
     called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
-    if source.kinds & LOADER:
+    if source.kinds & LOADER or PER_BATCH in source.refs:
         over = "loader"
     elif (
         source.kinds & MODULE

@@ -27,6 +27,7 @@ from memlint.flow.unresolved import unknown_call
 from memlint.flow.uses import is_no_network
 from memlint.flow.values import (
     ACCELERATOR,
+    ACTIVATION,
     CALLABLE,
     CONTAINER,
     DATA,
@@ -39,6 +40,7 @@ from memlint.flow.values import (
     NONE_VALUE,
     NOTHING,
     OPTIMIZER,
+    OUTPUT,
     TENSORS,
     TREE,
     UNKNOWN,
@@ -220,7 +222,7 @@ def _resolved_method(
         return _module_call(frame, state, expr, receiver, name, member, args, words)
     given = calls.call_value(frame, state, member, args, words, expr)
     if receiver.kinds & UNKNOWN and _stands_in(frame, callable_refs):
-        guessed = _by_name(frame, state, expr, receiver, name, args, words, idles=True)
+        guessed = by_name(frame, state, expr, receiver, name, args, words, idles=True)
         return join(given, guessed) if guessed is not None else given
     return given
 
@@ -312,7 +314,7 @@ def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name
         return tensors.call(frame, state, expr, receiver, name, args, words)
     frame.named.add((name, state.grad))
     note_asked(frame, state, expr, receiver, name)
-    guessed = _by_name(frame, state, expr, receiver, name, args, words)
+    guessed = by_name(frame, state, expr, receiver, name, args, words)
     rest = unknown_call(frame, state, expr, receiver, args, words)
     return join(guessed, rest) if guessed is not None else rest
 
@@ -321,7 +323,15 @@ def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name
 MAX_CANDIDATES = 3
 
 
-def _by_name(
+def _worth_keeping(value: V) -> bool:
+    """Whether it is a matter of memory who keeps a value, or a part of it: it has a graph, holds something, is what a
+    model gave, or is an object that may have something of that kind (``callback.on_step(self)``)."""
+    if value.src or value.objs or (value.kinds & INSTANCE and value.syms):
+        return True
+    return value.size in (OUTPUT, ACTIVATION) and value.is_only(TENSORS)
+
+
+def by_name(
     frame: Frame,
     state: State,
     expr: ir.Call,
@@ -333,7 +343,7 @@ def _by_name(
     idles: bool = False,
 ) -> V | None:
     """A call on an unknown receiver may mean any project method of that name. ``idles``: or one that does nothing."""
-    if name.startswith("__") or not any(value.src or value.objs for value in (*args, *words.values())):
+    if name.startswith("__") or not any(map(_worth_keeping, (*args, *words.values()))):
         return None
     candidates = [
         method
@@ -346,9 +356,10 @@ def _by_name(
     # (what replaces an abstract method is among them; an empty one that nothing replaces does just that)
     idles = idles or any(method not in acting and is_idle(frame, method) for method in candidates)
     found, after = (NONE_VALUE, state.copy()) if idles else (NOTHING, None)
+    starred = any(isinstance(arg, ir.Starred) for arg in expr.args)
     before_stores, before_runs, all_run, fits = set(frame.stores), set(frame.runs), not idles, False
     for method in acting:
-        if not accepts(method, len(args) + 1, set(words)):
+        if not starred and not accepts(method, len(args) + 1, set(words)):
             continue
         fits = True
         inner = state.copy()

@@ -7,6 +7,7 @@ import re
 from memlint.flow.boxes import opens
 from memlint.flow.class_places import class_of, class_places, shared_place
 from memlint.flow.frame import Frame
+from memlint.flow.handed_methods import held, part_of_callable, without_holder
 from memlint.flow.heap import _PLAIN, MAX_CHAIN, MAX_PROPERTIES, derive, frame_at, members, sized
 from memlint.flow.made_places import read_made
 from memlint.flow.ops import asks_for_count, cut
@@ -71,7 +72,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         if name in obj.fields:
             found = join(found, obj.fields[name])
         elif obj.cls is not None:
-            own = V(base.kinds & (INSTANCE | CONTAINER), objs=frozenset((key,)), refs=base.refs)
+            own = V(base.kinds & (INSTANCE | CONTAINER), objs=frozenset((key,)), refs=base.refs, syms=_alike(base))
             member = _class_member(frame, state, obj.cls, name, own)
             if obj.kind != "instance" and not member.resolved() and opens(analyser.program, obj.cls):
                 member = join(member, members(obj))  # (``__getattr__ = dict.__getitem__``)
@@ -93,8 +94,13 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             cls = analyser.program.module(ref.key).cls(ref.name)
             if cls is not None:
                 found = join(found, _class_member(frame, state, cls, name, base))
+    if found.refs and found.kinds & CALLABLE:
+        place = next(iter(ordered(base.syms)), None)
+        found = held(found, place.then("." + name)) if place is not None else without_holder(found)
     if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
         return found
+    if base.kinds & CALLABLE and (part := part_of_callable(frame, state, base, name)).kinds:
+        return part
     if name == "__class__" and (made := class_of(base)) is not None:
         return made
     shared = class_places(analyser, base, name) or _shared_places(frame, base, name, found)
@@ -144,6 +150,13 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         plain = plain or asks_for_count(name)
         found = V(DATA, size=SCALAR) if plain else derive(frame, base, "." + name)
     return found if found.kinds else UNKNOWN_VALUE
+
+
+def _alike(base: V) -> Sources:
+    """The members of a container that are not known, beside one: ``if k not in meters: meters[k] = Meter()``."""
+    if not base.syms or not base.kinds & UNKNOWN or len(base.objs) != 1:
+        return EMPTY
+    return frozenset(path for path in base.syms if path.steps and path.steps[-1].startswith("["))
 
 
 def _shared_places(frame: Frame, base: V, name: str, found: V) -> Sources:

@@ -91,3 +91,62 @@ def _keys(expr: ir.Expr, shown: str) -> Iterator[str | None]:
         if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and text(part.func.value, 200) == shown:
             known = part.func.name in ("get", "pop") and part.args and isinstance(part.args[0], ir.Const)
             yield text(part.args[0], 200) if known else None
+
+
+def summed_members(expr: ir.Expr, shown: str) -> ir.Expr | None:
+    """What makes each new member, where that is the old member and something more: ``t + x`` of
+    ``[t + x for t, x in zip(sums, losses)]``, ``sums.get(k, 0) + x`` of ``{k: sums.get(k, 0) + x for …}``."""
+    if not isinstance(expr, ir.Comprehension) or len(expr.fors) != 1:
+        return None
+    made, (target, iterable) = expr.element, (expr.fors[0].target, expr.fors[0].iter)
+    old, each = _bound_to_members(target, iterable, shown), _bound_to_rows(target, iterable, shown)
+    if isinstance(made, ir.Call) and dotted(made.func) == "sum" and len(made.args) == 1:
+        given = made.args[0]
+        return made if isinstance(given, ir.Name) and given.id == each else None
+    if not isinstance(made, ir.Binary) or made.op != "+":
+        return None
+    sides = [_is_member(side, shown, old) for side in (made.left, made.right)]
+    return made if sides[0] != sides[1] else None
+
+
+def is_old_member(side: ir.Expr, expr: ir.Comprehension, shown: str) -> bool:
+    """Whether a side of the sum that `summed_members` has found is the member as it was."""
+    return _is_member(side, shown, _bound_to_members(expr.fors[0].target, expr.fors[0].iter, shown))
+
+
+def _is_member(side: ir.Expr, shown: str, old: str) -> bool:
+    if isinstance(side, ir.Name):
+        return side.id == old
+    if isinstance(side, ir.Subscript):
+        return text(side.value, 200) == shown
+    method = side.func if isinstance(side, ir.Call) else None
+    return isinstance(method, ir.Attr) and method.name == "get" and text(method.value, 200) == shown
+
+
+def _bound_to_members(target: ir.Expr, iterable: ir.Expr, shown: str) -> str:
+    """The name that a loop gives to each member of ``shown``; "" where it gives none."""
+    names = [one.id if isinstance(one, ir.Name) else "" for one in _parts(target)]
+    if text(iterable, 200) == shown:
+        return names[0] if isinstance(target, ir.Name) else ""
+    if not isinstance(iterable, ir.Call):
+        return ""
+    called = text(iterable.func, 200)
+    if called == f"{shown}.items" and len(names) == 2:
+        return names[1]
+    if called == "enumerate" and len(names) == 2 and iterable.args and text(iterable.args[0], 200) == shown:
+        return names[1]
+    if called == "zip" and len(names) == len(iterable.args):
+        return next((name for name, one in zip(names, iterable.args, strict=True) if text(one, 200) == shown), "")
+    return ""
+
+
+def _bound_to_rows(target: ir.Expr, iterable: ir.Expr, shown: str) -> str:
+    """The name of all that ``zip`` gives in a round, where a member of ``shown`` is among it."""
+    zipped = isinstance(target, ir.Name) and isinstance(iterable, ir.Call) and dotted(iterable.func) == "zip"
+    if not zipped or not isinstance(iterable, ir.Call) or not isinstance(target, ir.Name):
+        return ""
+    return target.id if any(text(one, 200) == shown for one in iterable.args) else ""
+
+
+def _parts(target: ir.Expr) -> tuple[ir.Expr, ...]:
+    return tuple(target.elements) if isinstance(target, ir.Display) else (target,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 
 from memlint.flow.frame import Frame
+from memlint.flow.handed_methods import held
 from memlint.flow.state import State
 from memlint.flow.values import (
     CALLABLE,
@@ -86,6 +87,7 @@ def global_variable(frame: Frame, state: State, name: str) -> V:
 
 def symbolic(fact: V, path: Path) -> V:
     """A variable of another scope: what is known of it, at a symbolic place."""
+    fact = held(fact, path)
     place = frozenset((path,))
     if not fact.kinds & ~(MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | CONTAINER):
         return fact.but(syms=place, src=frozenset(), objs=frozenset())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memlint.flow.events import Fact, PlaceKind, Step
+from memlint.flow.events import PlaceKind, Step
+from memlint.flow.fates import fate_of, of_loop
 from memlint.flow.flags import of_eval_mode
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep, members
@@ -11,7 +12,21 @@ from memlint.flow.ops import names_text
 from memlint.flow.periods import FEW, first_rounds, is_flag, resets_soon, switched
 from memlint.flow.state import State, reachable
 from memlint.flow.syntax import walk_statements
-from memlint.flow.values import CONTAINER, DATA, NONE, TENSORS, UNKNOWN, Path, Source, Sources, V, join, ordered
+from memlint.flow.values import (
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    MODULE,
+    NONE,
+    TENSORS,
+    UNKNOWN,
+    Path,
+    Source,
+    Sources,
+    V,
+    join,
+    ordered,
+)
 from memlint.flow.windows import windows
 from memlint.ir import nodes as ir
 
@@ -21,7 +36,7 @@ def store_value(
 ) -> None:
     """``value`` enters a container (``how``: append, key …)."""
     inner = deep(frame, state, value)
-    parts = _parts(frame, state, value)
+    parts = parts_of(frame, state, value)
     if not container.objs and not container.syms and inner.src:
         frame.leave(frame.graphs.closure(inner.src))  # (whoever holds the container may differentiate it)
     for key in ordered(container.objs):
@@ -40,13 +55,18 @@ def store_value(
             note_store(frame, state, "retain", how, path, kind_of(path), place_text, inner, at, shown, parts=parts)
 
 
-def _parts(frame: Frame, state: State, value: V) -> dict[str, V]:
+def parts_of(frame: Frame, state: State, value: V) -> dict[str, V]:
     """The members of a tuple or dictionary that is stored."""
     key = next(iter(value.objs)) if len(value.objs) == 1 else None
     obj = state.heap.get(key)
     if obj is None or obj.kind not in ("tuple", "list", "dict"):
         return {}
     return {name: deep(frame, state, member) for name, member in obj.fields.items()}
+
+
+def has_graph_for_sure(part: V) -> bool:
+    """Whether a member of a record has a graph, and is no number on any path: what is beside it is of no account."""
+    return bool(part.src) and not part.may_be(DATA | NONE)
 
 
 def kind_of(path: Path) -> PlaceKind:
@@ -100,7 +120,11 @@ def note_store(
         return None
     if value.is_only(DATA | NONE) and not value.src:
         return None
-    if not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER) or (not value.src and _picked_by_names(frame, shown)):
+    # (an object that the caller has made holds what the caller has put into it)
+    of_caller = kind == "retain" and value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)
+    if not of_caller and not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
+        return None
+    if not value.src and _picked_by_names(frame, shown):
         return None
     key = ("s", at, place, kind, tag)
     old = frame.stores.get(key)
@@ -123,6 +147,7 @@ def note_store(
         tests=tuple(frame.tests),
         parts=parts or {},
         record=bool(parts),
+        sure_part=any(map(has_graph_for_sure, (parts or {}).values())),
     )
     if survives:
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
@@ -159,7 +184,7 @@ def _spent(frame: Frame, state: State, loop: LoopFrame | None, value: V, old: St
     """Whether a backward has freed the graph of what comes in, each time that it comes here."""
     if old is not None and not old.spent:
         return False
-    return fate_of(frame, state, _of_loop(frame, loop, value.src)) == "yes"
+    return fate_of(frame, state, of_loop(frame, loop, value.src)) == "yes"
 
 
 def _picked_by_names(frame: Frame, shown: str) -> bool:
@@ -199,11 +224,15 @@ def carried_by(frame: Frame, place: Source, reached: frozenset[Source], index: s
     """
     name, owner = mark_name(place), _object_of(place)
     for loop in reversed(frame.loops):
-        if owner in loop.items and not isinstance(place, Path):
+        if _is_item(place, loop) if isinstance(place, Path) else owner in loop.items:
             continue  # the next round is given another one
         if ("prev", loop.id, name) in reached and loop.counts and not (index and gives_key(loop, index)):
             return loop
     return None
+
+
+#: what a loop runs over that is there once, and not again in the next run of the loop
+_OF_DATA = ("loader", "rows")
 
 
 def note_carry(
@@ -229,8 +258,8 @@ def note_carry(
         loop = frame.innermost(())
     if loop is None and not (isinstance(place, Path) and place in reached):
         return None
-    if isinstance(place, Path) and any(_is_item(place, one) for one in frame.loops):
-        return None  # a part of what this round was given: the next one is given something else
+    if isinstance(place, Path) and any(one.loop.over in _OF_DATA and _is_item(place, one) for one in frame.loops):
+        return None  # a part of the batch that this round was given: who asks for the next one gets another
     own = own_sources(frame, place)
     incoming = incoming.but(src=incoming.src - own)
     key = ("s", at, place, "carry", tag)
@@ -371,22 +400,12 @@ def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
         store.ended = True
         sources = (store.incoming or store.value).src
         # (a path that has not come by, left by an exception before the backward, stores nothing)
-        fate = "yes" if store.spent else fate_of(frame, state, _of_loop(frame, loop, sources))
+        fate = "yes" if store.spent else fate_of(frame, state, of_loop(frame, loop, sources))
         reached = frame.graphs.closure((store.incoming or store.value).src)
         if any(item in state.freed_must for item in reached if item in frame.graphs.nodes):
             store.dead = True
         if fate is not None:
             store.freed = fate if store.freed in (None, fate) else "some"
-
-
-def _of_loop(frame: Frame, loop: LoopFrame | None, sources: Sources) -> Sources:
-    """The sources without what a call that cannot be followed gave before the loop, where the loop makes a graph of its
-    own: there is one of those, whether or not it has a graph."""
-    nodes = frame.graphs.nodes
-    made = [item for item in sources if item in nodes and (nodes[item].definite or nodes[item].model)]
-    if loop is None or not any(loop.id in nodes[item].loops for item in made):
-        return sources
-    return frozenset(item for item in sources if item not in nodes or item in made or loop.id in nodes[item].loops)
 
 
 def _still_there(frame: Frame, state: State, place: Source) -> bool:
@@ -407,20 +426,3 @@ def _still_there(frame: Frame, state: State, place: Source) -> bool:
         item in frame.graphs.nodes or (isinstance(item, Path) and item != place)
         for item in deep(frame, state, value).src
     )
-
-
-def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | None:
-    """Whether a backward has freed these graphs: yes, no, some; None where there is none."""
-    nodes = [source for source in sources if source in frame.graphs.nodes]
-    # beside a graph that was seen to be made, a symbol (``loss / self.count``) is more likely a number than another one
-    made = any(frame.graphs.nodes[source].definite or frame.graphs.models_of(source) for source in nodes)
-    tips = nodes if made else [*nodes, *(source for source in sources if isinstance(source, Path))]
-    if not tips:
-        return None
-    models = {tip: frame.graphs.models_of(tip) for tip in tips}
-    # what was computed since from the models that took part saves next to nothing
-    if all(tip in state.freed_must or (models[tip] and models[tip] <= state.freed_must) for tip in tips):
-        return "yes"
-    if any(tip in state.freed_may or not models[tip].isdisjoint(state.freed_may) for tip in tips):
-        return "some"
-    return "no"

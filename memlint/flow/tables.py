@@ -19,13 +19,17 @@ ANY_NETWORK = Ref("ext", "", "torchvision.models.resnet18")
 _MAX_ENTRIES = 16
 #: of so many networks each may be the one that a module is asked for
 _MAX_NETWORKS = 8
+#: of so many classes an object may be made of each
+_MAX_CLASSES = 8
+#: what a plain class may inherit from, of what the project does not define
+_PLAIN_BASES = frozenset({"object", "?.object", "builtins.object", "abc.ABC", "abc.ABCMeta"})
 #: star imports of star imports that are followed
 _MAX_STARS = 3
 
 
-def entries(frame: Frame, table: ir.Expr) -> V:
-    """The project's functions in a table that is written out, or filled by decorators, or any of its networks; NOTHING
-    where it is no such table."""
+def entries(frame: Frame, table: ir.Expr, key: object = None) -> V:
+    """The project's functions or plain classes in a table that is written out, or filled by decorators, or any of its
+    networks; NOTHING where it is no such table. ``key``: the literal that one of them is asked for by."""
     root = table
     while isinstance(root, ir.Attr):
         root = root.value
@@ -41,6 +45,9 @@ def entries(frame: Frame, table: ir.Expr) -> V:
         return NOTHING
     display = bindings[0].value
     values = display.values if isinstance(display, ir.DictDisplay) else ()
+    if isinstance(display, ir.DictDisplay) and isinstance(key, str):
+        keys = [one.value if isinstance(one, ir.Const) else None for one in display.keys]
+        values = (values[keys.index(key)],) if keys.count(key) == 1 else values
     refs = [ref for value in values for ref in analyser.evaluate_constant(module, value).refs]
     if isinstance(display, ir.DictDisplay) and not values:
         refs = _registered(frame, module, name)
@@ -49,8 +56,15 @@ def entries(frame: Frame, table: ir.Expr) -> V:
     if len(refs) >= len(values) and all(_is_network(frame, ref) for ref in refs):
         return V(CALLABLE, refs=frozenset((ANY_NETWORK,)))
     if any(ref.kind != "func" and not is_mode(ref) for ref in refs):
-        return NOTHING
+        told = len(refs) >= len(values) and len(set(refs)) <= _MAX_CLASSES
+        return V(CALLABLE, refs=frozenset(refs)) if told and all(_is_plain(frame, one) for one in refs) else NOTHING
     return V(CALLABLE, refs=frozenset(refs))
+
+
+def _is_plain(frame: Frame, ref: Ref) -> bool:
+    """Whether a callable is a class of the project that is no library's kind of thing (a meter, a metric, a record)."""
+    cls = frame.analyser.cls(ref) if ref.kind == "class" else None
+    return cls is not None and frame.analyser.program.ancestors(cls)[1] <= _PLAIN_BASES
 
 
 def is_mode(ref: Ref) -> bool:

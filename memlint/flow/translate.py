@@ -20,6 +20,7 @@ from memlint.flow.values import (
     DATA,
     DATA_VALUE,
     EMPTY,
+    INSTANCE,
     MODULE,
     NONE,
     NOTHING,
@@ -183,9 +184,9 @@ class Translation:
         return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
 
     def _bound(self, ref: Ref) -> Ref:
-        """What a value refers to, with a container, or the shape of a distribution, that is the callee's as it is
-        here."""
-        return ref._replace(self_=self.value(ref.self_)) if ref.kind in ("bound", "shape") else ref
+        """What a value refers to, with a container, the shape of a distribution, or the object of a method, that is the
+        callee's as it is here."""
+        return ref._replace(self_=self.value(ref.self_)) if ref.kind == "shape" or _is_callees(ref) else ref
 
     def _placed(self, value: V) -> int:
         """The device of a callee's value: what it computed is where its arguments are, if it says nothing else."""
@@ -413,7 +414,16 @@ class Translation:
 
 
 def _is_bound(value: V) -> bool:
-    return value.kinds & CALLABLE != 0 and any(ref.kind == "bound" for ref in value.refs)
+    return value.kinds & CALLABLE != 0 and any(map(_is_callees, value.refs))
+
+
+def _is_callees(ref: Ref) -> bool:
+    """Whether a callable is bound to an object that the callee has made, or was given."""
+    return ref.kind == "bound" or (ref.kind == "func" and ref.self_ is not None and _is_object(ref.self_))
+
+
+def _is_object(value: V) -> bool:
+    return value.kinds & INSTANCE != 0 and not value.kinds & MODULE and bool(value.objs or value.syms)
 
 
 def _names_host(choice: ir.IfExp) -> bool:

@@ -101,7 +101,8 @@ def emptied(analyser: Analyser, place: Place) -> bool:
         made = _makes(place, function, statement)
         if made is not None:
             begun += 1
-            if begun > 1 or not _begins(place, function) or _is_bounded(made):
+            again = begun > 1 and place.owner is None  # (an ``__init__`` makes its object's once, and their members)
+            if again or not _begins(place, function) or _is_bounded(made):
                 return True
         elif _takes(place, statement) or _hands_on(analyser, place, function, statement):
             return True
