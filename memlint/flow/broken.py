@@ -151,10 +151,14 @@ def names_in(program: Program, key: str, depth: int = 0) -> frozenset[str] | Non
     return known
 
 
+#: folders that builds make, and ignore files leave out
+_OF_BUILDS = frozenset({"bindings", "build", "ext", "extension", "extensions", "generated"})
+
+
 def _is_made(program: Program, name: str) -> bool:
-    """Whether a module may be made by a build: ``_C``, ``_version``, ``data_pb2``, one that ``setup.py`` speaks of."""
+    """Whether a module may be made by a build: ``_C``, ``_ext.nms``, ``data_pb2``, one that ``setup.py`` speaks of."""
     last = name.rpartition(".")[2]
-    if last.startswith("_") or last.endswith(_MADE):
+    if last.endswith(_MADE) or any(part.startswith("_") or part in _OF_BUILDS for part in name.split(".")):
         return True
     builds = (key for key in program.project.sources if key.endswith("setup.py"))
     return any(last in program.project.sources[key].text for key in builds)

@@ -243,6 +243,11 @@ def gives_no_graph(frame: Frame, run: ModelRun) -> bool:
     )
 
 
+def may_give_no_graph(frame: Frame, run: ModelRun) -> bool:
+    """Whether numpy() takes what a run gives where some test holds."""
+    return any(run.node in frame.graphs.sure(given) for given, _ in frame.notes.arrays)
+
+
 def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
     """``scores, indices = model(x)``, of this run."""
     return (

@@ -79,7 +79,7 @@ def goes_through_data(frame: Frame, store: Store) -> bool:
         return False
     if store.loop.loop.batches and is_moved_later(frame, store):
         return True
-    header, _, source = store.loop.loop.text.partition(" in ")
+    header, source = store.loop.loop.text.partition(" in ")[0], store.loop.loop.source
     if "range(" in source:
         named = cuts_rows(store.loop.counters, store.loop.body)
     else:

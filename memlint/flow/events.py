@@ -61,6 +61,8 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     single: bool = False
     #: it goes through something in steps of a batch's size, by their name, and takes a slice of it in each round
     batches: bool = False
+    #: what a name stands for that it runs over: ``tqdm(loader)`` of ``bar``
+    behind: str = ""
 
     @property
     def over_data(self) -> bool:
@@ -76,12 +78,12 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     @property
     def names_data(self) -> bool:
         """Whether what it runs over is named like a data set."""
-        return _DATA.search(self._source) is not None
+        return _DATA.search(self.source) is not None
 
     @property
     def names_samples(self) -> bool:
         """Whether what it runs over is named like samples: images, episodes."""
-        return _SAMPLES.search(self._source) is not None
+        return _SAMPLES.search(self.source) is not None
 
     @property
     def ends(self) -> bool:
@@ -90,13 +92,14 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
         if self.over_data or self.trains or self.every != "iteration":
             return False
         if self.kind == "while":
-            return self.counted or self._source not in ("while true", "while 1")
-        counts = self.over in ("range", "time", "rows", "modules") or self._source.startswith("reversed(range(")
+            return self.counted or self.source not in ("while true", "while 1")
+        counts = self.over in ("range", "time", "rows", "modules") or self.source.startswith("reversed(range(")
         return counts and not self.names_samples
 
     @property
-    def _source(self) -> str:
-        return (self.text if self.kind == "while" else self.text.partition(" in ")[2]).lower()
+    def source(self) -> str:
+        """What it runs over in the user's words, all in small letters; of a while loop, all of it."""
+        return (self.text if self.kind == "while" else self.behind or self.text.partition(" in ")[2]).lower()
 
 
 #: rounds that a literal tells to be no steps of one sequence

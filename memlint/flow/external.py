@@ -135,7 +135,7 @@ def _by_row(
         refs = (
             frozenset((Ref("extinstance", "", name, args=instances.members(name, args)),))
             if name.startswith("torch.nn.") or row.returns != "module"
-            else EMPTY
+            else frozenset((Ref("foreign", "", name),))
         )
         made = V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
         put_together(frame, state, name, args, made)
@@ -144,7 +144,7 @@ def _by_row(
         return made
     if row.returns in ("module-transform", "module-transform-transform"):
         parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}
-        parts["0"] = V(MODULE, store=frozenset((expr.at,)))
+        parts["0"] = V(MODULE, refs=frozenset((Ref("foreign", "", name),)), store=frozenset((expr.at,)))
         return make(frame, state, expr.at, "tuple", NOTHING, parts)
     if row.graph == "none":
         for value in inner:

@@ -62,6 +62,8 @@ class Facts:
         self._places: dict[str, list[tuple[str, str]]] = {}
         self._nearest: dict[tuple[str, str], list[Function]] = {}
         self._methods_named: dict[str, list[Function]] = {}
+        #: see `held.held_module`
+        self.held: dict[str, V | None] = {}
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
         self._differentiated: frozenset[tuple[str, ...]] | None = None
@@ -419,6 +421,10 @@ class Facts:
     def many_methods(self, name: str) -> bool:
         """Whether the project has more methods of that name than are followed."""
         return len(self._places_of(name)) > MAX_METHODS
+
+    def defines_methods(self, name: str) -> bool:
+        """Whether the project has a method of that name, be they few or many."""
+        return bool(self._places_of(name))
 
     def methods_named(self, name: str) -> list[Function]:
         """The project's methods of that name, if they are few."""

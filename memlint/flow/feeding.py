@@ -30,7 +30,8 @@ from memlint.ir import nodes as ir
 
 #: an item that is moved alone may be an object that knows how to move itself: a name must say that it is data
 _SOURCE = re.compile(
-    r"loader|dataset|batch|iter|queue|stream|sampler|prefetch|(^|[._])(data|dl|val|test|train|images|frames|inputs)$"
+    r"loader|dataset|batch|iter|queue|stream|sampler|prefetch"
+    r"|(^|[._(\s])(data|dl|val|test|train|images|frames|inputs|(image|img|audio|wav|video)_(paths|files|list))(?=\)*$|,)"
 )
 #: what a member of several loaders is called, and the size of a batch
 _LOADER = re.compile(r"loader|dl$")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from memlint.flow.collected import gives_no_graph
+from memlint.flow.collected import gives_no_graph, may_give_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Loop, Step
 from memlint.flow.frame import Frame, ModelRun
@@ -66,6 +66,8 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     unguarded = None if always else unguarded_call(analyser, frame, run)
     if not (always or unguarded) or gives_no_graph(frame, run):
         return None
+    if unguarded is not None and may_give_no_graph(frame, run):
+        return None  # (that call may be the one for which it raises)
     mode = run.mode
     if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
         # (where a module's own method runs its parts, the call of that method is the place for the guard)

@@ -71,7 +71,7 @@ def describe(
     counters = _counters(iterable, target, called)
     single = over == "loader" and source.size == SAMPLE
     every: Literal["epoch", "iteration"] = "epoch" if over == "epochs" else "iteration"
-    loop = Loop("for", over, every, trips, shown, frame.site(at), single=single)
+    loop = Loop("for", over, every, trips, shown, frame.site(at), single=single, behind=_behind(frame, iterable))
     made = LoopFrame(
         ("loop", at),
         loop,
@@ -85,6 +85,43 @@ def describe(
     made.counters = counters
     made.targets = frozenset(names)
     return made
+
+
+#: calls that give what they are given, one after the other
+_SHOWS = frozenset({"enumerate", "iter", "progressbar", "tqdm", "tqdm_notebook", "track"})
+
+
+def _behind(frame: Frame, iterable: ir.Expr) -> str:
+    """``tqdm(loader)`` of ``bar``, in ``for i, batch in enumerate(bar)``; "" where no name hides it."""
+    inner = iterable
+    while _shows(inner) and isinstance(inner, ir.Call) and inner.args:
+        inner = inner.args[0]
+    if not isinstance(inner, ir.Name) or inner.id not in frame.function.locals:
+        return ""
+    made = _shown_as(frame.function.body).get(inner.id, ())
+    before = [one for one in made if one is not None and one.at < iterable.at]
+    return text(before[-1], 200) if before and None not in made else ""
+
+
+def _shows(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and dotted(expr.func).rsplit(".", 1)[-1] in _SHOWS
+
+
+@kept
+def _shown_as(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
+    """What each name stands for that is bound to ``tqdm(…)`` or the like; None beside it where it is bound to anything
+    else as well."""
+    found: dict[str, list[ir.Expr | None]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        given: list[tuple[ir.Expr | None, ir.Expr]] = []
+        if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
+            given = [(statement.targets[0], statement.value)]
+        elif isinstance(statement, ir.With):
+            given = [(item.target, item.context) for item in statement.items]
+        shown = {target.id: value for target, value in given if isinstance(target, ir.Name) and _shows(value)}
+        for name in names_bound_by(statement):
+            found.setdefault(name, []).append(shown.get(name))
+    return found
 
 
 def member_and_whole(loop: ir.For) -> tuple[ir.Expr, ir.Expr]:

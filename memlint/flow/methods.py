@@ -11,6 +11,7 @@ from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import accepts, call_function, is_abstract, is_idle
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
+from memlint.flow.held import held_module
 from memlint.flow.models import note_run, run_module
 from memlint.flow.modes import PARAMETERS, set_mode
 from memlint.flow.module_methods import module_method
@@ -169,10 +170,24 @@ def _held_module(frame: Frame, state: State, expr: ir.Call, receiver: V, name: s
     """``trainer.model(x)`` where ``trainer.model.eval()`` shows what it is: no method of the object, but a module that
     the object holds."""
     func = expr.func
-    if not frame.modules_by_use or receiver.kinds & (MODULE | TENSORS) or dotted(func) not in frame.modules_by_use:
+    if receiver.kinds & MODULE:
         return None
+    if receiver.kinds & TENSORS or dotted(func) not in frame.modules_by_use:
+        return _kept_by_classes(frame, state, receiver, name, expr)
     member = known_by_use(frame, dotted(func), read_attribute(frame, state, receiver, name, func))
     return member if member.is_only(MODULE) and not member.refs else None
+
+
+def _kept_by_classes(frame: Frame, state: State, receiver: V, name: str, expr: ir.Call) -> V | None:
+    """``learner.critic(x)`` of an unknown object, where the project's classes keep modules under that name, and none
+    has a method of it."""
+    unknown = bool(receiver.kinds & UNKNOWN) and receiver.is_only(UNKNOWN | TENSORS | NONE) and not receiver.objs
+    if not unknown or receiver.resolved() or not (expr.args or expr.keywords):
+        return None
+    if knowledge.methods().knows(name) or name.startswith("_") or frame.analyser.facts.defines_methods(name):
+        return None
+    held = held_module(frame.analyser, name)
+    return held.but(syms=frozenset(path.then(f".{name}") for path in receiver.syms)) if held is not None else None
 
 
 def _names_setting(args: Args) -> bool:

@@ -32,13 +32,15 @@ Diagnostic = Literal["anomaly", "history", "profiler", "metric"]
 class ContextAttribute(Event, frozen=True, gc=False, kw_only=True):
     """An autograd function puts a tensor on its context as an attribute. ``place``: ``ctx.x``; ``value``: what it is
     given, as its source ("" where that is not told apart); ``small``: it is a single number; ``dropped``: backward
-    takes it away, which helps where one runs."""
+    takes it away, which helps where one runs; ``old``: the function is of the style that torch 1.5 and later refuse,
+    whose context is the function itself."""
 
     kept: KeptTensor
     place: str
     value: str
     small: bool
     dropped: bool = False
+    old: bool = False
 
 
 class HookAdded(Event, frozen=True, gc=False, kw_only=True):

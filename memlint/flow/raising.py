@@ -26,6 +26,13 @@ from memlint.ir import nodes as ir
 
 #: names that programs around a file put into it
 _PUT_IN = frozenset({"get_ipython", "display", "profile", "reveal_type", "dbutils", "spark", "sc", "_"})
+#: names that Python 2 knows, and what a file says that is written for it as well
+_OF_PYTHON_2 = frozenset(
+    {"basestring", "cmp", "execfile", "file", "long", "raw_input", "reduce", "reload", "unichr", "unicode", "xrange"}
+)
+_FOR_PYTHON_2 = re.compile(
+    r"^from __future__ import .*\b(print_function|division|absolute_import|unicode_literals)", re.MULTILINE
+)
 #: contexts that let exceptions through
 _PLAIN = re.compile(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
 #: what may bind names that the text does not show
@@ -175,6 +182,8 @@ def _evaluated(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
 def _unbound(module: Module, name: str) -> str:
     """A name that nothing in its file binds, and Python does not know."""
     if name in _PUT_IN or hasattr(builtins, name) or name.startswith("__") or module.stars:
+        return ""
+    if name in _OF_PYTHON_2 and _FOR_PYTHON_2.search(module.text):
         return ""
     bound = _bound_names(module)
     return f"`{name}` is not defined" if bound is not None and name not in bound else ""

@@ -36,7 +36,7 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if frame.function.node is None and not run.module.is_unpickled() and not is_script_loop(frame, loop):
         return False  # (a single forward at a file's end may be what others import)
     trains = trains_otherwise(frame, run)
-    known = run.resolved or run.method == "forward" or trains
+    known = run.resolved or run.method == "forward" or trains or run.module.is_of_library()
     if not known and not _records_inside(analyser, run.method, frame.function):
         return False
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}

@@ -7,7 +7,7 @@ from memlint.flow.heap import deep
 from memlint.flow.state import State
 from memlint.flow.stores import note_store
 from memlint.flow.syntax import text
-from memlint.flow.values import EMPTY, TENSORS, Path, V
+from memlint.flow.values import ACTIVATION, BATCH, CONTAINER, EMPTY, SOME_SIZE, TENSORS, Path, V
 from memlint.ir import nodes as ir
 
 #: how such a store is told from those that statements make
@@ -27,6 +27,8 @@ def note_output(frame: Frame, state: State, value: V, statement: ir.Return) -> N
     if frame.analyser.program.method(function.cls, f"{function.name}_end") is not None:
         return  # what that makes of it is collected
     inner = deep(frame, state, value).but(src=EMPTY)
+    if inner.size == SOME_SIZE and (size := _of_a_member(frame, state, value)) is not None:
+        inner = inner.but(size=size)
     place = Path(f"p:{function.params[0].name}", (f".{reader.name}", f".{reader.params[1].name}"))
     note_store(
         frame,
@@ -40,6 +42,19 @@ def note_output(frame: Frame, state: State, value: V, statement: ir.Return) -> N
         statement.at,
         _shown(frame, state, inner, statement.value),
     )
+
+
+def _of_a_member(frame: Frame, state: State, value: V) -> int | None:
+    """The size of a tensor among the members that has one of a batch for certain, whatever the others have."""
+    objs = [state.heap.get(key) for key in value.objs]
+    sizes = [
+        {held.size for part in obj.fields.values() if (held := deep(frame, state, part)).is_only(TENSORS)}
+        for obj in objs
+        if obj is not None
+    ]
+    if not sizes or len(sizes) < len(value.objs) or not value.is_only(CONTAINER):
+        return None
+    return next((size for size in (BATCH, ACTIVATION) if all(size in one for one in sizes)), None)
 
 
 def _shown(frame: Frame, state: State, inner: V, expr: ir.Expr) -> str:

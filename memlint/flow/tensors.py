@@ -77,7 +77,12 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             if args or words or name not in ("argmax", "argmin", "all", "any")
             else SCALAR,
         )
+    if name == "view" and _names_integers(expr):
+        frame.used |= receiver.src
+        return cut(receiver)  # (the bits of it, read as integers)
     if name in table.move:
+        if _names_integers(expr):
+            frame.used |= receiver.src
         result = _move(receiver, name, expr, args, words)
         factories.moved(frame, expr, result)
         return result
@@ -160,14 +165,12 @@ def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str,
     """A new device or dtype: the graph stays, but integers have none."""
     if name in ("cuda", "xpu", "npu", "mps"):
         return moved(receiver, ACCELERATOR)
-    if name in ("type", "type_as") and args:
-        return moved(receiver, args[0].device) if args[0].device & (CPU | ACCELERATOR) else receiver
     if name == "cpu":
         return moved(receiver, CPU)
-    wanted = [*expr.args, *(word.value for word in expr.keywords)]
-    for item in wanted:
-        if dotted(item).rsplit(".", 1)[-1] in _INTEGERS:
-            return cut(receiver)
+    if _names_integers(expr):
+        return cut(receiver)
+    if name in ("type", "type_as") and args:
+        return moved(receiver, args[0].device) if args[0].device & (CPU | ACCELERATOR) else receiver
     if name != "to":
         return receiver
     device = words.get("device") or (args[0] if args else None)
@@ -175,6 +178,12 @@ def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str,
         return receiver
     shown = next((word.value for word in expr.keywords if word.name == "device"), expr.args[0] if expr.args else None)
     return moved(receiver, destination(device, shown))
+
+
+def _names_integers(expr: ir.Call) -> bool:
+    """Whether a type of integers is asked for, of which none has a graph."""
+    wanted = (*expr.args, *(word.value for word in expr.keywords))
+    return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in wanted)
 
 
 def destination(device: V, expr: ir.Expr | None) -> int:

@@ -202,6 +202,10 @@ class V:
         """Whether it is a module that a file held, pickled as it was: ``torch.load(path)["model"]``."""
         return self.is_only(MODULE) and self.size == MODEL
 
+    def is_of_library(self) -> bool:
+        """Whether it is a module that a call to a library made, on one way at least."""
+        return bool(self.kinds & MODULE) and any(ref.kind == "foreign" for ref in self.refs)
+
 
 NOTHING = V(0)
 UNKNOWN_VALUE = V(UNKNOWN)

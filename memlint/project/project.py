@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from memlint.project.libraries import LIBRARIES
 from memlint.project.listing import parts
 from memlint.project.pins import newest_allowed
 from memlint.project.presence import is_dir, listed
@@ -132,7 +133,7 @@ class Project:
         ``level`` counts the dots of a relative import; ``module`` may then be empty. A package is its
         ``__init__.py``. An absolute name is looked up as Python would when the file is run from its project: beside a
         script; then, unless it is one of the standard library's, in the import roots, then in the folders above the
-        importer that are no packages (repositories whose code starts in a subfolder).
+        importer that are no packages (repositories whose code starts in a subfolder), and beside it after all.
         """
         question = (module, importer, level)
         if question not in self._asked:  # paths are slow keys
@@ -165,7 +166,14 @@ class Project:
         beside = next(
             (found for parent in above if parent not in self._packages and (found := self._at(parent, module))), None
         )
-        return beside or self._on_path(module, folder) or self._below_itself(module)
+        return (
+            beside or self._on_path(module, folder) or self._below_itself(module) or self._beside_script(module, folder)
+        )
+
+    def _beside_script(self, module: str, folder: Path) -> str | None:
+        """``from model import Net`` in a folder that is a package and holds ``model.py``: its files run as scripts.
+        What has the name of a library is that, as it is where the package is imported."""
+        return None if module.partition(".")[0] in LIBRARIES else self._at(folder, module)
 
     def _below_itself(self, module: str) -> str | None:
         """``net.layers`` in a package ``net`` whose setup.py lies inside of it: the project is the package's folder."""

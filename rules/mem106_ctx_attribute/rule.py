@@ -35,12 +35,14 @@ def check(facts: Facts) -> Iterator[Report]:
         shown = f"`{event.place}` keeps `{event.value}`," if event.value else f"`{event.place}` keeps"
         if event.value.startswith(("(", "[")):
             shown += " and in it"
+        if event.old:
+            cost += " (where it runs: torch 1.5 and later refuse functions whose forward is no static method)"
         yield Report(
             site=event.site,
             message=f"{shown} {WHAT[event.kept]}: {cost}",
             advice="hand it to `ctx.save_for_backward`, in one call for all tensors, and read `ctx.saved_tensors` in "
             "backward",
-            severity="warning" if cycle and not event.small and not event.dropped else "note",
+            severity="warning" if cycle and not event.small and not event.dropped and not event.old else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "per-iteration" if cycle else "peak"),
             trace=event.trace,

@@ -170,3 +170,11 @@ def test_what_hangs_on_the_disk_is_asked_again(tmp_path: Path) -> None:
         severities.append(json.loads(told)["findings"][0]["severity"])
         (tmp_path / "package" / "metrics.so").touch()
     assert severities == ["note", "error"]
+
+
+@pytest.mark.parametrize("name", ["..build.lib", "._ext.nms", ".version"])
+def test_what_a_build_makes(tmp_path: Path, name: str) -> None:
+    """A compiled part is no more in a repository than it is missing."""
+    package = {"package/__init__.py": "", "package/inner/__init__.py": ""}
+    found = finding(tmp_path, f"import torch\nfrom {name} import kernels", package, "package/inner/run.py")
+    assert "which it imports" not in found.message

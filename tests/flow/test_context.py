@@ -271,3 +271,36 @@ def test_what_a_helper_keeps_that_is_handed_the_context(
     tmp_path: Path, kept: str, back: str, call: str, expected: list[tuple[str, str]]
 ) -> None:
     assert findings(tmp_path, HANDED.format(kept=kept, back=back, call=call)) == expected
+
+
+OLD = """
+from torch.autograd import Function
+
+
+class Layer(Function):
+    def {forward}(self, x):
+        y = x.exp()
+        {kept}
+        return y
+
+    {decorator}
+    def backward({ctx}, grad):
+        return grad
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "forward", "decorator", "ctx", "expected"),
+    [
+        ("self.x = x", "forward", "", "self", [INPUT]),
+        ("self.y = y", "forward", "", "self", [("note", "an output of the function")]),
+        ("self.save_for_backward(x)", "forward", "", "self", []),
+        ("self.x = x", "prepare", "", "self", []),
+        ("self.x = x", "forward", "@staticmethod", "ctx", []),
+    ],
+)
+def test_a_function_of_the_old_style(
+    tmp_path: Path, kept: str, forward: str, decorator: str, ctx: str, expected: list[tuple[str, str]]
+) -> None:
+    text = OLD.format(kept=kept, forward=forward, decorator=decorator, ctx=ctx)
+    assert [(one, kind) for one, kind in findings(tmp_path, text)] == expected

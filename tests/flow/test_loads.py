@@ -316,3 +316,12 @@ def test_a_load_of_the_projects_own_is_not_trusted(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, program("model.load_state_dict(torch.load(path))") + own)
     assert finding.fix is not None
     assert finding.fix.safety == "unsafe"
+
+
+def test_a_file_that_brings_other_tensors_to_the_host(tmp_path: Path) -> None:
+    """Only where a state is copied to the host before it is saved, the file tells of the device it was saved from."""
+    other = "\n\ndef collect(rows, v):\n    rows.append(v.cpu())\n"
+    saved = "\n\ndef save(model):\n    torch.save({k: v.cpu() for k, v in model.state_dict().items()}, 'last')\n"
+    load = program("state = torch.load(path)", "model.load_state_dict(state)")
+    assert len(found(tmp_path, load + other)) == 1
+    assert len(found(tmp_path, load + saved)) == 0

@@ -313,3 +313,11 @@ def test_an_optimizer_of_what_is_used_up(
 ) -> None:
     found = finding(tmp_path, OPTIMIZED.format(params=params, between=between, optimizer=optimizer))
     assert ("`params` is used up by" in found.message) is raises
+
+
+@pytest.mark.parametrize(
+    ("head", "severity"), [("from __future__ import print_function", "warning"), ("import sys", "note")]
+)
+def test_a_file_for_python_2_as_well(tmp_path: Path, head: str, severity: str) -> None:
+    found = finding(tmp_path, f"{head}\n{of('for n in xrange(3): print(n)')}")
+    assert found.severity == severity

@@ -91,3 +91,15 @@ def test_a_folder_that_a_script_puts_on_the_path(
     tmp_path: Path, files: tuple[str, ...], importer: str, found: str | None
 ) -> None:
     assert project(tmp_path, *files, importer).resolve("core.train", importer, 0) == found
+
+
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [("model", "tools/model.py"), ("utils.model", None), ("datasets", None), ("logging", None), ("absent", None)],
+)
+def test_scripts_in_a_folder_that_is_a_package(tmp_path: Path, module: str, found: str | None) -> None:
+    """``python tools/train.py`` finds what lies beside it, which has no name of a library."""
+    one = project(
+        tmp_path, "tools/__init__.py", "tools/train.py", "tools/model.py", "tools/datasets.py", "tools/logging.py"
+    )
+    assert one.resolve(module, "tools/train.py", 0) == found

@@ -244,7 +244,7 @@ def only_empties(analyser: Analyser, function: Function) -> bool:
 def over_data(loop: Loop) -> bool:
     """Whether the rounds are batches of a loader for all that is known of what the loop runs over."""
     if loop.over == "unknown" and loop.kind == "for":
-        return _LOADER.search(loop.text.partition(" in ")[2].lower()) is not None
+        return _LOADER.search(loop.source) is not None
     return loop.over == "loader" and (not loop.assumed or loop.names_data)
 
 

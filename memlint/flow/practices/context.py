@@ -63,10 +63,13 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ContextAttribute]:
         return
     given = _handed_by(analyser, frame)
     cls = given[0].cls if given is not None else function.cls
-    if cls is None or (given is None and "staticmethod" not in function.decorator_names):
+    if cls is None:
         return
     backward = _backward(analyser, cls)
     if backward is None or _switches_on(function):
+        return
+    old = given is None and "staticmethod" not in function.decorator_names
+    if old and (function.name != FORWARD or not function.takes_self or not backward.takes_self):
         return
     dropped = _written(analyser, backward)
     if dropped is None:
@@ -96,6 +99,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ContextAttribute]:
             value=text(kept.value) if kept.value is not None else "",
             small=kept.given.size == SCALAR,
             dropped=name in dropped,
+            old=old,
         )
 
 

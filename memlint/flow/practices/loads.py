@@ -46,7 +46,8 @@ _DATA = re.compile(
 _DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|\blocal_rank\b")
 #: what is saved is put on the host first, by the file itself
 _SAVES_ON_HOST = re.compile(
-    r"weights_to_cpu|state_dict_to_cpu|\.cpu\(\)\.state_dict\(|\bv(al(ue)?)?\.cpu\(\)|param\.cpu\(\)"
+    r"weights_to_cpu|state_dict_to_cpu|\.cpu\(\)\.state_dict\("
+    r"|(:|\] *=) *v(al(ue)?)?(\.detach\(\))?\.cpu\(\)|param\.cpu\(\)"
 )
 #: ``torch.save(self, path)``: a model is saved as it is
 _SAVES_WHOLE = re.compile(
