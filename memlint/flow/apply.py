@@ -229,7 +229,8 @@ class Application(Translation):
             if value.src and parent.kinds & (TENSORS | UNKNOWN):
                 self._into_argument(path, value)
             # an object of which nothing is known here but its class has the graph now, and may differentiate it
-            self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.state, value).src))
+            if not parent.is_only(TENSORS):
+                self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.state, value).src))
         if step.startswith("."):
             write_attribute(self.frame, self.state, parent, step[1:], value)
             return None

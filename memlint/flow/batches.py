@@ -71,7 +71,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
             continue
         for arg in expr.args[:2]:
             certainty = _whole(names, arg, at)
-            if certainty:
+            if certainty and (certainty == "high" or not _of_module(analyser, frame.function)):
                 yield OversizedBatch(
                     site=frame.site(at),
                     function=frame.function.qual,
@@ -81,6 +81,13 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
                     certainty=certainty,
                 )
                 break
+
+
+def _of_module(analyser: Analyser, function: Function) -> bool:
+    """Whether a layer may be what slices: the steps of a sequence, the chunks of a picture."""
+    while function.enclosing is not None:
+        function = function.enclosing
+    return function.cls is not None and analyser.program.is_module(function.cls)
 
 
 def _loader_text(expr: ir.Call, size: ir.Expr) -> str:

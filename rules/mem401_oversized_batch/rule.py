@@ -11,7 +11,6 @@ META = Meta(
     name="oversized-batch",
     summary="A whole data set goes through the device as one batch, or a literal shape exceeds its memory.",
     severity="warning",
-    preview=True,
 )
 
 
@@ -24,7 +23,8 @@ def check(facts: Facts) -> Iterator[Report]:
             site=event.site,
             message=message,
             advice="use a batch size that does not depend on the amount of data, and go through it in several batches",
-            severity="warning",
+            # (whether a data set is small enough for that, and always will be, stands in no code)
+            severity="warning" if event.bytes is not None else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),
             trace=event.trace,
