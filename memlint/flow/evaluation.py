@@ -22,13 +22,15 @@ from memlint.flow.judged_runs import (
 from memlint.flow.layered import guards_a_way, may_be_any
 from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase
-from memlint.flow.program import Function
+from memlint.flow.program import Function, in_tests
 from memlint.flow.spent import is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.flow.state import AMBIENT
+from memlint.flow.syntax import statement_at
 from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
 from memlint.flow.wanted import ENABLED, ITSELF, REACHED, differentiates_itself, wanted_by
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -120,14 +122,16 @@ def model_calls(
             # (what follows a training loop is no trial)
             beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
             certainty = "medium" if (frame.backwards and beside) or _applies(analyser, frame, first) else "low"
-        elif loop is None and run.probes:
-            certainty = "low"  # it asks for the shape of what layers give
+        elif loop is None and (run.probes or _warms_up(frame, run)):
+            certainty = "low"  # it asks for the shape of what layers give, or for nothing
         elif loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
         elif first.evaluation == "kept" and retained is not None:
             certainty = weakest(certainty, retained.lost)
         if run.origin is None and may_be_any(analyser, run) and analyser.facts.differentiates:
             certainty = "low"  # it may be a model whose forward needs its graph
+        if in_tests(frame.module.key) and frame.function.node is not None:
+            certainty = "low"  # (how much a test of a library takes, nobody asks)
         if guards_a_way(analyser, run):
             certainty = "low"  # (which way it goes, a setting of its own says)
         if left_out(analyser, frame, run.tests) or analyser.facts.is_skipped(frame.function):
@@ -138,6 +142,12 @@ def model_calls(
         if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
             consumed = "detached"
         yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase)
+
+
+def _warms_up(frame: Frame, run: ModelRun) -> bool:
+    """``net(blank)``, a statement of its own: what it gives is gone at once."""
+    statement = statement_at(frame.function.body, run.site.at)
+    return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
 
 
 def _keeps_for_nobody(keeper: Keeper | None) -> bool:

@@ -76,6 +76,10 @@ def _unknown_library(frame: Frame, state: State, name: str, args: list[V], words
 # -------------------------------------------------------------------------------------- by the tables
 
 
+#: functions of numpy that ask a tensor for its array, as `numpy()` does: they raise for one with a graph
+_ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
+
+
 def _by_row(
     frame: Frame, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
@@ -117,6 +121,8 @@ def _by_row(
     if row.returns == "none":
         return NONE_VALUE
     if row.returns == "data":
+        if name in _ARRAYS and args and args[0].is_only(TENSOR) and args[0].src and not frame.handlers:
+            frame.notes.arrays.append((args[0].src, tuple(frame.tests)))
         for value in inner:
             frame.used |= value.src
         return V(DATA, size=SCALAR, device=literal_device(name, args))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
@@ -194,11 +195,18 @@ def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
     return evaluate(frame, state, iterable).is_only(MODULE | UNKNOWN)
 
 
+#: settings of how many parts a network has
+_PARTS_COUNTED = re.compile(r"(num|n|number_of)_(layer|block|stage|level|head)s?|depth")
+
+
 def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
-    """``range(len(self.layers))``, ``range(1, len(layers) - 1)``"""
+    """``range(len(self.layers))``, ``range(1, len(layers) - 1)``, ``range(self.num_layers)``"""
     from memlint.flow.evaluate import evaluate
     from memlint.flow.heap import elements_of
 
+    last = iterable.args[-1] if isinstance(iterable, ir.Call) and iterable.args else None
+    if last is not None and _PARTS_COUNTED.fullmatch(dotted(last).rsplit(".", 1)[-1]):
+        return True
     counted = (
         evaluate(frame, state, part.args[0])
         for part in walk_expression(iterable)

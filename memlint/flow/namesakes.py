@@ -71,7 +71,7 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
     return Namesakes(
         len(summaries),
         graph,
-        bool(near) and 2 * sum(_guards(summary) for _, summary in near) >= len(near),
+        bool(near) and 2 * sum(_guards(frame, summary) for _, summary in near) >= len(near),
         any(summary.notes.gradients for _, summary in summaries),
         bool(summaries) and all(summary.backwards for _, summary in summaries),
         bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
@@ -103,10 +103,20 @@ def _folder(function: Function) -> str:
     return function.module.key.rpartition("/")[0]
 
 
-def _guards(summary: Frame) -> bool:
-    if summary.entry != OFF and not summary.notes.blocks:
+def _guards(frame: Frame, summary: Frame) -> bool:
+    if summary.entry != OFF and not summary.notes.blocks and not _hands_to_guarded(frame, summary):
         return False
     return not any(run.grad & (AMBIENT | ON) for run in summary.runs.values())
+
+
+def _hands_to_guarded(frame: Frame, summary: Frame) -> bool:
+    """Whether a method calls one that has a guard: ``self.eval_step(batch)`` in a loop."""
+    for record in summary.calls.values():
+        callee = frame.analyser.function_at(record.callee)
+        inner = frame.analyser.summary(callee) if callee is not None else None
+        if inner is not None and inner.notes.blocks:
+            return True
+    return False
 
 
 def _computes(summary: Frame) -> bool:

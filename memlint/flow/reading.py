@@ -54,7 +54,7 @@ _OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy"
 def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
     """``base.name`` as a value; a method gives a bound reference."""
     found = NOTHING
-    if name == "grad":
+    if name in ("grad", "absgrad"):
         learns(frame, base)
     if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.resolved():
         frame.used |= base.src
@@ -200,7 +200,7 @@ def _self_contained(value: V) -> bool:
 def _tensor_attribute(base: V, name: str) -> V:
     if name == "data":
         return cut(base)
-    if name in ("grad",):
+    if name in ("grad", "absgrad", "main_grad", "grad_sample"):
         return V(TENSOR, size=base.size, device=base.device)
     if name == "device":
         return V(DATA, size=SCALAR, device=base.device)

@@ -150,9 +150,11 @@ def _loop(
         started = enter(inner)
         end = interpret.block(frame, started, body)
         # each path by itself: a round that is skipped neither stores nor frees
-        for one in (end, *loop.continues, *loop.breaks):
-            if one is not None:
-                end_iteration(frame, one, loop)
+        goes_on = [one for one in (end, *loop.continues) if one is not None]
+        for one in goes_on:
+            end_iteration(frame, one, loop)
+        for one in loop.breaks:  # (what nothing but the last round stores, does not grow)
+            end_iteration(frame, one, loop, frozenset().union(*(other.pending for other in goes_on)))
         for one in loop.continues:
             end = join_states(end, one)
         frame.loops.pop()

@@ -383,12 +383,13 @@ def forget_later(frame: Frame, state: State, places: Sources, *, flagged: bool) 
             store.cleared = FEW if few else store.cleared or "cleared on some paths"
 
 
-def end_iteration(frame: Frame, state: State, loop: LoopFrame | None) -> None:
-    """Judge the iteration's stores at its end: is the graph freed, is the place still there?"""
+def end_iteration(frame: Frame, state: State, loop: LoopFrame | None, among: frozenset[Source] | None = None) -> None:
+    """Judge the iteration's stores (or those ``among`` some) at its end: is the graph freed, is the place still
+    there?"""
     held: frozenset[Source] | None = None
     for key in state.pending:
         store = frame.stores[key]
-        if store.loop is not loop:
+        if store.loop is not loop or (among is not None and key not in among):
             continue
         if store.local and not isinstance(store.place, tuple | Path):
             if held is None:

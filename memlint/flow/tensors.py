@@ -261,6 +261,12 @@ def _reduce(
     return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)
 
 
+#: in-place operations that are told where to put what they are given
+_AT_PLACES = frozenset(
+    {"index_add_", "index_copy_", "index_fill_", "index_reduce_", "scatter_", "scatter_add_", "scatter_reduce_"}
+)
+
+
 def _in_place(
     frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
@@ -268,7 +274,9 @@ def _in_place(
     func = expr.func
     assert isinstance(func, ir.Attr)
     incoming = NOTHING
-    for value in (*args, *words.values()):
+    # (the axis and the places come first: there is no gradient to whole numbers)
+    given = args[2:] if name in _AT_PLACES and len(args) > 2 else args
+    for value in (*given, *words.values()):
         inner = deep(frame, state, value)
         if inner.src:
             incoming = join(incoming, inner)

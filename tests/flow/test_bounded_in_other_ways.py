@@ -1,0 +1,191 @@
+"""What does not grow though it stands in a loop: stores of a last round, dictionaries that go with their lists, places
+that indices name, parts of a network; and evaluations that nobody needs to hear of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+from tests.linting import codes_in
+
+LAST = """
+import torch
+
+
+def run(loader, model, optimizer, start):
+    total = 0.0
+    for i, (x, y) in enumerate(loader):
+        if i < start:
+            continue
+        loss = (model(x) - y).sum()
+        loss.backward()
+        optimizer.step()
+        total += loss
+        {end}
+    return float(total)
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [("break", []), ("pass", ["MEM101"]), ("if loss < 0.1: break", ["MEM101"])],
+)
+def test_a_round_that_is_the_last(tmp_path: Path, end: str, expected: list[str]) -> None:
+    assert codes_in(tmp_path, LAST.format(end=end)) == expected
+
+
+RESET = """
+from collections import defaultdict
+
+import torch
+
+
+def train(accelerator, model, loader, steps, epochs):
+    for epoch in range(epochs):
+        info = {made}
+        for batch in loader:
+            for step in steps:
+                loss = model(batch, step).sum()
+                info["loss"].append(loss)
+                accelerator.backward(loss)
+                if accelerator.sync_gradients:
+                    print({{key: torch.stack(rows).mean() for key, rows in info.items()}})
+                    {end}
+"""
+
+
+@pytest.mark.parametrize("made", ["defaultdict(list)", '{"loss": []}'])
+@pytest.mark.parametrize(("again", "expected"), [(True, []), (False, ["MEM102"])])
+def test_a_dictionary_goes_with_its_lists(tmp_path: Path, made: str, again: bool, expected: list[str]) -> None:
+    assert codes_in(tmp_path, RESET.format(made=made, end=f"info = {made}" if again else "pass")) == expected
+
+
+INDEXED = """
+import torch
+from torch import nn
+
+
+def train(loader, optimizer):
+    model = nn.Linear(3, 8).cuda()
+    sums = torch.zeros(100).cuda()
+    for x, rows in loader:
+        out = model(x.cuda())
+        out.sum().backward()
+        optimizer.step()
+        sums.{update}
+    return sums.sum().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [
+        ("index_add_(0, out.max(dim=-1).indices, torch.ones(4).cuda())", []),
+        ("scatter_add_(0, out, torch.ones(4).cuda())", []),
+        ("index_add_(0, rows.cuda(), out.absgrad.norm(dim=-1))", []),
+        ("index_add_(0, rows.cuda(), out.norm(dim=-1))", ["MEM103"]),
+        ("add_(out.norm(dim=-1))", ["MEM103"]),
+    ],
+)
+def test_where_a_tensor_is_told_to_put_it(tmp_path: Path, update: str, expected: list[str]) -> None:
+    assert codes_in(tmp_path, INDEXED.format(update=update)) == expected
+
+
+SCORES = """
+import torch
+
+
+def score(net, x, count):
+    for layer in range({count}):
+        one = net(x, layer).detach()
+        if layer == 0:
+            scores = one
+        else:
+            scores = torch.cat((scores, one), 1)
+    return scores
+"""
+
+
+@pytest.mark.parametrize(("count", "expected"), [("net.num_layers", []), ("net.rows", ["MEM302"])])
+def test_the_parts_of_a_network_are_few(tmp_path: Path, count: str, expected: list[str]) -> None:
+    assert [code for code in codes_in(tmp_path, SCORES.format(count=count)) if code == "MEM302"] == expected
+
+
+GREEDY = """
+import torch
+from torch import nn
+
+
+def search(loader):
+    model = nn.Linear(8, 8)
+    model.eval()
+    {warm}
+    rows = []
+    for x in loader:
+        rows.append(model(x).argmax().item())
+    return rows
+"""
+
+
+@pytest.mark.parametrize(("folder", "expected"), [("tests", []), ("tools", ["MEM201"])])
+def test_what_serves_tests(tmp_path: Path, folder: str, expected: list[str]) -> None:
+    (tmp_path / folder).mkdir()
+    assert codes_in(tmp_path, GREEDY.format(warm="pass"), f"{folder}/greedy.py") == expected
+
+
+def test_a_run_that_warms_up(tmp_path: Path) -> None:
+    """One that gives nothing to nobody is not worth a word; the loop after it is."""
+    (tmp_path / "greedy.py").write_text(GREEDY.format(warm="model(torch.zeros(1, 8))"))
+    (found,) = [one for one in memlint.lint([tmp_path]).findings if one.code == "MEM201"]
+    assert found.line == 12
+
+
+OUTER = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def fit(self, loader):
+        self.shadow.eval()
+        print(self.shadow.evaluate(loader))
+
+    def evaluate(self, loader):
+        rows = []
+        for x in loader:
+            rows.append(self.evaluate_one(x))
+        return rows
+
+    def evaluate_one(self, x):
+        {guard}
+            return self.net(x).sum()
+"""
+
+
+@pytest.mark.parametrize(("guard", "expected"), [("with torch.no_grad():", []), ("if x is not None:", ["MEM201"])])
+def test_a_method_that_calls_a_guarded_one(tmp_path: Path, guard: str, expected: list[str]) -> None:
+    found = codes_in(tmp_path, OUTER.format(guard=guard))
+    assert sorted(set(found) & {"MEM201"}) == expected
+
+
+ARRAY = """
+import numpy as np
+import torch
+from torch import nn
+
+
+def embed(loader):
+    net = nn.Linear(8, 8)
+    net.eval()
+    rows = []
+    for x in loader:
+        rows.append(np.asarray({given}))
+    return rows
+"""
+
+
+@pytest.mark.parametrize(("given", "expected"), [("net(x)", []), ("net(x).detach()", ["MEM201"])])
+def test_an_array_of_a_tensor(tmp_path: Path, given: str, expected: list[str]) -> None:
+    """numpy refuses a tensor with a graph, so that there is none in a program that runs."""
+    assert codes_in(tmp_path, ARRAY.format(given=given)) == expected
