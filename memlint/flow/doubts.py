@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
@@ -19,7 +20,7 @@ from memlint.flow.made_places import MADE
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function
 from memlint.flow.spent import blindly_reached, is_trial
-from memlint.flow.syntax import calls, dotted, walk_statements
+from memlint.flow.syntax import calls, dotted, text, walk_statements
 from memlint.flow.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
@@ -128,12 +129,31 @@ def _nodes_of(frame: Frame, value: V) -> Sources:
 
 def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
     """Whether a state of a module is begun anew by other code, which says when: at each sequence, or each epoch."""
+    if _asks_to_begin(frame, store):
+        return True
     if store.kind == "carry" and _is_handed_on(frame, store):
         return True  # (who gets the module in each round may do so)
     if store.kind != "carry" or store.how not in ("add", "update") or store.loop is not None:
         return False
     attributes = [step for step in store.place.steps if step.startswith(".")] if isinstance(store.place, Path) else []
     return bool(attributes) and analyser.facts.attributes.is_begun(attributes[-1][1:])
+
+
+#: methods that let go of what others of their object have kept
+_BEGINS_ANEW = re.compile(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|start)(_|$)")
+
+
+def _asks_to_begin(frame: Frame, store: Store) -> bool:
+    """``self.meter.reset()`` in each round before ``self.meter.add(loss)``, where nobody knows what the meter is."""
+    body = store.loop.body if store.loop is not None else frame.function.body
+    return any(
+        isinstance(statement, ir.ExprStmt)
+        and isinstance(call := statement.value, ir.Call)
+        and isinstance(call.func, ir.Attr)
+        and _BEGINS_ANEW.match(call.func.name) is not None
+        and store.place_text.startswith(f"{text(call.func.value, 200)}.")
+        for statement in body
+    )
 
 
 def _is_handed_on(frame: Frame, store: Store) -> bool:

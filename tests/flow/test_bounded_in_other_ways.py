@@ -189,3 +189,49 @@ def embed(loader):
 def test_an_array_of_a_tensor(tmp_path: Path, given: str, expected: list[str]) -> None:
     """numpy refuses a tensor with a graph, so that there is none in a program that runs."""
     assert codes_in(tmp_path, ARRAY.format(given=given)) == expected
+
+
+HELD = """
+import torch
+from torch import nn
+
+
+class Algorithm:
+    def __init__(self, net):
+        self.net = net.cuda()
+        self.info = {{}}
+
+    def reset_info(self):
+        self.info.update(kl=torch.tensor(0.0))
+
+    def penalty(self, batch):
+        kl = self.net(batch).mean()
+        self.info.update(kl=self.info["kl"] + kl)
+        return kl
+
+
+class Trainer:
+    def __init__(self, algorithm):
+        self.algorithm = algorithm
+
+    def fit(self, loader, optimizer):
+        {before}
+        for batch in loader:
+            {inside}
+            loss = self.algorithm.penalty(batch)
+            loss.backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "expected"),
+    [
+        ("pass", "self.algorithm.reset_info()", []),
+        ("self.algorithm.reset_info()", "pass", ["MEM101"]),
+        ("pass", "self.algorithm.penalty(batch)", ["MEM101"]),
+    ],
+)
+def test_an_unknown_object_that_is_told_to_begin(tmp_path: Path, before: str, inside: str, expected: list[str]) -> None:
+    found = codes_in(tmp_path, HELD.format(before=before, inside=inside))
+    assert sorted(set(found) & {"MEM101"}) == expected
