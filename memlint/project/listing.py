@@ -21,6 +21,8 @@ DEFAULT_EXCLUDES = frozenset({
 })  # fmt: skip
 #: the default excludes that nobody misses: leaving them out is not worth a word
 _NOISE = DEFAULT_EXCLUDES - {".venv", "venv", "node_modules", "site-packages", ".tox", ".nox"}
+#: how the names of files begin that macOS writes beside others where it cannot keep their attributes: no Python
+_BESIDE_FILES = "._"
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", ".pyw", NOTEBOOK)
 
@@ -107,11 +109,14 @@ def _leads_into(link: Path, real_root: str) -> bool:
 
 
 def _listing(found: Iterable[Path], skipped: Iterable[tuple[Path, str]]) -> Listing:
-    paths = sorted(set(found), key=parts)
+    every = set(found)
+    beside = {path for path in every if path.name.startswith(_BESIDE_FILES)}
+    paths = sorted(every - beside, key=parts)
+    skipped = {*skipped, *((path, "what macOS keeps beside a file") for path in beside)}
     return Listing(
         tuple(path for path in paths if not path.name.endswith(NOTEBOOK)),
         tuple(path for path in paths if path.name.endswith(NOTEBOOK)),
-        tuple(sorted(row for row in set(skipped) if row[0].name not in _NOISE)),
+        tuple(sorted(row for row in skipped if row[0].name not in _NOISE)),
     )
 
 

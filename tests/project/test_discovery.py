@@ -250,3 +250,12 @@ def test_a_dotfile_repository_at_home_is_no_project(tmp_path: Path, monkeypatch:
         assert set(project.sources) == {"lone.py", "beside.py"}
     finally:
         roots._too_wide.cache_clear()
+
+
+def test_files_of_macos_beside_others_are_no_python(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("x = 1\n")
+    (tmp_path / "._net.py").write_bytes(b"\x00\x05\x16\x07\xb0")
+    found = discover(tmp_path.resolve(), [Named(tmp_path.resolve())], cwd=tmp_path.resolve())
+    assert not found.failures
+    assert list(found.project.linted) == ["net.py"]
+    assert [row.path for row in found.skipped] == ["._net.py"]
