@@ -146,7 +146,7 @@ def model_calls(
 
 def _warms_up(frame: Frame, run: ModelRun) -> bool:
     """``net(blank)``, a statement of its own: what it gives is gone at once."""
-    statement = statement_at(frame.function.body, run.site.at)
+    statement = statement_at(frame.function.body, run.site.at) if run.origin is None else None
     return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
 
 

@@ -196,7 +196,7 @@ def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
 
 
 #: settings of how many parts a network has
-_PARTS_COUNTED = re.compile(r"(num|n|number_of)_(layer|block|stage|level|head)s?|depth")
+_PARTS_COUNTED = re.compile(r"(num|n|number_of)_(layer|block|stage|level|head)s?")
 
 
 def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
