@@ -31,15 +31,36 @@ def stands_in_table(program: Program, function: Function) -> bool:
     return any(
         _means(program, key, function, node)
         for key, text in texts
-        if _stands_uncalled(text, function.name)
+        if _stands_uncalled(text, function.name, method=function.cls is not None)
         for node in _put(text).get(function.name, ())
     )
 
 
-def _stands_uncalled(source: str, name: str) -> bool:
+def _stands_uncalled(source: str, name: str, *, method: bool) -> bool:
     """Whether a name may stand in a text as a value: most files only define, import and call it, which no tree is read
-    for. (Other alphabets are read in another normal form.)"""
-    return not source.isascii() or re.search(rf"\b{name}\b(?![ \t]*[(.=])", source) is not None
+    for. (Other alphabets are read in another normal form.) A ``method`` stands behind a dot, which may end the line
+    before, or the comment behind it."""
+    return not source.isascii() or any(
+        not method or _may_be_attribute(source[max(found.start() - _NEAR, 0) : found.start()])
+        for found in _uncalled(name).finditer(source)
+    )
+
+
+#: characters before a name in which its dot is looked for
+_NEAR = 40
+
+
+def _may_be_attribute(before: str) -> bool:
+    """Whether what stands before a name ends with a dot; where a line begins between, or all is blank, it may."""
+    told = before.rstrip(" \t\r\n\f\v\\")
+    return not told or told[-1] == "." or "\n" in before[len(told) :] or "\r" in before[len(told) :]
+
+
+@functools.lru_cache(maxsize=1024)
+def _uncalled(name: str) -> re.Pattern[str]:
+    """A name that no call, attribute or assignment follows. (It begins with its letters, which are found much faster
+    than a boundary of words.)"""
+    return re.compile(rf"{name}(?<!\w{name})\b(?![ \t]*[(.=])")
 
 
 @functools.lru_cache(maxsize=64)
