@@ -69,13 +69,31 @@ def _put(source: str) -> dict[str, list[ast.Name | ast.Attribute]]:
     found: dict[str, list[ast.Name | ast.Attribute]] = {}
     tree = tree_of(source)
     run: set[ast.AST] = set()
-    for node in () if tree is None else ast.walk(tree):  # (what is around comes first)
-        if isinstance(node, ast.Call) and _named(node.func) in _RUNNERS:
-            run.update(node.args)
-        for part in _members(node) if node not in run else ():
+    todo: list[ast.AST] = [] if tree is None else [tree]
+    while todo:  # (what is around comes first)
+        node = todo.pop()
+        kind = type(node)
+        if kind is ast.Call and _named(node.func) in _RUNNERS:  # type: ignore[attr-defined]
+            run.update(node.args)  # type: ignore[attr-defined]
+        for part in _members(node) if kind in _HOLDERS and node not in run else ():
             if isinstance(part, ast.Name | ast.Attribute):
                 found.setdefault(_named(part), []).append(part)
+        for name in kind._fields:
+            inner = getattr(node, name, None)
+            if type(inner) is list:
+                todo += [one for one in inner if type(one) not in _EMPTY]
+            elif type(inner) not in _EMPTY:
+                todo.append(inner)  # type: ignore[arg-type]
     return found
+
+
+#: what may put something into a container, and what holds no further code
+_HOLDERS = frozenset({ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Assign, ast.Call})
+_EMPTY = frozenset({
+    type(None), str, int, ast.Load, ast.Store, ast.Del, ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue,
+    *ast.operator.__subclasses__(), *ast.unaryop.__subclasses__(), *ast.cmpop.__subclasses__(),
+    *ast.boolop.__subclasses__(),
+})  # fmt: skip
 
 
 def _named(func: ast.expr) -> str:
