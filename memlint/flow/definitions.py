@@ -143,7 +143,7 @@ class Module:
     def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
         """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
         if self._index is None:
-            self._index = self._indexes.get(self.key, self.text)
+            self._index = self._indexes.get(self.key, self.text) or self._indexes.read_for_others(self.key)
         if self._index is None:
             self._index, self._units, bodies = read(self.text)
             self._indexes.add(self.key, self.text, self._index)

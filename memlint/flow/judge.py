@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from memlint.finding import Confidence, weakest
-from memlint.flow import allocation, batches, growing, inert, practices, updates
+from memlint.flow import allocation, batches, growing, inert, updates
 from memlint.flow.as_called import freed_as_called, frozen_as_called, left_out
 from memlint.flow.bounds import (
     begun_by_inner_loop,
@@ -52,6 +52,7 @@ from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of
 from memlint.flow.periods import FEW, ends_early, ends_soon
 from memlint.flow.popped import is_popped
+from memlint.flow.practices import events as practice_events
 from memlint.flow.practices import pinned_views
 from memlint.flow.repeats import each_call
 from memlint.flow.spent import is_test
@@ -70,7 +71,7 @@ _MAY_BUILD = ("build_", "create_")
 
 def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     """The events of one function."""
-    yield from practices.events(analyser, frame)
+    yield from practice_events(analyser, frame)
     if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
         return
     yield from batches.events(analyser, frame)

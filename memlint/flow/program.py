@@ -9,7 +9,7 @@ from typing import Any
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.lineage import Lineage
 from memlint.flow.syntax import dotted, walk_statements
-from memlint.flow.texts import texts_of
+from memlint.flow.texts import Texts
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES
 
@@ -36,7 +36,7 @@ class Program:
     def __init__(self, project: Any) -> None:
         self.project = project
         self._modules: dict[str, Module] = {}
-        texts = texts_of(project)
+        texts = Texts(project)
         self._indexes = texts.indexes
         self.words = texts.words
         self._lineage = Lineage(texts.words, lambda key: self.module(key).index, self.resolve)

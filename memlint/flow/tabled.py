@@ -31,15 +31,36 @@ def stands_in_table(program: Program, function: Function) -> bool:
     return any(
         _means(program, key, function, node)
         for key, text in texts
-        if _stands_uncalled(text, function.name)
+        if _stands_uncalled(text, function.name, method=function.cls is not None)
         for node in _put(text).get(function.name, ())
     )
 
 
-def _stands_uncalled(source: str, name: str) -> bool:
+def _stands_uncalled(source: str, name: str, *, method: bool) -> bool:
     """Whether a name may stand in a text as a value: most files only define, import and call it, which no tree is read
-    for. (Other alphabets are read in another normal form.)"""
-    return not source.isascii() or re.search(rf"\b{name}\b(?![ \t]*[(.=])", source) is not None
+    for. (Other alphabets are read in another normal form.) A ``method`` stands behind a dot, which may end the line
+    before, or the comment behind it."""
+    return not source.isascii() or any(
+        not method or _may_be_attribute(source[max(found.start() - _NEAR, 0) : found.start()])
+        for found in _uncalled(name).finditer(source)
+    )
+
+
+#: characters before a name in which its dot is looked for
+_NEAR = 40
+
+
+def _may_be_attribute(before: str) -> bool:
+    """Whether what stands before a name ends with a dot; where a line begins between, or all is blank, it may."""
+    told = before.rstrip(" \t\r\n\f\v\\")
+    return not told or told[-1] == "." or "\n" in before[len(told) :] or "\r" in before[len(told) :]
+
+
+@functools.lru_cache(maxsize=1024)
+def _uncalled(name: str) -> re.Pattern[str]:
+    """A name that no call, attribute or assignment follows. (It begins with its letters, which are found much faster
+    than a boundary of words.)"""
+    return re.compile(rf"{name}(?<!\w{name})\b(?![ \t]*[(.=])")
 
 
 @functools.lru_cache(maxsize=64)
@@ -48,13 +69,31 @@ def _put(source: str) -> dict[str, list[ast.Name | ast.Attribute]]:
     found: dict[str, list[ast.Name | ast.Attribute]] = {}
     tree = tree_of(source)
     run: set[ast.AST] = set()
-    for node in () if tree is None else ast.walk(tree):  # (what is around comes first)
-        if isinstance(node, ast.Call) and _named(node.func) in _RUNNERS:
-            run.update(node.args)
-        for part in _members(node) if node not in run else ():
+    todo: list[ast.AST] = [] if tree is None else [tree]
+    while todo:  # (what is around comes first)
+        node = todo.pop()
+        kind = type(node)
+        if kind is ast.Call and _named(node.func) in _RUNNERS:  # type: ignore[attr-defined]
+            run.update(node.args)  # type: ignore[attr-defined]
+        for part in _members(node) if kind in _HOLDERS and node not in run else ():
             if isinstance(part, ast.Name | ast.Attribute):
                 found.setdefault(_named(part), []).append(part)
+        for name in kind._fields:
+            inner = getattr(node, name, None)
+            if type(inner) is list:
+                todo += [one for one in inner if type(one) not in _EMPTY]
+            elif type(inner) not in _EMPTY:
+                todo.append(inner)  # type: ignore[arg-type]
     return found
+
+
+#: what may put something into a container, and what holds no further code
+_HOLDERS = frozenset({ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Assign, ast.Call})
+_EMPTY = frozenset({
+    type(None), str, int, ast.Load, ast.Store, ast.Del, ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue,
+    *ast.operator.__subclasses__(), *ast.unaryop.__subclasses__(), *ast.cmpop.__subclasses__(),
+    *ast.boolop.__subclasses__(),
+})  # fmt: skip
 
 
 def _named(func: ast.expr) -> str:

@@ -10,14 +10,16 @@ from memlint.flow.words import Words
 from memlint.frontend.index import ModuleIndex
 from memlint.project import Earlier
 
-_NAME = "texts"
+_NAME = "indexes"
 
 
 class Indexes:
     """The indexes of a project's files, by key: those that were read, and those that earlier runs have kept."""
 
-    def __init__(self, earlier: Earlier | None = None) -> None:
+    def __init__(self, earlier: Earlier | None, others: dict[str, ModuleIndex]) -> None:
+        """``others``: those that analyses of the project's parts have read in this process, this one included."""
         self._earlier = earlier
+        self._others = others
         self._read: dict[str, ModuleIndex] = {}
         self._decoder = msgspec.msgpack.Decoder(ModuleIndex)
         #: keys that earlier runs know nothing of
@@ -26,6 +28,8 @@ class Indexes:
     def get(self, key: str, text: str) -> ModuleIndex | None:
         """The index of a file; None where it is to be read first."""
         found = self._read.get(key)
+        if found is None and self._earlier is not None and key in self._others:
+            found = self._read[key] = self._others[key]
         if found is None and self._earlier is not None and key not in self._unknown:
             kept = self._earlier.get(text)
             if kept is not None:
@@ -37,9 +41,17 @@ class Indexes:
                 self._unknown.add(key)
         return found
 
+    def read_for_others(self, key: str) -> ModuleIndex | None:
+        """The index of a file that is to be read, where the analysis of another part has read it. (Until it is asked
+        for, this one does not know it: what it finds must not hang on who came before.)"""
+        found = self._others.get(key)
+        if found is not None:
+            self._read[key] = found
+        return found
+
     def add(self, key: str, text: str, index: ModuleIndex) -> None:
         """Take what was read of a file."""
-        self._read[key] = index
+        self._read[key] = self._others[key] = index
         if self._earlier is not None:
             self._earlier.put(text, msgspec.msgpack.encode(index))
 
@@ -48,13 +60,5 @@ class Texts:
     """``indexes``: of the files that were read, by key; ``words``: which files hold a word."""
 
     def __init__(self, project: Any) -> None:
-        self.indexes = Indexes(project.earlier)
+        self.indexes = Indexes(project.earlier, project.kept.setdefault(_NAME, {}))
         self.words = Words(project.sources, self.indexes.get)
-
-
-def texts_of(project: Any) -> Texts:
-    """The texts of a project, and of those that are parts of it."""
-    if _NAME not in project.kept:
-        project.kept[_NAME] = Texts(project)
-    found: Texts = project.kept[_NAME]
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import os.path
 import re
@@ -101,7 +100,8 @@ class Project:
 
     def part(self, linted: tuple[str, ...]) -> Project:
         """The same project, of whose linted files these alone (by display path, in order) are reported on."""
-        part = copy.copy(self)
+        part = object.__new__(Project)
+        vars(part).update(vars(self))  # (`copy.copy` asks `__reduce__`, which leaves behind all that was read)
         part.linted = linted
         return part
 
