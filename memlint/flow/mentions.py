@@ -29,7 +29,8 @@ class Mention:
     in_class: bool
 
 
-@functools.lru_cache(maxsize=64)
+#: (a tree takes twenty times its text; who asks for several things of a file asks for them one after the other)
+@functools.lru_cache(maxsize=8)
 def tree_of(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)

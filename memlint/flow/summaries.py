@@ -176,8 +176,8 @@ class Summaries:
         """Let go of what only the making of summaries asks: from here on they are read."""
         self._old = {key: frame for key, frame in self._old.items() if key not in self._known}
         self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
-        if not self._asked:
-            self._questions = {}
+        wanted = {question for asked in self._asked.values() for question in asked}
+        self._questions = {question: kept for question, kept in self._questions.items() if question in wanted}
         for frame in self._known.values():
             if frame is not None:
                 frame.slim()
