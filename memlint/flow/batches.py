@@ -51,9 +51,11 @@ def model_called(frame: Frame, expr: ir.Call) -> None:
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
     """The oversized batches of one function."""
+    from memlint.flow.spent import is_test
+
     loaders = frame.notes.loaders
     models = frame.notes.models
-    if not loaders and not models:
+    if (not loaders and not models) or is_test(frame.function):
         return
     names = Names(analyser, frame)
     for at, expr in sorted(loaders.items()):

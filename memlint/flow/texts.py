@@ -16,10 +16,10 @@ _NAME = "indexes"
 class Indexes:
     """The indexes of a project's files, by key: those that were read, and those that earlier runs have kept."""
 
-    def __init__(self, earlier: Earlier | None, others: dict[str, ModuleIndex]) -> None:
+    def __init__(self, earlier: Earlier | None = None, others: dict[str, ModuleIndex] | None = None) -> None:
         """``others``: those that analyses of the project's parts have read in this process, this one included."""
         self._earlier = earlier
-        self._others = others
+        self._others = {} if others is None else others
         self._read: dict[str, ModuleIndex] = {}
         self._decoder = msgspec.msgpack.Decoder(ModuleIndex)
         #: keys that earlier runs know nothing of
