@@ -214,3 +214,17 @@ def test_light_commands_import_nothing_heavy(arguments: list[str], heavy: tuple[
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "flow").rglob("*.py")), ids=lambda path: path.name)
+def test_compiled_code_asks_no_package_of_its_own_for_a_name(path: Path) -> None:
+    """A package's `__init__` is not compiled, and compiled code beside it never gets the package as a module: each
+    function would be an internal error in the wheel. (Names are imported out of it, one by one.)"""
+    packages = {folder.name for folder in (PACKAGE / "flow").iterdir() if (folder / "__init__.py").is_file()}
+    assert packages
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "memlint.flow":
+            assert not packages & {alias.name for alias in node.names}
+        if isinstance(node, ast.Import):
+            named = {alias.name for alias in node.names}
+            assert not named & {f"memlint.flow.{name}" for name in packages}
