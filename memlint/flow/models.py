@@ -183,7 +183,10 @@ def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) ->
 
 
 def _is_class(frame: Frame, func: ir.Expr) -> bool:
-    """``def evaluate(Model: nn.Module): agent = Model(envs)``: a parameter that is named as classes are is one."""
+    """``def evaluate(Model: nn.Module): agent = Model(envs)``: a parameter that is named as classes are is one, and so
+    is ``model_cls``."""
+    if isinstance(func, ir.Name) and func.id.endswith(("_cls", "_class")):
+        return True
     if not isinstance(func, ir.Name) or not func.id[:1].isupper() or func.id.isupper() or "_" in func.id:
         return False
     return len(func.id) > 2 and any(param.name == func.id for param in frame.function.params)

@@ -235,3 +235,30 @@ class Trainer:
 def test_an_unknown_object_that_is_told_to_begin(tmp_path: Path, before: str, inside: str, expected: list[str]) -> None:
     found = codes_in(tmp_path, HELD.format(before=before, inside=inside))
     assert sorted(set(found) & {"MEM101"}) == expected
+
+
+BUILT = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def evaluate(loader, {name}: Net):
+    rows = []
+    for x in loader:
+        rows.append({name}(x).sum().item())
+    return rows
+"""
+
+
+@pytest.mark.parametrize(("name", "expected"), [("net", ["MEM201"]), ("net_cls", [])])
+def test_a_class_that_is_annotated_as_its_objects_are(tmp_path: Path, name: str, expected: list[str]) -> None:
+    assert codes_in(tmp_path, BUILT.format(name=name)) == expected
