@@ -72,7 +72,18 @@ def _to_host(value: Value) -> str:
         return "its tensors to the host first (`.cpu()`)"
     if value.several:
         return f"the tensors in `{value.text}` to the host first, each by its own `.cpu()`"
-    return f"it to the host first (`{value.text}.cpu()`)"
+    text = f"({value.text})" if _has_operator(value.text) else value.text
+    return f"it to the host first (`{text}.cpu()`)"
+
+
+def _has_operator(text: str) -> bool:
+    """Whether an operator stands outside of all brackets: ``a / len(b)``."""
+    depth = 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == " " and depth == 0:
+            return True
+    return False
 
 
 def _every_batch(event: Retain) -> bool:

@@ -262,3 +262,17 @@ def evaluate(loader, {name}: Net):
 @pytest.mark.parametrize(("name", "expected"), [("net", ["MEM201"]), ("net_cls", [])])
 def test_a_class_that_is_annotated_as_its_objects_are(tmp_path: Path, name: str, expected: list[str]) -> None:
     assert codes_in(tmp_path, BUILT.format(name=name)) == expected
+
+
+@pytest.mark.parametrize(
+    ("kept", "shown"), [("out / len(out)", "`(out / len(out)).cpu()`"), ("out[0, 1]", "`out[0, 1].cpu()`")]
+)
+def test_advice_that_can_be_copied(tmp_path: Path, kept: str, shown: str) -> None:
+    code = (
+        "import torch\nfrom torch import nn\n\n\ndef run(loader):\n    net = nn.Linear(8, 8).cuda()\n    rows = []\n"
+        "    with torch.no_grad():\n        for x in loader:\n            out = net(x.cuda())\n"
+        f"            rows.append({kept})\n    return torch.cat(rows)\n"
+    )
+    (tmp_path / "run.py").write_text(code)
+    (found,) = memlint.lint([tmp_path]).findings
+    assert shown in found.advice
