@@ -51,6 +51,7 @@ def model_called(frame: Frame, expr: ir.Call) -> None:
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
     """The oversized batches of one function."""
+    from memlint.flow.judged_runs import of_module
     from memlint.flow.spent import is_test
 
     loaders = frame.notes.loaders
@@ -73,7 +74,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
             continue
         for arg in expr.args[:2]:
             certainty = _whole(names, arg, at)
-            if certainty and (certainty == "high" or not _of_module(analyser, frame.function)):
+            # (what slices a layer's input may be the steps of a sequence, or the chunks of a picture)
+            if certainty and (certainty == "high" or not of_module(analyser, frame.function)):
                 yield OversizedBatch(
                     site=frame.site(at),
                     function=frame.function.qual,
@@ -83,13 +85,6 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
                     certainty=certainty,
                 )
                 break
-
-
-def _of_module(analyser: Analyser, function: Function) -> bool:
-    """Whether a layer may be what slices: the steps of a sequence, the chunks of a picture."""
-    while function.enclosing is not None:
-        function = function.enclosing
-    return function.cls is not None and analyser.program.is_module(function.cls)
 
 
 def _loader_text(expr: ir.Call, size: ir.Expr) -> str:

@@ -56,7 +56,12 @@ def _roots(ref: Ref) -> frozenset[str]:
 
 def _is_bound(ref: Ref) -> bool:
     """Whether a callable comes with objects of who made it."""
-    if ref.kind in ("bound", "partial"):
+    return ref.kind == "partial" or is_of_object(ref)
+
+
+def is_of_object(ref: Ref) -> bool:
+    """Whether a callable is a method of a container, or of an object that is no module, of who made it."""
+    if ref.kind == "bound":
         return True
     own = ref.self_ if ref.kind == "func" else None
     return own is not None and bool(own.kinds & INSTANCE) and not own.kinds & MODULE and bool(own.objs or own.syms)

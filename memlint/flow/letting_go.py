@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memlint.flow.frame import Frame
-from memlint.flow.state import State, reachable
+from memlint.flow.state import State, reachable, with_members
 from memlint.flow.stores import forget
 from memlint.flow.values import EMPTY, NONE_VALUE, NOTHING, Path, Source, Sources, V, ordered
 from memlint.ir import nodes as ir
@@ -14,22 +14,9 @@ from memlint.ir import nodes as ir
 def let_go(frame: Frame, state: State, keys: Sources) -> None:
     """A name lets go of containers: those that no other name leads to are gone."""
     frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
-    gone = _with_members(state, keys) - reachable(state)
+    gone = with_members(state, keys) - reachable(state)
     if gone:
-        forget(frame, state, frozenset(gone))
-
-
-def _with_members(state: State, keys: Sources) -> Sources:
-    """Containers, and those that they hold: a dictionary goes with its lists."""
-    found: set[Source] = set()
-    todo = list(keys)
-    while todo:
-        key = todo.pop()
-        obj = state.heap.get(key)
-        if key not in found and obj is not None:
-            todo += (inner for part in (*obj.fields.values(), obj.elem) for inner in part.objs)
-        found.add(key)
-    return frozenset(found)
+        forget(frame, state, gone)
 
 
 def rebind(frame: Frame, state: State, old: V | None, value: V, put: Callable[[V], None]) -> None:

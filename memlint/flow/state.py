@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from memlint.flow.values import EMPTY, NOTHING, UNKNOWN, Path, Source, Sources, V, join
@@ -213,8 +214,15 @@ def _gone(state: State, other: State) -> Sources:
 
 def reachable(state: State) -> Sources:
     """The objects that a variable or an attribute leads to."""
+    return with_members(
+        state, {key for value in (*state.env.values(), *state.sym.values()) if value.objs for key in value.objs}
+    )
+
+
+def with_members(state: State, keys: AbstractSet[Source]) -> Sources:
+    """Objects, and those that they hold: a dictionary and its lists."""
     seen: set[Source] = set()
-    todo = {key for value in (*state.env.values(), *state.sym.values()) if value.objs for key in value.objs}
+    todo = keys
     while todo:
         seen |= todo
         found: set[Source] = set()

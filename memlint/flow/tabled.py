@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from typing import Any
 
 from memlint.flow.mentions import root, tree_of
 from memlint.flow.program import Function, Program
@@ -73,17 +74,17 @@ def _put(source: str) -> dict[str, list[ast.Name | ast.Attribute]]:
     while todo:  # (what is around comes first)
         node = todo.pop()
         kind = type(node)
-        if kind is ast.Call and _named(node.func) in _RUNNERS:  # type: ignore[attr-defined]
-            run.update(node.args)  # type: ignore[attr-defined]
+        if isinstance(node, ast.Call) and _named(node.func) in _RUNNERS:
+            run.update(node.args)
         for part in _members(node) if kind in _HOLDERS and node not in run else ():
             if isinstance(part, ast.Name | ast.Attribute):
                 found.setdefault(_named(part), []).append(part)
         for name in kind._fields:
-            inner = getattr(node, name, None)
+            inner: Any = getattr(node, name, None)
             if type(inner) is list:
                 todo += [one for one in inner if type(one) not in _EMPTY]
             elif type(inner) not in _EMPTY:
-                todo.append(inner)  # type: ignore[arg-type]
+                todo.append(inner)
     return found
 
 

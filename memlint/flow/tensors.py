@@ -77,13 +77,13 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             if args or words or name not in ("argmax", "argmin", "all", "any")
             else SCALAR,
         )
-    if name == "view" and _names_integers(expr):
+    integers = (name == "view" or name in table.move) and _names_integers(expr)
+    if integers:
         frame.used |= receiver.src
+    if integers and name == "view":
         return cut(receiver)  # (the bits of it, read as integers)
     if name in table.move:
-        if _names_integers(expr):
-            frame.used |= receiver.src
-        result = _move(receiver, name, expr, args, words)
+        result = _move(receiver, name, expr, args, words, integers)
         factories.moved(frame, expr, result)
         return result
     if name in table.alias:
@@ -161,13 +161,13 @@ def _smaller(receiver: V, size: int | None) -> int | None:
     return None if size is None else min(size, receiver.size)
 
 
-def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> V:
+def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str, V], integers: bool) -> V:
     """A new device or dtype: the graph stays, but integers have none."""
     if name in ("cuda", "xpu", "npu", "mps"):
         return moved(receiver, ACCELERATOR)
     if name == "cpu":
         return moved(receiver, CPU)
-    if _names_integers(expr):
+    if integers:
         return cut(receiver)
     if name in ("type", "type_as") and args:
         return moved(receiver, args[0].device) if args[0].device & (CPU | ACCELERATOR) else receiver

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
+from memlint.flow.handed_methods import is_of_object
 from memlint.flow.heap import deep, elements_of, read_symbol
 from memlint.flow.made_places import MADE
 from memlint.flow.modes import frozen_of, whole_of
@@ -20,7 +21,6 @@ from memlint.flow.values import (
     DATA,
     DATA_VALUE,
     EMPTY,
-    INSTANCE,
     MODULE,
     NONE,
     NOTHING,
@@ -186,7 +186,7 @@ class Translation:
     def _bound(self, ref: Ref) -> Ref:
         """What a value refers to, with a container, the shape of a distribution, or the object of a method, that is the
         callee's as it is here."""
-        return ref._replace(self_=self.value(ref.self_)) if ref.kind == "shape" or _is_callees(ref) else ref
+        return ref._replace(self_=self.value(ref.self_)) if ref.kind == "shape" or is_of_object(ref) else ref
 
     def _placed(self, value: V) -> int:
         """The device of a callee's value: what it computed is where its arguments are, if it says nothing else."""
@@ -414,16 +414,7 @@ class Translation:
 
 
 def _is_bound(value: V) -> bool:
-    return value.kinds & CALLABLE != 0 and any(map(_is_callees, value.refs))
-
-
-def _is_callees(ref: Ref) -> bool:
-    """Whether a callable is bound to an object that the callee has made, or was given."""
-    return ref.kind == "bound" or (ref.kind == "func" and ref.self_ is not None and _is_object(ref.self_))
-
-
-def _is_object(value: V) -> bool:
-    return value.kinds & INSTANCE != 0 and not value.kinds & MODULE and bool(value.objs or value.syms)
+    return value.kinds & CALLABLE != 0 and any(map(is_of_object, value.refs))
 
 
 def _names_host(choice: ir.IfExp) -> bool:
