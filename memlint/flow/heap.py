@@ -29,6 +29,7 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
+    Ref,
     Source,
     V,
     join,
@@ -37,6 +38,8 @@ from memlint.flow.values import (
 )
 from memlint.ir import nodes as ir
 
+#: members of a container of modules whose classes are told to another function
+_MAX_TOLD = 16
 #: nesting of unknown results that is told apart
 MAX_STEPS = 4
 #: attributes of attributes that are told apart; a chain that grows past this goes round in a linked structure
@@ -292,7 +295,7 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         part = path.then(f"[{name}]" if name is not None and _is_star(frame, path) else step)
         if symbol_counts(state, base, part):
             item = placed(read_symbol(frame, state, part), base.device)
-            found = join(found, item.as_module() if OF_MODULES in base.refs and item.may_be_module() else item)
+            found = join(found, _held_module(item, base, name) if item.may_be_module() else item)
     if base.kinds & UNKNOWN and not base.syms:
         found = join(found, derive(frame, base, step))
     return sized(found, index.const if isinstance(index.const, str) else "") if found.kinds else UNKNOWN_VALUE
@@ -303,8 +306,25 @@ def as_held(state: State, value: V) -> V:
     if not value.objs or not value.is_only(CONTAINER | NONE):
         return value
     held = [members(obj) if (obj := state.heap.get(key)) is not None else NOTHING for key in value.objs]
-    of_modules = all(one.is_only(MODULE | INSTANCE) and one.kinds & MODULE for one in held)
-    return V(value.kinds, refs=frozenset((OF_MODULES,))) if of_modules else value
+    if not all(one.is_only(MODULE | INSTANCE) and one.kinds & MODULE for one in held):
+        return value
+    told = {
+        Ref("member", f"{ref.kind} {ref.key}:{ref.name}", name, args=(ref,))
+        for key in value.objs
+        if (obj := state.heap.get(key)) is not None
+        for name, one in (*obj.fields.items(), ("", obj.elem))
+        for ref in one.refs
+        if ref.kind in ("instance", "extinstance")
+    }
+    return V(value.kinds, refs=frozenset((OF_MODULES, *(told if len(told) <= _MAX_TOLD else ()))))
+
+
+def _held_module(item: V, container: V, name: str | None) -> V:
+    """What stands at a key of a container whose members are modules, all of them; the item itself for all others."""
+    if OF_MODULES not in container.refs:
+        return item
+    told = [ref for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
+    return item.as_module().but(refs=item.refs.union(*(ref.args for ref in told)))
 
 
 def _is_star(frame: Frame, path: Path) -> bool:

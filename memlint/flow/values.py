@@ -62,7 +62,9 @@ class Ref(NamedTuple):
     locate it in the project), bound (the method ``name`` of the container ``self_``, which is ``key`` in
     the source), partial (``args`` and ``keywords`` are fixed),
     foreign (an object that the class ``name`` made, of which nothing is known but that it is not the project's),
-    record (a named tuple of the members ``args``), shape (of a distribution, ``self_`` is what its entropy is made of).
+    record (a named tuple of the members ``args``), shape (of a distribution, ``self_`` is what its entropy is made of),
+    member (of a container of modules: what is at the key ``name``, or at any other than those that are told where it is
+    empty, is ``args``).
     """
 
     kind: str
