@@ -97,7 +97,7 @@ def frozen_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
 def _records(analyser: Analyser, caller: Frame, record: CallRecord) -> bool:
     grad = record.grad
     if grad & AMBIENT:
-        grad |= analyser.facts.grad_of(caller.function)
+        grad |= analyser.facts.modes.of(caller.function)
     return bool(grad & ON) or not grad & OFF
 
 

@@ -108,7 +108,7 @@ _CUTS = frozenset({"detach", "data", "shape", "size", "device", "dtype", "dim", 
 
 
 def _carries(analyser: Analyser, caller: Frame, record: CallRecord, name: str, setters: frozenset[str]) -> bool:
-    grad = analyser.facts.grad_of(caller.function) if record.grad == AMBIENT else record.grad
+    grad = analyser.facts.modes.of(caller.function) if record.grad == AMBIENT else record.grad
     held = caller.notes.rounds.get(record.loops[-1])
     if grad != ON or held is None or caller.cut_short or is_test(caller.function):
         return False

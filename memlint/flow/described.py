@@ -94,7 +94,7 @@ def analyser_grad(analyser: Analyser, frame: Frame, grad: int) -> int:
         return grad
     if frame.hook is not None and frame.hook.grad == "ambient":
         return grad & (ON | OFF) | ON
-    return grad & (ON | OFF) | analyser.facts.grad_of(frame.function)
+    return grad & (ON | OFF) | analyser.facts.modes.of(frame.function)
 
 
 def ambient_only(frame: Frame, sources: frozenset[Source]) -> bool:

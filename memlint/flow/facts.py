@@ -7,11 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
+from memlint.flow.called_modes import CalledModes
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.handed_methods import handed
 from memlint.flow.heap import as_held
 from memlint.flow.program import Class, Function, in_tests
-from memlint.flow.state import AMBIENT, GUARDS, OFF, ON
 from memlint.flow.syntax import walk_statements
 from memlint.flow.tabled import stands_in_table
 from memlint.flow.uses import uses_of
@@ -52,13 +52,12 @@ class Facts:
     def __init__(self, analyser: Analyser) -> None:
         self.analyser = analyser
         self.attributes = Attributes(self)
+        self.modes = CalledModes(self)
         self._calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
-        self._named: dict[str, list[tuple[Frame, int]]] = {}
         #: by name: methods that modules of unknown class are asked for, and whether these are frozen
         self.asked: dict[str, list[tuple[Frame, V, bool | None]]] = {}
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
-        self._grads: dict[tuple[str, str], int] = {}
         self._places: dict[str, list[tuple[str, str]]] = {}
         self._nearest: dict[tuple[str, str], list[Function]] = {}
         self._methods_named: dict[str, list[Function]] = {}
@@ -89,12 +88,9 @@ class Facts:
         self._handed_on = frozenset((ref.key, ref.name) for value in given for ref in value.refs if ref.kind == "func")
         self._parameters.clear()
         self._usual.clear()
-        self._grads.clear()
-        self._named = {}
+        self.modes.learn(self.analyser.frames())
         self.asked = {}
         for frame in self.analyser.frames():
-            for name, grad in frame.named:
-                self._named.setdefault(name, []).append((frame, grad))
             for name, module, frozen in frame.asked.values():
                 self.asked.setdefault(name, []).append((frame, module, frozen))
         self._overridden.clear()
@@ -112,7 +108,6 @@ class Facts:
         """Let go of the calls and of all that was found out by them."""
         for held in (
             self._calls,
-            self._named,
             self.asked,
             self._parameters,
             self._overridden,
@@ -120,6 +115,7 @@ class Facts:
             self.may_train,
         ):
             held.clear()
+        self.modes.forget()
         self.attributes.renew()
 
     def is_handed_on(self, function: Function) -> bool:
@@ -291,77 +287,6 @@ class Facts:
                 return None
             found = join(found, inner)
         return found if found.kinds else None
-
-    # ------------------------------------------------------------------------------------ grad mode
-
-    def grad_of(self, function: Function) -> int:
-        """The grad modes under which a function is called, at any distance: ON where no caller is known, and AMBIENT
-        besides where it is a module's forward, which torch calls for somebody who may well guard it."""
-        if function.key not in self._grads:
-            self._grads.update(self._grads_around(function))
-        return self._grads[function.key] or ON
-
-    def _grads_around(self, function: Function) -> dict[tuple[str, str], int]:
-        """The grad modes of a function and of all that call it under theirs, as far as they are not known."""
-        found = {function.key: 0}
-        inherits: dict[tuple[str, str], set[tuple[str, str]]] = {}
-        todo = [function]
-        while todo:
-            callee = todo.pop()
-            records = self._grads_at(callee)
-            grads = 0 if records else ON | (OFF if self._may_be_guarded(callee) else 0)
-            for caller, grad in records:
-                grads |= grad & (ON | OFF)
-                if not grad & AMBIENT:
-                    continue
-                if caller.key in self._grads:
-                    grads |= self._grads[caller.key]
-                    continue
-                inherits.setdefault(caller.key, set()).add(callee.key)
-                if caller.key not in found:
-                    found[caller.key] = 0
-                    todo.append(caller)
-            found[callee.key] = grads
-        changed = list(found)
-        while changed:
-            key = changed.pop()
-            for inner in inherits.get(key, ()):
-                if found[key] & ~found[inner]:
-                    found[inner] |= found[key]
-                    changed.append(inner)
-        return found
-
-    def _may_be_guarded(self, function: Function) -> bool:
-        """Whether who gets the function as a value, code of the project, may turn grad mode off and call it."""
-        return self.is_handed_on(function) and any(map(self.analyser.program.words.files, GUARDS))
-
-    def _grads_at(self, function: Function) -> list[tuple[Function, int]]:
-        """(caller, grad mode) of each call of a function. A method that nobody else is seen to call may be what is
-        called by its name on objects of unknown class."""
-        known = self.calls_of(function)
-        records = [(frame.function, record.grad) for frame, record in known if frame.function.key != function.key]
-        if not records and function.cls is not None and function.name != "__init__":
-            # an override is what calls of the method that it overrides run
-            order, _ = self.analyser.program.ancestors(function.cls)
-            records = [
-                (frame.function, record.grad)
-                for cls in order
-                if cls.key != function.cls.key and function.name in cls.methods
-                for frame, record in self.calls_of(cls.methods[function.name])
-                if not self._is_beside(frame.function, function.cls, cls)
-            ]
-        if not records and function.cls is not None:
-            records = [(frame.function, grad) for frame, grad in self._named.get(function.name, ())]
-        return records
-
-    def _is_beside(self, caller: Function, cls: Class, base: Class) -> bool:
-        """Whether a caller is a method of a class that shares a base with this one alone: its own ``self`` is none of
-        this class."""
-        other = caller.cls
-        if other is None or other is cls:
-            return False
-        above = self.analyser.program.ancestors
-        return base in above(other)[0] and other not in above(cls)[0] and cls not in above(other)[0]
 
     def attributes_in_backward(self) -> frozenset[str]:
         """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""

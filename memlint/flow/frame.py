@@ -214,6 +214,8 @@ class Frame(Lean):
         self.calls: dict[Source, CallRecord] = {}
         #: methods that are called on receivers of unknown class, with the grad mode there
         self.named: set[tuple[str, int]] = set()
+        #: functions (their keys) that are handed to code that cannot be followed, with the grad mode there
+        self.handed_on: set[tuple[tuple[str, str], int]] = set()
         #: those of them that modules of unknown class are asked for, with the module and whether it is frozen there
         self.asked: dict[int, tuple[str, V, bool | None]] = {}
         self.notes = Notes()

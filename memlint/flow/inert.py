@@ -109,7 +109,7 @@ def _guard_over(analyser: Analyser, cls: Class) -> str:
 
 def _records(analyser: Analyser, frame: Frame) -> bool:
     """Whether a model runs in a method of a class, its constructor apart, outside of any guard."""
-    if frame.function.name in ("__init__", "__new__") or analyser.facts.grad_of(frame.function) == OFF:
+    if frame.function.name in ("__init__", "__new__") or analyser.facts.modes.of(frame.function) == OFF:
         return False
     return any(run.grad & (AMBIENT | ON) for run in frame.runs.values())
 
@@ -146,7 +146,7 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
     over = _guard_over(analyser, cls) if cls is not None and _records(analyser, frame) else ""
     if cls is not None and over:
         yield from _over_class(analyser, frame, cls, over)
-    inert = frame.notes.inert if analyser.facts.grad_of(frame.function) != OFF else {}
+    inert = frame.notes.inert if analyser.facts.modes.of(frame.function) != OFF else {}
     newest = analyser.program.project.newest_torch
     working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(frame))
     for at, (kind, shown) in sorted(inert.items()):

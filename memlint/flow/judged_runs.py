@@ -162,7 +162,7 @@ def records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if run.grad == ON:
         return True
     if run.grad == AMBIENT:
-        return analyser.facts.grad_of(frame.function) == ON
+        return analyser.facts.modes.of(frame.function) == ON
     return False
 
 
@@ -170,12 +170,12 @@ def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> Step | No
     """A call of the function that leaves grad mode on for certain, where other calls turn it off. (Where it does not
     set the mode of the model itself, what it runs is judged for each of its callers.) None where it gives a graph, that
     somebody may train by, or where some code may turn grad mode off for all that follows."""
-    if run.grad != AMBIENT or run.mode_key is None or analyser.facts.grad_of(frame.function) != ON | OFF:
+    if run.grad != AMBIENT or run.mode_key is None or analyser.facts.modes.of(frame.function) != ON | OFF:
         return None
     if gives_a_graph(frame) or analyser.program.words.files("set_grad_enabled"):
         return None
     for caller, record in analyser.facts.calls_of(frame.function):
-        grad = analyser.facts.grad_of(caller.function) if record.grad == AMBIENT else record.grad
+        grad = analyser.facts.modes.of(caller.function) if record.grad == AMBIENT else record.grad
         other = caller.function.key != frame.function.key and not is_test(caller.function)
         if grad == ON and other:
             return Step(caller.site(record.at), f"calls `{frame.function.name}` with grad mode on")
