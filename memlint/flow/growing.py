@@ -12,6 +12,7 @@ from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
 from memlint.flow.later import wanted_later
 from memlint.flow.mends.gather import gather_of
+from memlint.flow.periods import few_members
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.rows import PASSED, is_member, is_same, is_selection, narrow_rows, unmoved
@@ -144,7 +145,7 @@ def _note(
         return
     place = text(target, 200)
     olds = [part for part in parts if is_same(part, place)]
-    if not olds or len(parts) < 2:
+    if not olds or len(parts) < 2 or few_members(frame):
         return
     found = place_of(frame, state, target)
     if found is None:

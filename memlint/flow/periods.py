@@ -32,8 +32,33 @@ def is_periodic(test: ir.Expr) -> bool:
 
 def first_rounds(frame: Frame) -> bool:
     """Whether the current point is reached in a given round or in the first few only: ``i == 0``, ``i < 3``,
-    ``len(kept) < limit``."""
+    ``len(kept) < limit``, ``kept.size(0) < limit``."""
     return any(_first(part) or _fills(frame, part) for test in frame.tests for part in _conjuncts(test))
+
+
+def few_members(frame: Frame) -> bool:
+    """Whether the current point is reached while something has a few members, a literal number: ``len(kept) < 10``."""
+    return any(
+        isinstance(part, ir.Compare)
+        and part.ops in (("<",), ("<=",))
+        and _measures(part.left)
+        and isinstance(limit := part.rights[0], ir.Const)
+        and isinstance(limit.value, int)
+        and limit.value <= MAX_PERIOD
+        for test in frame.tests
+        for part in _conjuncts(test)
+    )
+
+
+def _measures(expr: ir.Expr) -> bool:
+    """``len(kept)``, ``kept.size(0)``, ``kept.shape[0]``"""
+    if isinstance(expr, ir.Subscript):
+        return isinstance(expr.value, ir.Attr) and expr.value.name == "shape" and text(expr.index) == "0"
+    if not isinstance(expr, ir.Call):
+        return False
+    if isinstance(expr.func, ir.Attr):
+        return expr.func.name == "size" and [text(arg) for arg in expr.args] == ["0"]
+    return isinstance(expr.func, ir.Name) and expr.func.id == "len"
 
 
 def _fills(frame: Frame, test: ir.Expr) -> bool:
@@ -135,11 +160,13 @@ def _conjuncts(test: ir.Expr) -> tuple[ir.Expr, ...]:
 
 
 def _first(test: ir.Expr) -> bool:
-    if not isinstance(test, ir.Compare) or len(test.ops) != 1 or not isinstance(test.left, ir.Name | ir.Attr | ir.Call):
+    if not isinstance(test, ir.Compare) or len(test.ops) != 1:
         return False
     left, right = test.left, test.rights[0]
-    if isinstance(left, ir.Call):
-        return isinstance(left.func, ir.Name) and left.func.id == "len" and test.ops[0] in ("<", "<=")
+    if _measures(left):
+        return test.ops[0] in ("<", "<=")
+    if not isinstance(left, ir.Name | ir.Attr):
+        return False
     name = (left.id if isinstance(left, ir.Name) else left.name).lower()
     if not (
         name in ("i", "j", "k", "n", "b", "it", "ii", "idx", "step", "iteration", "index", "count", "num")

@@ -113,6 +113,39 @@ def test_the_parts_of_a_network_are_few(tmp_path: Path, count: str, expected: li
     assert [code for code in codes_in(tmp_path, SCORES.format(count=count)) if code == "MEM302"] == expected
 
 
+SAMPLES = """
+import torch
+
+
+def train(loader, limit):
+    shown = {{}}
+    for x, y in loader:
+        if not shown:
+            shown["x"], shown["y"] = x[:1].clone(), y[:1].clone()
+        elif {test}:
+            shown["x"] = torch.cat((shown["x"], x[:1]), 0)
+            shown["y"] = torch.cat((shown["y"], y[:1]), 0)
+    return shown
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        pytest.param('shown["x"].size(0) < 10', 0, id="size"),
+        pytest.param('shown["x"].shape[0] < 10', 0, id="shape"),
+        pytest.param('limit and len(shown["x"]) <= 10', 0, id="length, beside another test"),
+        pytest.param('shown["x"].size(0) < limit', 2, id="a limit that may be any"),
+        pytest.param('shown["x"].size(0) < 5000', 2, id="a limit that is none"),
+        pytest.param('shown["x"].size(1) < 10', 2, id="another size"),
+        pytest.param('limit or len(shown["x"]) < 10', 2, id="length, or another test"),
+        pytest.param('shown["x"].size(0) > 10', 2, id="no limit"),
+    ],
+)
+def test_a_few_samples_are_no_growth(tmp_path: Path, test: str, found: int) -> None:
+    assert codes_in(tmp_path, SAMPLES.format(test=test)).count("MEM302") == found
+
+
 GREEDY = """
 import torch
 from torch import nn
