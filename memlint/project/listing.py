@@ -157,9 +157,9 @@ def _git_files(folder: Path) -> list[str] | None:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
     except OSError:
         return None
-    if done.returncode:
-        return None
-    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    # in a submodule that was never checked out, git names the folder itself: it knows nothing of what is in there
+    return None if done.returncode or "./" in names else names
 
 
 def _from_git(folder: Path, listed: list[str]) -> Listing:

@@ -83,6 +83,17 @@ def test_a_repository_inside_is_part_of_the_tree(tmp_path: Path) -> None:
     assert find(root, ".").project.linted == ("a.py", "third_party/lib/b.py")
 
 
+@pytest.mark.parametrize("files", [(), ("third_party/lib/b.py", "third_party/lib/out/c.py")])
+def test_a_submodule_that_was_never_checked_out(tmp_path: Path, files: tuple[str, ...]) -> None:
+    root = make(tmp_path / "repo", "a.py", *files)
+    (root / "third_party/lib").mkdir(parents=True, exist_ok=True)
+    git(root, "init", "-q")
+    git(root, "update-index", "--add", "--cacheinfo", f"160000,{'5bc2a53e' * 5},third_party/lib")
+    assert find(root, ".").project.linted == ("a.py", *files)
+    inner = tuple(name.removeprefix("third_party/lib/") for name in files)
+    assert find(root / "third_party/lib", ".").project.linted == inner
+
+
 def test_nothing_of_the_linted_repository_runs(tmp_path: Path) -> None:
     root = make(tmp_path / "repo", "a.py")
     git(root, "init", "-q")
