@@ -30,6 +30,7 @@ from memlint.flow.values import (
     UNKNOWN_VALUE,
     Path,
     Source,
+    Sources,
     V,
     join,
     ordered,
@@ -73,6 +74,8 @@ class Facts:
         #: what callers say of modules (`memlint.flow.told`), since the calls were last learnt
         self.told: dict[tuple[Frame, tuple[Path, ...], str, int], bool | None] = {}
         self.may_train: dict[tuple[Frame, int], bool] = {}
+        #: which graphs a backward reaches, as far up as it was asked (`memlint.flow.wanted`)
+        self.reached: dict[tuple[Frame, Sources, int], str] = {}
         #: functions that are handed on as values to others, which may well guard them
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
         self._tabled: dict[tuple[str, str], bool] = {}
@@ -96,6 +99,7 @@ class Facts:
         self._overridden.clear()
         self.told.clear()
         self.may_train.clear()
+        self.reached.clear()
         self._differentiated = None
         self._variables = None
         self._owned = None
@@ -113,6 +117,7 @@ class Facts:
             self._overridden,
             self.told,
             self.may_train,
+            self.reached,
         ):
             held.clear()
         self.modes.forget()

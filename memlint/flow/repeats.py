@@ -16,7 +16,7 @@ MAX_DEPTH = 5
 
 def repeated(analyser: Analyser, function: Function) -> Loop | None:
     """The repetition of a function's calls, where a loop around a call or a framework's row shows one."""
-    return each_call(function) if _in_loop(analyser, function, frozenset()) else None
+    return each_call(function) if _in_loop(analyser, function) else None
 
 
 def each_call(function: Function) -> Loop:
@@ -26,15 +26,29 @@ def each_call(function: Function) -> Loop:
     return Loop("calls", "unknown", "iteration", None, f"each call of {function.name}", site)
 
 
-def _in_loop(analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]]) -> bool:
-    if function.node is None or function.key in trail or len(trail) > MAX_DEPTH:
-        return False
-    hook = analyser.hook(function)
-    if hook is not None:
-        return hook.every == "iteration"
-    inner = trail | {function.key}
-    calls = analyser.facts.calls_of(function)
-    return any(record.counts or _in_loop(analyser, caller.function, inner) for caller, record in calls)
+def _in_loop(analyser: Analyser, function: Function) -> bool:
+    """Whether a loop over iterations is around a call of the function, or of one that calls it: by distance, each once.
+    (Where hundreds call each other, there are more ways than anybody can go.)"""
+    seen = {function.key}
+    near = [function]
+    for _ in range(MAX_DEPTH + 1):
+        callers: list[Function] = []
+        for callee in near:
+            if callee.node is None:
+                continue
+            hook = analyser.hook(callee)
+            if hook is not None:
+                if hook.every == "iteration":
+                    return True
+                continue
+            for caller, record in analyser.facts.calls_of(callee):
+                if record.counts:
+                    return True
+                if caller.function.key not in seen:
+                    seen.add(caller.function.key)
+                    callers.append(caller.function)
+        near = callers
+    return False
 
 
 def layer_code(analyser: Analyser, function: Function) -> bool:

@@ -43,6 +43,8 @@ MAX_OBJECTS, MAX_HEAP = 200, 500
 MAX_RUN_DEPTH = 3
 #: graphs of one call whose descent from each other is told to the caller
 MAX_KIN = 12
+#: storages of one value that are told apart: where many functions call each other, a value is one of each on each way
+MAX_STORES = 100
 #: parents of a node that are free
 MANY_PARENTS = 256
 
@@ -215,7 +217,7 @@ class Translation:
         """The storages of a callee's value; modules that it made stay apart from each other."""
         if not value.store:
             return EMPTY
-        if not value.kinds & (MODULE | UNKNOWN):
+        if not value.kinds & (MODULE | UNKNOWN) or len(value.store) > MAX_STORES:
             return frozenset((self.key,))
         # (what is only known to be inside of another is not followed out of the callee)
         return frozenset([self._made(item) for item in value.store if whole_of(item) is None])

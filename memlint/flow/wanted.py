@@ -136,6 +136,14 @@ def _of_training(test: ir.Expr) -> bool:
 
 def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
     """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
+    known = analyser.facts.reached
+    question = (frame, frozenset(marks), depth)
+    if question not in known:  # (where many functions call each other, there are too many ways to one question)
+        known[question] = _reached_by(analyser, frame, marks, depth)
+    return known[question]
+
+
+def _reached_by(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
     if any(marks & reached for reached, *_ in frame.backwards):
         return REACHED
     if blindly_reached(frame, marks):
