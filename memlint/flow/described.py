@@ -16,6 +16,7 @@ from memlint.flow.ops import names_labels, names_number, on_accelerator
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code
 from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.step_outputs import OUTPUT_OF_STEP
 from memlint.flow.values import CPU, OUTPUT, UNKNOWN, Path, Source, V
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         by_backward=by_backward,
         moved_later=moved_later,
         several=bool(store.parts),
-        usual_size=value.size == OUTPUT or _A_FEW.search(store.text.lower()) is not None,
+        usual_size=_is_usual(frame, store, value),
     )
 
 
@@ -138,6 +139,22 @@ _MEMBER = re.compile(r"""outputs?\[["'](\w+)["']\]""")
 #: names of what may be a few numbers a sample
 _A_FEW = re.compile(r"logit|prob|pred|score|label|target")
 _LARGE = re.compile(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|attention|prob|output|y_hat")
+
+
+#: names of what has many numbers a sample
+_WIDE = re.compile(
+    r"feat|emb|repr|latent|hidden|activation|attention|image|img|video|frame|recon|mask|depth|flow|map\b|maps\b"
+    r"|mel|spec|wav|audio"
+)
+
+
+def _is_usual(frame: Frame, store: Store, value: V) -> bool:
+    """Whether nothing tells that there are more than a few numbers a sample: what a model gives, or what a step of a
+    framework hands over, has names of neither features nor pictures."""
+    if _A_FEW.search(store.text.lower()):
+        return True
+    given = value.size == OUTPUT or store.how == OUTPUT_OF_STEP
+    return given and not _WIDE.search(f"{store.place_text} {store.text}".lower())
 
 
 def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:

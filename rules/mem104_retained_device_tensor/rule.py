@@ -55,12 +55,13 @@ def _fix(event: Retain) -> Plan | None:
 
 
 def _severity(event: Retain) -> Severity:
-    """Batches of one sample are often small. (How many numbers a sample's tensor has, the code seldom tells: a few of
-    them fill no device, so that this is no error.) Who puts each one on the device in so many words wants it there. A
-    loop that is none over a loader, or cuts its batches out of what is there, may have few rounds; a model may lie on
-    the host where nothing says where it is."""
-    unsure = event.loop.single or event.loop.batches or not _of_loader(event.loop) or event.value.device == "likely"
-    return "note" if unsure or _PUT.search(event.value.text) else "warning"
+    """Batches of one sample are often small, and so is what a model usually gives. (How many numbers a sample's tensor
+    has, the code seldom tells: a few of them fill no device, so that this is no error.) Who puts each one on the device
+    in so many words wants it there. A loop that is none over a loader, or cuts its batches out of what is there, may
+    have few rounds; a model may lie on the host where nothing says where it is."""
+    value, loop = event.value, event.loop
+    unsure = loop.single or loop.batches or not _of_loader(loop) or value.device == "likely" or value.usual_size
+    return "note" if unsure or _PUT.search(value.text) else "warning"
 
 
 def _where(device: str) -> str:

@@ -103,7 +103,7 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM103", carry("add", size="batch"), ("note", "device-graph", "per-iteration")),
         ("MEM104", retain(attached="no", size="batch"), ("warning", "device-tensor", "per-iteration")),
         ("MEM104", retain(attached="no", size="batch", reset="x"), ("warning", "device-tensor", "per-iteration")),
-        ("MEM104", retain(attached="no", size="batch", usual_size=True), ("warning", "device-tensor", "per-iteration")),
+        ("MEM104", retain(attached="no", size="batch", usual_size=True), ("note", "device-tensor", "per-iteration")),
         ("MEM104", retain(attached="no", size="batch", loop=SINGLE), ("note", "device-tensor", "per-iteration")),
         ("MEM201", call(), ("warning", "none", "peak")),
         ("MEM201", call(evaluation="spent"), ("note", "none", "peak")),
