@@ -12,6 +12,7 @@ from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.modes import PARAMETERS
 from memlint.flow.practice_events import HookAdded
 from memlint.flow.practices.hook_calls import OF_MODULES, HookCall
+from memlint.flow.practices.hook_inputs import added_for_each_input
 from memlint.flow.practices.hook_places import Place, emptied, place_of
 from memlint.flow.practices.hook_runs import (
     MAX_DEPTH,
@@ -215,7 +216,8 @@ def _added_again(analyser: Analyser, frame: Frame, call: HookCall) -> Loop | Non
     function = frame.function
     if layer_code(analyser, function) and root == "self" and text(call.owner) != "self":
         return each_call(function)
-    return _repeated(analyser, frame, root, 0)
+    again = _repeated(analyser, frame, root, 0)
+    return again if again is not None or not of_module else added_for_each_input(analyser, frame, call)
 
 
 def _repeated(analyser: Analyser, frame: Frame, root: str, depth: int) -> Loop | None:
