@@ -23,6 +23,8 @@ DEFAULT_EXCLUDES = frozenset({
 _NOISE = DEFAULT_EXCLUDES - {".venv", "venv", "node_modules", "site-packages", ".tox", ".nox"}
 #: how the names of files begin that macOS writes beside others where it cannot keep their attributes: no Python
 _BESIDE_FILES = "._"
+#: what stands in the names of files that a template (cookiecutter, copier) makes Python of, once it is filled in
+_PLACEHOLDER = "{{"
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", ".pyw", NOTEBOOK)
 
@@ -111,8 +113,13 @@ def _leads_into(link: Path, real_root: str) -> bool:
 def _listing(found: Iterable[Path], skipped: Iterable[tuple[Path, str]]) -> Listing:
     every = set(found)
     beside = {path for path in every if path.name.startswith(_BESIDE_FILES)}
-    paths = sorted(every - beside, key=parts)
-    skipped = {*skipped, *((path, "what macOS keeps beside a file") for path in beside)}
+    templates = {path for path in every - beside if _PLACEHOLDER in str(path)}
+    paths = sorted(every - beside - templates, key=parts)
+    skipped = {
+        *skipped,
+        *((path, "what macOS keeps beside a file") for path in beside),
+        *((path, "a template that is not filled in") for path in templates),
+    }
     return Listing(
         tuple(path for path in paths if not path.name.endswith(NOTEBOOK)),
         tuple(path for path in paths if path.name.endswith(NOTEBOOK)),

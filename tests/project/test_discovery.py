@@ -270,3 +270,12 @@ def test_files_of_macos_beside_others_are_no_python(tmp_path: Path) -> None:
     assert not found.failures
     assert list(found.project.linted) == ["net.py"]
     assert [row.path for row in found.skipped] == ["._net.py"]
+
+
+def test_a_template_that_is_not_filled_in_is_no_python(tmp_path: Path) -> None:
+    made = make(tmp_path.resolve() / "project", "net.py", "template/{{cookiecutter.name}}/{{cookiecutter.name}}/net.py")
+    (made / "template/{{cookiecutter.name}}/{{cookiecutter.name}}/net.py").write_text("from {{name}} import x\n")
+    found = discover(made, [Named(made)], cwd=made)
+    assert not found.failures
+    assert list(found.project.linted) == ["net.py"]
+    assert [row.reason for row in found.skipped] == ["a template that is not filled in"]
