@@ -12,7 +12,7 @@ from memlint.flow.events import OversizedBatch
 from memlint.flow.frame import Frame
 from memlint.flow.inert import last_ordinal
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import V
 from memlint.ir import nodes as ir
 
@@ -70,7 +70,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
                 bytes=None,
             )
     for at, expr in sorted(models.items()):
-        if _takes_a_graph(expr):
+        if _takes_a_graph(expr) or _in_a_batch(frame, expr):
             continue
         for arg in expr.args[:2]:
             certainty = _whole(names, arg, at)
@@ -149,6 +149,12 @@ def _made_of(names: Names, expr: ir.Expr, shown: str, at: int) -> bool:
 
 
 # -------------------------------------------------------------------------------------- whole data sets
+
+
+def _in_a_batch(frame: Frame, call: ir.Call) -> bool:
+    """Whether a loop over a data loader is around a call: what it cuts out of its batches is no data set."""
+    rounds = (held for held in frame.notes.rounds.values() if held.loop.over == "loader")
+    return any(one is call for held in rounds for one in calls(held.body))
 
 
 def _takes_a_graph(call: ir.Call) -> bool:
@@ -249,10 +255,10 @@ def _batch_cuts(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[str, int]]:
             source = statement.iter
             if isinstance(source, ir.Call) and len(source.args) == 3 and dotted(source.func).endswith("range"):
                 starts.add(statement.target.id)
-        for expr in expressions(statement):
+        if isinstance(statement, ir.For | ir.While):
             cuts.extend(
                 part
-                for part in walk_expression(expr)
+                for part in parts(statement.body)
                 if isinstance(part, ir.Subscript) and isinstance(part.value, ir.Name)
             )
         if isinstance(statement, ir.Assign) and isinstance(statement.targets[0], ir.Name):
@@ -268,12 +274,12 @@ def _learn_order(name: str, value: ir.Expr, orders: set[str], drawn: set[str]) -
     """A name is given an order of all rows, or the rows of one batch."""
     if not isinstance(value, ir.Call | ir.Subscript):
         return
-    parts = tuple(walk_expression(value))
-    calls = {dotted(part.func).rsplit(".", 1)[-1] for part in parts if isinstance(part, ir.Call)}
-    ordered = bool(calls & _SHUFFLES) or any(isinstance(part, ir.Name) and part.id in orders for part in parts)
-    if calls & _DRAWS or (ordered and isinstance(value, ir.Subscript)):
+    inside = tuple(walk_expression(value))
+    called = {dotted(part.func).rsplit(".", 1)[-1] for part in inside if isinstance(part, ir.Call)}
+    ordered = bool(called & _SHUFFLES) or any(isinstance(part, ir.Name) and part.id in orders for part in inside)
+    if called & _DRAWS or (ordered and isinstance(value, ir.Subscript)):
         drawn.add(name)
-    elif calls & _SHUFFLES:
+    elif called & _SHUFFLES:
         orders.add(name)
 
 

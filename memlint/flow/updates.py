@@ -15,7 +15,7 @@ from memlint.flow.peaks import needed_anyway
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF
-from memlint.flow.syntax import children, expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import children, dotted, expressions, mentions, text, walk_expression, walk_statements
 from memlint.flow.values import TENSOR, TENSORS, TREE, UNKNOWN, Path, Sources
 from memlint.ir import nodes as ir
 
@@ -122,9 +122,20 @@ def _hot(analyser: Analyser, frame: Frame, one: Candidate) -> Loop | None:
         return one.loop.loop if one.loop.loop.every == "iteration" else None
     if one.loop is not None:
         return one.loop.loop if one.loop.loop.every == "iteration" else None
-    if frame.function.name in ("__init__", "reset", "reset_parameters", "init_weights"):
+    if frame.function.name in ("__init__", "reset", "reset_parameters", "init_weights") or _made_here(frame, one):
         return None
     return repeated(analyser, frame.function)
+
+
+def _made_here(frame: Frame, one: Candidate) -> bool:
+    """Whether the target is a part of what a call of this function has made: the next call makes another one."""
+    base = dotted(one.target).partition(".")[0]
+    bound = [
+        statement.value
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+        if isinstance(statement, ir.Assign) and any(isinstance(t, ir.Name) and t.id == base for t in statement.targets)
+    ]
+    return bool(bound) and all(isinstance(value, ir.Call) for value in bound)
 
 
 def _carried_in(loop: LoopFrame, name: str) -> bool:

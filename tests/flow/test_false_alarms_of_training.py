@@ -977,3 +977,53 @@ def reconstruct(context, codes):
 @pytest.mark.parametrize(("guard", "told"), [("with torch.no_grad():", set()), ("if self.flow:", {"MEM201"})])
 def test_one_of_the_methods_of_a_name_is_guarded(tmp_path: Path, guard: str, told: set[str]) -> None:
     assert {code for code, _ in said(tmp_path, train=NAMED.format(guard=guard))} == told
+
+
+def test_a_matrix_of_another_library_that_each_call_makes_anew(tmp_path: Path) -> None:
+    source = """
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+
+def nearest(adj, idx, weights):
+    m = sp.coo_matrix((weights, (idx, idx))).tocsr()
+    deg = adj.sum(1).A1
+    row, col = m.nonzero()
+    m.data = deg[idx[row]] * m.data * deg[col]
+    return m
+
+
+def run(loader, adj):
+    for x in loader:
+        print(nearest(adj, x, x), torch.rand(2))
+"""
+    assert said(tmp_path, main=source) == set()
+
+
+def test_what_a_round_over_a_loader_draws_from_its_batch(tmp_path: Path) -> None:
+    source = """
+import torch
+
+
+def train(model: torch.nn.Module, loader, optimizer, criterion):
+    for x, y in loader:
+        x_mix = x.clone()
+        drawn = torch.randperm(len(x))[:8]
+        x_mix[drawn] = attack(model, x, y)[drawn]
+        loss = criterion(model(x_mix), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def step(model: torch.nn.Module, batch, optimizer, criterion, writer):
+    images = batch["image"]
+    loss = criterion(model(images), batch["mask"])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    shown = torch.randperm(len(images))[:2]
+    writer.add_images("shown", images[shown])
+"""
+    assert said(tmp_path, main=source) == set()
