@@ -1,12 +1,13 @@
-"""How many values a call is asked for: ``a, b = net.sample(x)`` tells which of several methods it may mean."""
+"""How many values a call is given and asked for: ``a, b = net.sample(x)`` tells which of several methods it means."""
 
 from __future__ import annotations
 
 from memlint.flow.definitions import Function
 from memlint.flow.frame import Frame
 from memlint.flow.kept import kept_for
+from memlint.flow.refused import misfit
 from memlint.flow.syntax import walk_statements
-from memlint.flow.values import Ref
+from memlint.flow.values import Ref, ordered
 from memlint.ir import nodes as ir
 
 
@@ -20,6 +21,31 @@ def fitting(frame: Frame, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]
         return refs
     others = {ref for ref, function in functions.items() if function is not None and not _may_give(function, count)}
     return refs - others if len(others) < len(functions) else refs
+
+
+def fitting_classes(frame: Frame, refs: frozenset[Ref], expr: ir.Call, method: str) -> list[Ref]:
+    """Of the classes that a module may have, in order, those whose method takes what it is called with and may give as
+    many values as the result is unpacked into: code that has several asks which one it has before it calls. All of
+    them where none does."""
+    program = frame.analyser.program
+    methods: dict[Ref, Function] = {}
+    for ref in refs:
+        cls = program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
+        function = program.method(cls, method) if cls is not None else None
+        if function is not None:
+            methods[ref] = function
+    if len(methods) < 2:
+        return list(ordered(refs))
+    count = _unpacked(frame.function.body).get(expr.at)
+    strange = {ref for ref, function in methods.items() if not _fits(function, expr, count)}
+    return list(ordered(refs - strange if len(strange) < len(methods) else refs))
+
+
+def _fits(function: Function, expr: ir.Call, count: int | None) -> bool:
+    if count is not None and not _may_give(function, count):
+        return False
+    spread = any(isinstance(arg, ir.Starred) for arg in expr.args) or any(word.name is None for word in expr.keywords)
+    return spread or bool(function.decorators) or not misfit(function.params[1:], expr)
 
 
 @kept_for

@@ -6,6 +6,7 @@ import re
 
 from memlint import knowledge
 from memlint.flow import batches, functions, instances
+from memlint.flow.arity import fitting_classes
 from memlint.flow.computing import prepares
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
@@ -73,7 +74,7 @@ def run_module(
     open_classes = set()
     elsewhere: Sources = EMPTY
     leaves = False
-    for ref in ordered(module.refs):
+    for ref in fitting_classes(frame, module.refs, expr, method):
         if ref.kind == "extinstance" and method == "forward":
             if ref.args:
                 return instances.call_chain(frame, state, ref.args, args, words, expr, module)

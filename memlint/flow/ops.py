@@ -42,7 +42,8 @@ _TEXT = re.compile(r"\w*names?|datasets?|subsets?|splits?|domains?|captions?|sen
 _LABELS = re.compile(
     r"(.*_)?(y|ys|yb|y_(true|mb|b|i|gt)|b?box(es)?|difficult\w*|\w*labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
     r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
-    r"rewards?|rews?|dones?|actions?|scores?|domains?|valid|num|counts?|sizes?|meta|info)|\w*(labels|targets)_(batch|b|all)"
+    r"rewards?|rews?|dones?|actions?|scores?|domains?|valid|num|counts?|sizes?|meta|info|"
+    r"transcripts?|transcriptions?|captions?|sentences?|texts?|questions?|answers?|utterances?|keys|words)|\w*(labels|targets)_(batch|b|all)"
 )
 
 

@@ -38,7 +38,7 @@ def refused(program: Program, function: Function, call: ir.Call) -> str:
         return ""
     if _is_put_elsewhere(function, callee, call):
         return ""
-    why = _misfit(callee.params[bound:], call)
+    why = misfit(callee.params[bound:], call)
     return f"`{text(call.func)}()` {why}" if why else ""
 
 
@@ -176,7 +176,8 @@ def _is_single(module: Module, qual: str) -> bool:
     return len(module.numbers.get(qual, ())) == 1 and qual not in module.bindings
 
 
-def _misfit(params: tuple[ir.Param, ...], call: ir.Call) -> str:
+def misfit(params: tuple[ir.Param, ...], call: ir.Call) -> str:
+    """Why a call does not fit these parameters, as a clause; "" where it does."""
     positional = [param for param in params if param.kind in ("positional", "positional-only")]
     kinds = {param.kind for param in params}
     named = {param.name for param in params if param.kind in ("positional", "keyword-only")}
