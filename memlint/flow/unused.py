@@ -26,7 +26,7 @@ from memlint.flow.mentions import (
     walk,
 )
 from memlint.flow.program import Program, in_tests
-from memlint.flow.programs import has_program
+from memlint.flow.programs import has_program, is_program
 from memlint.flow.receivers import is_of_another
 from memlint.frontend.index import Imported
 from memlint.project.published import is_published
@@ -67,8 +67,8 @@ class Unused:
 
     @functools.cached_property
     def _is_application(self) -> bool:
-        """Whether some file is a program, and none loads code by a name that only runs tell."""
-        return self._loaded is not None and has_program(self._program)
+        """Whether some file is a program."""
+        return has_program(self._program)
 
     @functools.cached_property
     def _loaded(self) -> frozenset[str] | None:
@@ -113,7 +113,7 @@ class Unused:
         cls = what.cls if isinstance(what, Function) else None
         if _OF_HUB.search(module.key) and self._program.words.files("trust_remote_code"):
             return False  # (a file beside weights, which names its classes)
-        if self._loaded is None or is_loaded(module, self._loaded):
+        if self._may_be_loaded(module, what):
             return False
         if cls is None:
             return not finds_names(module.text) and not self._is_picked_from(module)
@@ -123,6 +123,13 @@ class Unused:
         finders = {key for finder in FINDERS for key in self._program.words.files(finder)}
         return not any(finds_attributes(self._program.module(key).text, key in near) for key in sorted(finders))
 
+    def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
+        """Whether code may load the file by a name that only runs tell, and find the definition there. (Nobody loads a
+        program to call a function of it that the program itself does not call.)"""
+        if self._loaded is not None:
+            return is_loaded(module, self._loaded)
+        return not isinstance(what, Function) or what.cls is not None or not is_program(self._program, module.key)
+
     def _uses(self, key: str, module: Module, name: str) -> bool:
         """Whether code of a file that somebody uses mentions the definition."""
         other = self._program.module(key)
@@ -131,6 +138,8 @@ class Unused:
         bound, attribute = self._meanings(other, module, name)
         if not bound and not attribute:
             return False
+        if bound and other is not module and self._loaded is None:
+            return True
         if bound and self._loaded and is_loaded(other, self._loaded):
             return True  # (what is loaded by a name may be asked for whatever it holds)
         tree = tree_of(other.text)

@@ -172,6 +172,14 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
             "nothing in this project uses `evaluate`",
             id="files of a library and of a folder are loaded by name",
         ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE + "\n" + PROGRAM,
+                "train.py": "import importlib\nimportlib.import_module(input())\n" + PROGRAM,
+            },
+            "nothing in this project uses `evaluate`",
+            id="files are loaded by name, but this one is a program",
+        ),
     ],
 )
 def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], reason: str) -> None:
@@ -241,6 +249,14 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
         pytest.param(
             {"testing.py": EVALUATE, "train.py": "import importlib\nimportlib.import_module(name)\n" + PROGRAM},
             id="files are loaded by name",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE + "\n" + PROGRAM,
+                "more.py": "import testing\n\n\ndef check(m, loader):\n    return testing.evaluate(m, loader)\n",
+                "train.py": "import importlib\nimportlib.import_module(input())\n" + PROGRAM,
+            },
+            id="files are loaded by name, and one that may be asks a program for it",
         ),
         pytest.param(
             {
