@@ -6,6 +6,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +18,7 @@ from memlint.flow.context import callers_of
 from memlint.flow.decided import Decided
 from memlint.flow.definitions import functions_of
 from memlint.flow.events import Event, Site
+from memlint.flow.frame import Frame
 from memlint.flow.kept import forget
 from memlint.flow.program import Function
 from memlint.flow.raising import Raising
@@ -166,6 +168,12 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
     return found
 
 
+def _speaks_of(frame: Frame, wanted: AbstractSet[str]) -> bool:
+    """Whether what is judged of a function may lie in one of some files: in its own, or where it says that a callee
+    keeps something in each round of its loop."""
+    return frame.module.key in wanted or any(store.site.path in wanted for store in frame.stores.values())
+
+
 def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     from memlint.flow.judge import judge
 
@@ -193,7 +201,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     wanted = set(linted)
     for frame in list(analyser.frames()):
         try:
-            found = list(judge(analyser, frame))
+            found = list(judge(analyser, frame)) if _speaks_of(frame, wanted) else []
         except Exception as error:
             analyser.errors[frame.function.key] = error
             continue

@@ -143,10 +143,13 @@ def _is_followed_by_a_block(frame: Frame, at: int) -> bool:
 def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
     cls = frame.function.cls
-    over = _guard_over(analyser, cls) if cls is not None and _records(analyser, frame) else ""
+    # (who calls a function is asked last, of the few that it matters for)
+    over = _guard_over(analyser, cls) if cls is not None and cls.node.decorators else ""
+    over = over if over and _records(analyser, frame) else ""
     if cls is not None and over:
         yield from _over_class(analyser, frame, cls, over)
-    inert = frame.notes.inert if analyser.facts.modes.of(frame.function) != OFF else {}
+    inert = frame.notes.inert
+    inert = inert if inert and analyser.facts.modes.of(frame.function) != OFF else {}
     newest = analyser.program.project.newest_torch
     working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(frame))
     for at, (kind, shown) in sorted(inert.items()):
