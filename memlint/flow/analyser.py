@@ -345,15 +345,15 @@ class Analyser:
         """An expression of a module's scope, without the objects that it makes."""
         if type(expr) is ir.Const:
             return constant(expr.kind, expr.value)  # which nothing else decides over
-        value = self._evaluate_constant(module, expr)
+        value = self._constants.get((module.key, id(expr), expr.at))
+        if value is None:
+            value = self.summaries.apart(lambda: self._evaluate_constant(module, expr))
         self.summaries.note("constant", (module.key, id(expr)), (module, expr), value)
         return value
 
     def _evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
         key = (module.key, id(expr), expr.at)
-        if key in self._constants:
-            return self._constants[key]
-        self._constants[key] = UNKNOWN_VALUE
+        self._constants[key] = UNKNOWN_VALUE  # (what asks for itself)
         frame = Frame(
             self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
         )
@@ -374,7 +374,9 @@ class Analyser:
 
     def attribute(self, cls: Class, name: str) -> V:
         """What an instance's attribute may be, by all that the class and its ancestors assign to it."""
-        value = self.facts.attributes.value(cls, name)
+        value = self.facts.attributes.known(cls, name)
+        if value is None:
+            value = self.summaries.apart(lambda: self.facts.attributes.value(cls, name))
         self.summaries.note("attribute", (cls.key, name), (cls, name), value)
         return value
 

@@ -45,6 +45,8 @@ class Attributes:
         self.facts = facts
         self.analyser = facts.analyser
         self._values: dict[tuple[str, str, str], V] = {}
+        #: what a class itself assigns: a base has thousands of subclasses that ask
+        self._own: dict[tuple[str, str, str], V] = {}
         self._assigning: dict[tuple[str, str], dict[str, list[Function]]] = {}
         self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
         self._buffers: dict[tuple[str, str], frozenset[str]] = {}
@@ -62,8 +64,13 @@ class Attributes:
     def renew(self) -> None:
         """Forget the values: the call sites say more of what is passed."""
         self._values.clear()
+        self._own.clear()
         self._emptied = None
         self._emptied_through = None
+
+    def known(self, cls: Class, name: str) -> V | None:
+        """As `value`, where somebody has asked before."""
+        return self._values.get((*cls.key, name))
 
     def value(self, cls: Class, name: str) -> V:
         """The join of what the class and its project ancestors assign to ``self.name``; nothing for no assignment."""
@@ -74,7 +81,7 @@ class Attributes:
         order, _ = self.analyser.program.ancestors(cls)
         found, unfinished = NOTHING, self._unfinished
         for item in order:
-            found = join(found, self._assigned(item, name))
+            found = join(found, self._assigned(item, name)) if self._mentions(item, name) else found
         place = f"self.{name}"
         if (found.may_be_module() or not found.kinds & ~NONE) and any(
             place in self.used_as_modules(item) for item in order
@@ -86,13 +93,25 @@ class Attributes:
             del self._values[key]  # asked for by the constructor itself: when it is done, more is known
         return found
 
+    def _mentions(self, cls: Class, name: str) -> bool:
+        """Whether a class itself says anything of an attribute."""
+        return name in self._assignments(cls) or name in cls.attributes or name in cls.annotations
+
     def _assigned(self, cls: Class, name: str) -> V:
+        key = (*cls.key, name)
+        known = self._own.get(key)
+        if known is None:
+            unfinished = self._unfinished
+            known = self._find(cls, name)
+            if self._unfinished == unfinished:
+                self._own[key] = known
+        return known
+
+    def _find(self, cls: Class, name: str) -> V:
         from memlint.flow.analyser import outside
 
         found = NOTHING
         methods = self._assignments(cls).get(name, ())
-        if not methods and name not in cls.attributes and name not in cls.annotations:
-            return found
         if name in cls.attributes:
             found = join(found, self.analyser.evaluate_constant(cls.module, cls.attributes[name]))
         if name in cls.annotations:

@@ -320,14 +320,15 @@ class Program:
 
     def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:
         """The method that ``instance.name`` finds; ``after``: as super() in that class would."""
-        if after is None and (cls, name) in self._methods:
-            return self._methods[cls, name]
+        asked = (cls, name)
+        if after is None and asked in self._methods:
+            return self._methods[asked]
         order, _ = self.ancestors(cls)
         if after is not None:
             order = order[order.index(after) + 1 :] if after in order else order[1:]
         found = next((item.methods[name] for item in order if name in item.methods), None)
         if after is None:
-            self._methods[cls, name] = found
+            self._methods[asked] = found
         return found
 
 

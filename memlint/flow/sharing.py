@@ -21,6 +21,8 @@ class Shared:
     def __init__(self) -> None:
         self.sets: dict[Sources, Sources] = {}
         self.values: dict[tuple[object, ...], V] = {}
+        #: by identity: those that stand for all that equal them, which `values` holds
+        self.known: dict[int, V] = {}
 
 
 class _Sharing:
@@ -29,6 +31,7 @@ class _Sharing:
     def __init__(self, shared: Shared) -> None:
         self._sets = shared.sets
         self._values = shared.values
+        self._known = shared.known
         #: by identity: no value is made while a summary is shared
         self._met: dict[int, V] = {}
 
@@ -36,9 +39,13 @@ class _Sharing:
         return self._sets.setdefault(sources, sources) if sources else EMPTY
 
     def value(self, value: V) -> V:
-        met = self._met.get(id(value))
+        at = id(value)
+        if at in self._known:
+            return value
+        met = self._met.get(at)
         if met is None:
-            met = self._met[id(value)] = self._same(value)
+            met = self._met[at] = self._same(value)
+            self._known[id(met)] = met
         return met
 
     def _same(self, value: V) -> V:

@@ -14,6 +14,7 @@ from memlint.flow.flags import Flags
 from memlint.flow.frame import Frame
 from memlint.flow.program import Function
 from memlint.flow.sameness import same_summary
+from memlint.flow.values import V
 
 #: summaries that wait for each other: deeper chains are cut (their calls are unknown)
 MAX_NESTING = 24
@@ -37,8 +38,8 @@ class Summaries:
         self._make = make
         self._ask = ask
         self._known: dict[Key, Frame | None] = {}
-        #: by summary: question -> answer
-        self._asked: dict[Key, dict[Question, Any]] = {}
+        #: by summary: its questions, and their answers in the same order
+        self._asked: dict[Key, tuple[tuple[Question, ...], tuple[Any, ...]]] = {}
         #: the questions, each once, and what they are about
         self._questions: dict[Question, tuple[Question, Any]] = {}
         self._variants: dict[tuple[str, str], set[Flags]] = {}
@@ -56,7 +57,9 @@ class Summaries:
     def get(self, function: Function, flags: Flags = ()) -> Frame | None:
         """What the function does, called with these literals; None for one that is being analysed (recursion) or
         too deep."""
-        known = self._variants.setdefault(function.key, set())
+        known = self._variants.get(function.key)
+        if known is None:
+            known = self._variants[function.key] = set()
         if flags and flags not in known and len(known) >= MAX_VARIANTS:
             flags = ()
         known.add(flags)
@@ -92,6 +95,17 @@ class Summaries:
             question = self._questions.setdefault(question, (question, about))[0]
             self._open[-1][question] = answer
 
+    def apart(self, find: Callable[[], V]) -> V:
+        """What is asked to find an answer is no question of the summary that is being made: the answer is, and is
+        found again where it is asked whether it still holds."""
+        if not self._open:
+            return find()
+        self._open.append({})
+        try:
+            return find()
+        finally:
+            self._open.pop()
+
     def _get(self, function: Function, flags: Flags) -> Frame | None:
         key = (*function.key, flags)
         if key in self._known:
@@ -115,7 +129,8 @@ class Summaries:
                     # a function that calls itself: once more, with what its other paths do for the inner call
                     self._known[key] = frame
                     frame = self._make(function, flags)
-                self._asked[key] = self._open[-1]
+                asked = self._open[-1]
+                self._asked[key] = (*asked,), (*asked.values(),)
                 old = self._old.get(key)
                 if old is not None and same_summary(old, frame):
                     frame = old  # so that those who asked for it hold
@@ -159,7 +174,7 @@ class Summaries:
 
     def _holds(self, key: Key) -> bool:
         """Whether every question that was asked for a summary has the same answer still."""
-        for question, answer in self._asked[key].items():
+        for question, answer in zip(*self._asked[key], strict=True):
             about = self._questions[question][1]
             if question[0] == "summary":
                 if self._get(*about) is not answer:
@@ -176,7 +191,7 @@ class Summaries:
         """Let go of what only the making of summaries asks: from here on they are read."""
         self._old = {key: frame for key, frame in self._old.items() if key not in self._known}
         self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
-        wanted = {question for asked in self._asked.values() for question in asked}
+        wanted = {question for questions, _ in self._asked.values() for question in questions}
         self._questions = {question: kept for question, kept in self._questions.items() if question in wanted}
         for frame in self._known.values():
             if frame is not None:
