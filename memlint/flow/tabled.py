@@ -10,11 +10,10 @@ from typing import Any
 from memlint.flow.mentions import root, tree_of
 from memlint.flow.program import Function, Program
 from memlint.flow.state import GUARDS
+from memlint.frontend.index import members
 
 #: files with a function's name that are read for it
 MAX_FILES = 20
-#: methods that put what they are given into a container
-_ADDS = frozenset({"append", "add", "insert", "register", "setdefault", "update"})
 #: what runs what it is given in a table, and guards nothing
 _RUNNERS = frozenset({"Fire"})
 
@@ -28,12 +27,12 @@ def stands_in_table(program: Program, function: Function) -> bool:
     files = [function.module.key] if function.cls is not None else program.words.files(function.name)
     if len(files) > MAX_FILES:
         return False
-    texts = ((key, program.module(key).text) for key in files)
     return any(
-        _means(program, key, function, node)
-        for key, text in texts
-        if _stands_uncalled(text, function.name, method=function.cls is not None)
-        for node in _put(text).get(function.name, ())
+        _means(program, module.key, function, node)
+        for module in map(program.module, files)
+        if _stands_uncalled(module.text, function.name, method=function.cls is not None)
+        and (not module.index.complete or function.name in module.index.tabled)
+        for node in _put(module.text).get(function.name, ())
     )
 
 
@@ -76,7 +75,7 @@ def _put(source: str) -> dict[str, list[ast.Name | ast.Attribute]]:
         kind = type(node)
         if isinstance(node, ast.Call) and _named(node.func) in _RUNNERS:
             run.update(node.args)
-        for part in _members(node) if kind in _HOLDERS and node not in run else ():
+        for part in members(node) if kind in _HOLDERS and node not in run else ():
             if isinstance(part, ast.Name | ast.Attribute):
                 found.setdefault(_named(part), []).append(part)
         for name in kind._fields:
@@ -99,24 +98,6 @@ _EMPTY = frozenset({
 
 def _named(func: ast.expr) -> str:
     return func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
-
-
-def _members(node: ast.AST) -> list[ast.expr]:
-    """What a piece of code puts into a container."""
-    match node:
-        case ast.Dict(values=values):
-            return values
-        case ast.List(elts=elements, ctx=ast.Load()) | ast.Set(elts=elements):
-            return elements
-        case ast.Tuple(elts=elements, ctx=ast.Load()):
-            return elements
-        case ast.Assign(targets=targets, value=value) if any(isinstance(one, ast.Subscript) for one in targets):
-            return [value]
-        case ast.Call(func=ast.Name(id="dict"), keywords=words):
-            return [word.value for word in words]
-        case ast.Call(func=ast.Attribute(attr=name), args=arguments) if name in _ADDS:
-            return arguments
-    return []
 
 
 def _means(program: Program, key: str, function: Function, node: ast.expr) -> bool:

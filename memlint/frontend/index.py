@@ -67,11 +67,12 @@ class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The index of one source. ``units`` are in the order of `units.split`.
 
     ``bound``: names that the module's own statements may bind by other means than imports and definitions;
-    ``nested``: classes that are defined in functions and in other classes.
+    ``nested``: classes that are defined in functions and in other classes; ``tabled``: last names of what may be put
+    into a container.
 
     Where ``complete`` is False, the host's ``ast`` could not read the source: ``calls`` and ``stores`` then hold
-    every identifier, nothing is told of ``bound`` and ``nested``, and a source that libcst cannot read either has no
-    imports and no definitions.
+    every identifier, nothing is told of ``bound``, ``nested`` and ``tabled``, and a source that libcst cannot read
+    either has no imports and no definitions.
     """
 
     complete: bool
@@ -80,6 +81,7 @@ class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
     units: tuple[UnitIndex, ...]
     bound: frozenset[str] = frozenset()
     nested: frozenset[str] = frozenset()
+    tabled: frozenset[str] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
@@ -145,6 +147,7 @@ def _index(bodies: tuple[list[ast.stmt], ...], units: tuple[UnitText, ...]) -> M
         units=tuple([scan.result(unit.name) for scan, unit in zip(scans, units, strict=True)]),
         bound=bound,
         nested=frozenset([name for scan in scans for name in scan.nested]),
+        tabled=frozenset([name for scan in scans for name in scan.tabled]),
     )
 
 
@@ -176,6 +179,32 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
+#: methods that put what they are given into a container
+_ADDS = frozenset({"append", "add", "insert", "register", "setdefault", "update"})
+#: what a call that puts something into a container calls
+_FILLS = _ADDS | {"dict"}
+#: what else may do so
+_HOLDERS = frozenset({ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Assign})
+
+
+def members(node: ast.AST) -> Iterable[ast.expr]:
+    """What a piece of code puts into a container."""
+    match node:
+        case ast.Dict(values=values):
+            return values
+        case ast.List(elts=elements, ctx=ast.Load()) | ast.Set(elts=elements):
+            return elements
+        case ast.Tuple(elts=elements, ctx=ast.Load()):
+            return elements
+        case ast.Assign(targets=targets, value=value) if any(isinstance(one, ast.Subscript) for one in targets):
+            return [value]
+        case ast.Call(func=ast.Name(id="dict"), keywords=words):
+            return [word.value for word in words]
+        case ast.Call(func=ast.Attribute(attr=name), args=arguments) if name in _ADDS:
+            return arguments
+    return ()
+
+
 class _Fields(dict[type, tuple[str, ...]]):
     """The fields of each class of nodes that may hold names or further nodes."""
 
@@ -193,7 +222,7 @@ _FIELDS = _Fields()
 class _Scan:
     """The names of one unit while they are collected."""
 
-    __slots__ = ("bound", "calls", "imports", "names", "nested", "stores", "unit")
+    __slots__ = ("bound", "calls", "imports", "names", "nested", "stores", "tabled", "unit")
 
     def __init__(self, unit: int) -> None:
         self.unit = unit
@@ -202,6 +231,7 @@ class _Scan:
         self.stores: set[str] = set()
         self.names: set[str] = set()
         self.nested: set[str] = set()
+        self.tabled: set[str] = set()
         self.imports: list[Imported] = []
 
     def result(self, name: str) -> UnitIndex:
@@ -232,8 +262,11 @@ class _Scan:
             elif cls is str:
                 names.add(node)
             elif cls is ast.Call:
-                self._called(node.func)
-                push(node.func)
+                func = node.func
+                self._called(func)
+                if (func.attr if type(func) is ast.Attribute else getattr(func, "id", "")) in _FILLS:
+                    self._put(members(node))
+                push(func)
                 extend(node.args)
                 extend(node.keywords)
             elif cls in _DEFINITIONS and inner is not None:
@@ -241,7 +274,9 @@ class _Scan:
             elif cls is ast.Import or cls is ast.ImportFrom:
                 self._imported(node, at_import)
             else:
-                if cls in _DEFINITIONS:
+                if cls in _HOLDERS:
+                    self._put(members(node))
+                elif cls in _DEFINITIONS:
                     self._decorated(node)
                     if cls is ast.ClassDef and node not in tops:
                         self.nested.add(node.name)
@@ -257,6 +292,13 @@ class _Scan:
             self.calls.add(func.attr)
         elif isinstance(func, ast.Name):
             self.calls.add(func.id)
+
+    def _put(self, values: Iterable[ast.expr]) -> None:
+        for value in values:
+            if isinstance(value, ast.Name):
+                self.tabled.add(value.id)
+            elif isinstance(value, ast.Attribute):
+                self.tabled.add(value.attr)
 
     def _decorated(self, node: Any) -> None:
         for decorator in node.decorator_list:
