@@ -15,9 +15,12 @@ from memlint.frontend.lower import lower
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.units import UnitText
 from memlint.ir import nodes as ir
+from memlint.project import Source
 
 #: what an import of everything looks like, wherever it stands
 _STAR = re.compile(r"import[\s\\(]*\*")
+#: files whose units are kept as texts, the last ones that some were asked of
+MAX_CUT = 32
 
 
 @dataclass(eq=False)
@@ -123,10 +126,11 @@ class Class:
 class Module:
     """One source file: its index at once, its units when asked for."""
 
-    def __init__(self, key: str, text: str, indexes: Indexes) -> None:
+    def __init__(self, key: str, source: Source, indexes: Indexes) -> None:
         """``indexes``: of the files that were read already, by key; this one's is there once it is read."""
         self.key = key
-        self.text = text
+        self._source = source
+        self._is_ascii = source.text.isascii()
         self._indexes = indexes
         self._index: ModuleIndex | None = None
         self._units: tuple[UnitText, ...] | None = None
@@ -140,6 +144,10 @@ class Module:
         #: names whose units are all built
         self._complete: set[str] = set()
 
+    @property
+    def text(self) -> str:
+        return self._source.text
+
     def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
         """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
         if self._index is None:
@@ -150,7 +158,7 @@ class Module:
             if bodies is not None and wanted(self._index):
                 for number, body in enumerate(bodies):
                     self._lower(number, body)
-                self._units = None  # their texts are as long as the file's
+            self._units = None  # their texts are as long as the file's
         return self._index
 
     @property
@@ -161,6 +169,9 @@ class Module:
     def units(self) -> tuple[UnitText, ...]:
         if self._units is None:
             self._units = units_of(self.text, self.index)
+            self._indexes.cut.append(self)
+            if len(self._indexes.cut) > MAX_CUT:
+                self._indexes.cut.popleft()._units = None
         return self._units
 
     def lowered(self, number: int) -> ir.Unit:
@@ -326,7 +337,7 @@ class Module:
 
     def may_hold(self, name: str) -> bool:
         """Whether a name may stand in the text, which need not be read as a program for that."""
-        return name in self.text or not self.text.isascii()  # (names are read in another normal form)
+        return not self._is_ascii or name in self.text  # (names of other alphabets are read in another normal form)
 
     @functools.cached_property
     def stars(self) -> list[ir.ImportFrom]:

@@ -61,7 +61,7 @@ class Program:
 
     def module(self, key: str) -> Module:
         if key not in self._modules:
-            self._modules[key] = Module(key, self.project.sources[key].text, self._indexes)
+            self._modules[key] = Module(key, self.project.sources[key], self._indexes)
         return self._modules[key]
 
     def resolve(self, name: str, importer: str, level: int) -> str | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from memlint.flow.words import Words
 from memlint.frontend.index import ModuleIndex
 from memlint.project import Earlier
+
+if TYPE_CHECKING:
+    from memlint.flow.definitions import Module
 
 _NAME = "indexes"
 
@@ -24,6 +28,8 @@ class Indexes:
         self._decoder = msgspec.msgpack.Decoder(ModuleIndex)
         #: keys that earlier runs know nothing of
         self._unknown: set[str] = set()
+        #: the modules that were cut into units of late
+        self.cut: deque[Module] = deque()
 
     def get(self, key: str, text: str) -> ModuleIndex | None:
         """The index of a file; None where it is to be read first."""

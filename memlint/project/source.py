@@ -20,15 +20,31 @@ class Source(msgspec.Struct, frozen=True):
     ``text`` is decoded by the declared encoding, without a BOM and with its newlines as they are; it is empty
     where the file cannot be read, and ``unreadable`` says why. ``linted``: findings are reported on it
     (the other files of a project are context). ``rewritten``: the file is in an older grammar, and ``text`` is what
-    says the same today (see `old_syntax`).
+    says the same today (see `old_syntax`). ``packed``: the text as it is kept (see `pack`).
     """
 
     path: Path
     display: str
-    text: str
+    packed: str | bytes
     linted: bool
     unreadable: str | None = None
     rewritten: bool = False
+
+    @property
+    def text(self) -> str:
+        kept = self.packed
+        return kept if isinstance(kept, str) else kept.decode("utf-8", "surrogatepass")
+
+
+def pack(text: str) -> str | bytes:
+    """A text to be kept: one arrow in a comment makes Python keep two bytes for each character, and an emoji four."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
 
 
 class Sources(Mapping[str, Source]):
@@ -75,7 +91,7 @@ class Sources(Mapping[str, Source]):
         try:
             text = decode(self.raw(display))
             new = modern(text)
-            return Source(path, display, new, linted, rewritten=new is not text)
+            return Source(path, display, pack(new), linted, rewritten=new is not text)
         except OSError as error:
             reason = error.strerror or str(error)
             return Source(path, display, "", linted, reason[:1].lower() + reason[1:])

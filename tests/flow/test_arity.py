@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.syntax import calls
 from memlint.flow.texts import Indexes
 from memlint.flow.values import Ref
+from memlint.project import Source
 
 TEXT = """
 def two(x):
@@ -61,7 +63,7 @@ def test_where_none_fits_all_may_be_meant() -> None:
 
 
 def _fitting(asked: str, names: set[str]) -> set[str]:
-    module = Module("a.py", TEXT.replace("{asked}", asked), Indexes())
+    module = Module("a.py", Source(Path("a.py"), "a.py", TEXT.replace("{asked}", asked), True), Indexes())
     functions = {name: module.function(name) for name in names}
     use: Any = module.function("use")
     analyser = SimpleNamespace(function=lambda ref: functions[ref.name])
