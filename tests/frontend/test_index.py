@@ -54,6 +54,21 @@ def test_names_of_each_unit():
     assert "item" not in own.names
 
 
+def test_what_may_be_put_into_a_container():
+    put = """\
+TABLE = {"a": first, "b": module.second}
+TABLE["c"] = third
+(fourth, [fifth]), other = sixth, {seventh}
+def register(self):
+    self.hooks.append(self.eighth)
+    dict(nine=ninth, ten=called(argument))
+    self.kept = value
+"""
+    assert index(put).tabled == {
+        "first", "second", "third", "sixth", "seventh", "eighth", "ninth",
+    }  # fmt: skip
+
+
 def test_an_index_survives_serialisation():
     found = index(TEXT)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=ModuleIndex) == found
