@@ -169,9 +169,11 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
 
 
 def _speaks_of(frame: Frame, wanted: AbstractSet[str]) -> bool:
-    """Whether what is judged of a function may lie in one of some files: in its own, or where it says that a callee
-    keeps something in each round of its loop."""
-    return frame.module.key in wanted or any(store.site.path in wanted for store in frame.stores.values())
+    """Whether what is judged of a function may lie in one of some files, in its own or where it says that a callee
+    keeps something in each round of its loop; or what is judged of its model runs is asked for by those who call it."""
+    if frame.module.key in wanted or frame.runs:
+        return True
+    return any(store.site.path in wanted for store in frame.stores.values())
 
 
 def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
