@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from fixed_programs import findings
 
+import memlint
+
 PAIR = """
 import torch
 from torch import nn
@@ -104,3 +106,41 @@ def test_the_operation_that_a_backward_is_called_on_is_not_guarded(tmp_path: Pat
     """Nobody trains the loss; but without its graph, the backward raises on that path."""
     for code in ("MEM201", "MEM202"):
         assert all(one.fix is None for one in findings(tmp_path, FROZEN, code))
+
+
+ATTACKED = """
+import torch
+from torch import nn
+from somewhere import make, run_attack
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.body(x)
+
+def evaluate(loader, net: Net):
+    net.eval()
+    adversary = make(net, eps=0.1)
+    right = 0
+    for x, y in loader:
+        out = net(x)
+        right += (out.argmax(1) == y).sum().item()
+        {attack}
+    return right
+"""
+
+
+@pytest.mark.parametrize("attack", ["adversary.perturb(x, y)", "run_attack(net, x, y)"])
+def test_no_guard_is_put_over_what_may_differentiate(tmp_path: Path, attack: str) -> None:
+    """An attack of another library needs the gradients of the input: a guard over the function would make it raise."""
+    titles = []
+    for body in (attack, "pass"):
+        (tmp_path / "main.py").write_text(ATTACKED.format(attack=body), encoding="utf-8")
+        found = memlint.lint([tmp_path], select=["MEM201"], isolated=True).findings
+        assert [one.code for one in found] == ["MEM201"]
+        assert found[0].fix is not None
+        titles.append(found[0].fix.title)
+    assert titles == ["run it under `with torch.no_grad():`", "decorate the function with `@torch.no_grad()`"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from memlint.flow.mends import casts
 from memlint.flow.mends.followed import Followed
 from memlint.flow.mends.survivors import noticed
 from memlint.flow.spent import used_up
-from memlint.flow.syntax import assigned_names, bodies, expressions, last_name, walk_expression, walk_statements
+from memlint.flow.syntax import assigned_names, bodies, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import Source
 from memlint.ir import nodes as ir
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 #: calls that need a graph, or train something that does
 _TRAINS = frozenset({"backward", "zero_grad", "requires_grad_", "grad", "jacobian", "hessian", "fit", "enable_grad"})
+#: names of what differentiates by the input, in whatever library it is: under a guard it would raise
+_DIFFERENTIATES = re.compile(
+    r"attack|adversar|perturb|fgsm|pgd|deepfool|saliency|grad_?cam|attributor|attribution|explain"
+)
 #: decorators under which a guard works as it does on the plain function
 _PLAIN = frozenset({"staticmethod", "classmethod", "abstractmethod", "override", "torch", "lru_cache", "wraps"})
 
@@ -257,8 +262,12 @@ def _is_trained_beside(frame: Frame, reached: frozenset[Source], recorded: froze
 def _trains(body: Block) -> bool:
     """Whether statements ask for gradients, in sight."""
     calls = (part for part in _parts(body, into_definitions=True) if isinstance(part, ir.Call))
-    names = (last_name(call.func) for call in calls)
-    return any(name in _TRAINS or name.startswith("train_") for name in names)
+    return any(
+        last_name(call.func) in _TRAINS
+        or last_name(call.func).startswith("train_")
+        or _DIFFERENTIATES.search(dotted(call.func).lower())
+        for call in calls
+    )
 
 
 def _is_left(body: Block) -> bool:

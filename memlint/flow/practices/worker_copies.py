@@ -88,7 +88,8 @@ def _filled(analyser: Analyser, function: Function, own: str, readers: list[Clas
     if not read:
         return
     contents = Contents(analyser, function, _begun(analyser, function))
-    for place, content in contents.places.items():
+    # (which one is the first is the text's to say: what branches leave is put together in no order)
+    for place, content in sorted(contents.places.items(), key=lambda item: contents.made.get(item[0], -1)):
         name = place.removeprefix(f"{own}.")
         if name == place or not contents.reads or place not in contents.made:
             continue
