@@ -85,6 +85,8 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
     raises = "" if broken else analysis.raises(report.site)
     idle = "" if broken or raises else analysis.unused(report.site)
     why = f"{FAILS}: {broken}" if broken else f"this code raises before it ends: {raises}" if raises else idle
+    if not why and report.severity != "note":
+        why = analysis.unnamed(report.site)
     finding = Finding(
         code=room.meta.code,
         name=room.meta.name,

@@ -24,6 +24,7 @@ from memlint.flow.program import Function
 from memlint.flow.raising import Raising
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
+from memlint.flow.unnamed import Unnamed
 from memlint.frontend.problem import SyntaxProblem, outdated
 from memlint.project.source import decode
 
@@ -59,6 +60,7 @@ class Analysis:
         self._broken: dict[str, str] = {}
         self._ends: dict[tuple[str, str], int] = {}
         self._unused = analyser.unused
+        self._unnamed = Unnamed(program)
         self._decided = Decided(analyser.known_calls)
         self._raising = Raising(program, analyser.known_calls, self._decided)
 
@@ -119,6 +121,10 @@ class Analysis:
         """What nothing uses of the definitions around a site, "" where something may."""
         function = self._function_at(site)
         return self._unused.why(function) or self._decided.why_left_out(function, site.at)
+
+    def unnamed(self, site: Site) -> str:
+        """What, as far as the text tells, nothing uses of the definitions around a site; "" where something may."""
+        return self._unnamed.why(self._function_at(site))
 
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""

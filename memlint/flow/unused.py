@@ -39,7 +39,8 @@ _PLAIN = frozenset(
 _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters", "state_dict", "load_state_dict"})
 #: files that a hub loads for the weights beside them
 _OF_HUB = re.compile(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
-_ALL = re.compile(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
+#: names that a file hands out
+ALL = re.compile(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
 #: beyond so many files with a name, nobody reads them all
 MAX_FILES = 40
 
@@ -56,7 +57,7 @@ class Unused:
     def why(self, function: Function) -> str:
         """What of a function's definition nothing uses, as a clause; "" where something may."""
         module, name = function.module, function.qual.partition(".")[0].partition("@")[0]
-        if name == "<module>" or not self._is_application or is_published(self._program.project, module.key):
+        if name == "<module>" or not self._is_application or self._is_handed_out(module):
             return ""
         if self._is_unused(module, name):
             return f"nothing in this project uses `{name}`"
@@ -64,6 +65,28 @@ class Unused:
         if method is not None and method.cls is not None and self._is_unused_method(method.cls, method):
             return f"nothing in this project calls `{method.name}`"
         return ""
+
+    # ------------------------------------------------------------------ what only runs and other projects tell
+
+    def _is_handed_out(self, module: Module) -> bool:
+        """Whether other projects may use what a file defines."""
+        return is_published(self._program.project, module.key)
+
+    def _may_load(self, module: Module) -> bool:
+        """Whether a file may be loaded by whoever asks for whatever it holds."""
+        return self._loaded is None or is_loaded(module, self._loaded)
+
+    def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
+        """Whether code may load the file by a name that only runs tell, and find the definition there. (Nobody loads a
+        program to call a function of it that the program itself does not call.)"""
+        if self._loaded is not None:
+            return is_loaded(module, self._loaded)
+        return not isinstance(what, Function) or what.cls is not None or not is_program(self._program, module.key)
+
+    def _finders(self, near: set[str]) -> list[str]:
+        """The files that may find an attribute of an object by a name that only runs tell; ``near``: those of the
+        object's class and its family."""
+        return sorted({key for finder in FINDERS for key in self._program.words.files(finder)})
 
     @functools.cached_property
     def _is_application(self) -> bool:
@@ -108,7 +131,7 @@ class Unused:
         if not module.index.complete or in_tests(module.key) or _is_collected(module.key) or _is_handed_on(what):
             return False
         files = self._program.words.files(name)
-        if len(files) > MAX_FILES or self._is_in_strings(name) or is_published(self._program.project, module.key):
+        if len(files) > MAX_FILES or self._is_in_strings(name) or self._is_handed_out(module):
             return False
         cls = what.cls if isinstance(what, Function) else None
         if _OF_HUB.search(module.key) and self._program.words.files("trust_remote_code"):
@@ -120,15 +143,7 @@ class Unused:
         if name.startswith("__") or name in _CALLED or not self._knows_bases(cls):
             return False
         near = {inner.module.key for inner in (*self._program.ancestors(cls)[0], *self._program.below(cls))}
-        finders = {key for finder in FINDERS for key in self._program.words.files(finder)}
-        return not any(finds_attributes(self._program.module(key).text, key in near) for key in sorted(finders))
-
-    def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
-        """Whether code may load the file by a name that only runs tell, and find the definition there. (Nobody loads a
-        program to call a function of it that the program itself does not call.)"""
-        if self._loaded is not None:
-            return is_loaded(module, self._loaded)
-        return not isinstance(what, Function) or what.cls is not None or not is_program(self._program, module.key)
+        return not any(finds_attributes(self._program.module(key).text, key in near) for key in self._finders(near))
 
     def _uses(self, key: str, module: Module, name: str) -> bool:
         """Whether code of a file that somebody uses mentions the definition."""
@@ -138,9 +153,7 @@ class Unused:
         bound, attribute = self._meanings(other, module, name)
         if not bound and not attribute:
             return False
-        if bound and other is not module and self._loaded is None:
-            return True
-        if bound and self._loaded and is_loaded(other, self._loaded):
+        if bound and other is not module and self._may_load(other):
             return True  # (what is loaded by a name may be asked for whatever it holds)
         tree = tree_of(other.text)
         if tree is None or finds_names(other.text):
@@ -231,7 +244,7 @@ class Unused:
         pattern = re.compile(rf"[\"'][\w.:/]*\b{re.escape(name)}[\"'(]")
         sources = self._program.project.sources
         return any(
-            name in (text := sources[key].text) and pattern.search(_ALL.sub("", text)) is not None for key in sources
+            name in (text := sources[key].text) and pattern.search(ALL.sub("", text)) is not None for key in sources
         )
 
     # ------------------------------------------------------------------------------------- methods

@@ -17,6 +17,15 @@ _DESCRIBES = {
 #: folders beside a package that are not handed out with it
 _BESIDE = frozenset({"examples", "example", "scripts", "tools", "benchmarks", "benchmark", "experiments", "notebooks"})
 
+#: what makes pages of a project for its users, and the folders that it lies in
+_PAGES = frozenset({"conf.py", "mkdocs.yml", "mkdocs.yaml", "_toctree.yml", ".readthedocs.yml", ".readthedocs.yaml"})
+_FOLDERS = frozenset({"doc", "docs", "documentation", "site"})
+#: the name of a distribution where it is described, and what a text tells others to install
+_NAME = re.compile(r"^\s*name\s*=\s*[\"']?([\w.-]+)", re.MULTILINE)
+_INSTALLED = re.compile(
+    r"\b(?:pip3?|uv add|poetry add|conda)\s+(?:install\s+)?(?:-U\s+|--upgrade\s+|--pre\s+)*([\w-][\w.-]*)"
+)
+
 
 class Places(Protocol):
     root: Path
@@ -46,3 +55,28 @@ def _text(file: Path) -> str:
         return file.read_text("utf-8", "replace")
     except OSError:
         return ""
+
+
+def has_users(project: Places) -> bool:
+    """Whether a project says that others use what it hands out: it makes pages for them, or tells them to install it by
+    its name. Many a training program is a package for its own convenience alone."""
+    there = listed(project.root) or ()
+    if any(
+        name in _PAGES or (name.lower() in _FOLDERS and not _PAGES.isdisjoint(_below(project.root / name)))
+        for name in there
+    ):
+        return True
+    names = {_plain(name) for file in _DESCRIBES if file in there for name in _NAME.findall(_text(project.root / file))}
+    readme = next((name for name in sorted(there) if name.lower().startswith("readme")), None)
+    told = () if readme is None or not names else _INSTALLED.findall(_text(project.root / readme))
+    return any(_plain(name) in names for name in told)
+
+
+def _below(folder: Path) -> set[str]:
+    """The names in a folder and in its ``source``."""
+    return {*(listed(folder) or ()), *(listed(folder / "source") or ())}
+
+
+def _plain(name: str) -> str:
+    """The name of a distribution as an index compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()

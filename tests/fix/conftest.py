@@ -126,6 +126,9 @@ class ToyAnalysis:
     def unused(self, site: Site) -> str:
         return ""
 
+    def unnamed(self, site: Site) -> str:
+        return ""
+
     def qualified_name(self, site: Site) -> str:
         return "toy"
 

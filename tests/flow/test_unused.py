@@ -247,35 +247,6 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
             {"testing.py": EVALUATE.replace("def ev", "@register\ndef ev"), "train.py": PROGRAM}, id="registered"
         ),
         pytest.param(
-            {"testing.py": EVALUATE, "train.py": "import importlib\nimportlib.import_module(name)\n" + PROGRAM},
-            id="files are loaded by name",
-        ),
-        pytest.param(
-            {
-                "testing.py": EVALUATE + "\n" + PROGRAM,
-                "more.py": "import testing\n\n\ndef check(m, loader):\n    return testing.evaluate(m, loader)\n",
-                "train.py": "import importlib\nimportlib.import_module(input())\n" + PROGRAM,
-            },
-            id="files are loaded by name, and one that may be asks a program for it",
-        ),
-        pytest.param(
-            {
-                "setup.py": "from setuptools import setup\nsetup(packages=['kit'])\n",
-                "kit/__init__.py": "",
-                "kit/testing.py": EVALUATE,
-                "train.py": PROGRAM,
-            },
-            id="a package that others install",
-        ),
-        pytest.param(
-            {
-                "testing.py": TESTER,
-                "train.py": "from testing import Tester\ngetattr(Tester(None), 'eval' + input())([])\n" + PROGRAM,
-                "more.py": "def evaluate():\n    pass\n",
-            },
-            id="a method by a name that is put together",
-        ),
-        pytest.param(
             {
                 "testing.py": TESTER.replace("class Tester", "class Tester(framework.Callback)"),
                 "train.py": "from testing import Tester\nTester(None)\n" + PROGRAM,

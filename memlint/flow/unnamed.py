@@ -1,0 +1,50 @@
+"""Definitions of an application that no living code of it names, though somebody out of sight may use them: another
+project that installs it, or code that loads files and finds attributes by names that only runs tell.
+
+What is said of them may well be true, and it is not sure that it happens to anybody: it is told, and fails no run.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.loading import is_loaded
+from memlint.flow.unused import ALL, Unused
+from memlint.project.published import has_users
+
+
+class Unnamed(Unused):
+    """What nothing in the project names, found when it is asked for."""
+
+    def why(self, function: Function) -> str:
+        found = super().why(function)
+        return f"as far as its text tells, {found}" if found else ""
+
+    def _is_handed_out(self, module: Module) -> bool:
+        """(A training program that is packaged, for its own convenience, has no users but itself.)"""
+        return super()._is_handed_out(module) and has_users(self._program.project)
+
+    def _meanings(self, other: Module, module: Module, name: str) -> tuple[frozenset[str], bool]:
+        bound, attribute = super()._meanings(other, module, name)
+        return bound, attribute or (self._loaded is None and other is not module)
+
+    def _may_load(self, module: Module) -> bool:
+        return self._loaded is not None and is_loaded(module, self._loaded)
+
+    def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
+        """(By names that only runs tell, programs choose between classes; their functions they call by attributes.)"""
+        if self._loaded is None:
+            return not isinstance(what, Function)
+        return is_loaded(module, self._loaded)
+
+    def _is_in_strings(self, name: str) -> bool:
+        """(What is looked up is a name and nothing more; what is printed or written about stands among other words.)"""
+        pattern = re.compile(rf"([\"'])(?:[\w.:/]+[.:/])?{re.escape(name)}\1")
+        sources = self._program.project.sources
+        return any(
+            name in (text := sources[key].text) and pattern.search(ALL.sub("", text)) is not None for key in sources
+        )
+
+    def _finders(self, near: set[str]) -> list[str]:
+        return [key for key in super()._finders(near) if key in near]
