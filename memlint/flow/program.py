@@ -181,8 +181,16 @@ class Program:
                 return "module", key
             if statement.level == 0 and self.resolve(statement.module, module.key, 0) is None:
                 return "ext", inner
-            return "none", None
+            return self._in_namesake(module, statement, wanted, depth)
         return "none", None
+
+    def _in_namesake(self, module: Module, statement: ir.ImportFrom, name: str, depth: int) -> tuple[str, Any]:
+        """``from solver import Solver``, which an empty package does not have: whoever runs it puts its folder on
+        the path, and means ``solver/solver.py``."""
+        if statement.level or not statement.module:
+            return "none", None
+        key = self.resolve(f"{statement.module}.{statement.module.rpartition('.')[2]}", module.key, 0)
+        return ("none", None) if key in (None, module.key) else self.find(self.module(key), name, depth + 1)
 
     def find_expression(self, module: Module, expr: ir.Expr, enclosing: Function | None = None) -> tuple[str, Any]:
         """What a dotted expression refers to at module scope."""

@@ -208,6 +208,8 @@ class Unused:
         kind, what = self._program.find(self._program.module(target), name)
         if kind == "ext":
             return may_be_lost(str(what), name)
+        if kind == "none":
+            return item.name == name  # (a file that does not have it: another is meant)
         return kind in ("function", "class") and what is not None and what.module is module
 
     def _brings_module(self, other: Module, item: Imported, module: Module) -> bool:

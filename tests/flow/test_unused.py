@@ -207,6 +207,22 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
             id="under another name",
         ),
         pytest.param(
+            {
+                "src/testing/__init__.py": "",
+                "src/testing/testing.py": EVALUATE,
+                "src/bin/train.py": "from testing import evaluate\nevaluate(1, 2)\n" + PROGRAM,
+            },
+            id="from a package that does not have it, whose folder is on the path",
+        ),
+        pytest.param(
+            {
+                "kit/__init__.py": "",
+                "kit/core/testing.py": EVALUATE,
+                "train.py": "from kit import evaluate\nevaluate(1, 2)\n" + PROGRAM,
+            },
+            id="from a package that does not have it",
+        ),
+        pytest.param(
             {"testing.py": EVALUATE, "train.py": "import testing\ntesting.evaluate(1, 2)\n" + PROGRAM},
             id="as a part of its module",
         ),

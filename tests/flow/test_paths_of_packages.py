@@ -1,0 +1,45 @@
+"""An import from a package that does not have the name, where a file of the package's own name does: whoever runs the
+program puts the folder of the package on the path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+STEPS = "def keep(store, loss):\n    store.append(loss)\n"
+TRAIN = """import torch
+from steps import keep
+
+
+def train(model, loader, optimizer, criterion):
+    losses = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        keep(losses, loss)
+    return losses
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "codes"),
+    [
+        ({"src/steps/__init__.py": "", "src/steps/steps.py": STEPS}, ["MEM102"]),
+        ({"src/steps/__init__.py": "def keep(store, loss):\n    pass\n", "src/steps/steps.py": STEPS}, []),
+        ({"src/steps/__init__.py": "", "src/steps/steps.py": "def other():\n    pass\n"}, []),
+    ],
+    ids=["it is in the file", "it is in the package", "it is in neither"],
+)
+def test_the_file_that_bears_the_name_of_its_package(tmp_path: Path, files: dict[str, str], codes: list[str]) -> None:
+    (tmp_path / ".git").mkdir()
+    for path, text in {**files, "src/bin/train.py": TRAIN}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    result = memlint.lint([tmp_path])
+    assert not result.failures
+    assert [item.code for item in result.findings] == codes
