@@ -159,11 +159,11 @@ class Program:
                     continue
                 target = alias.name if alias.asname else alias.name.split(".", 1)[0]
                 key = self.resolve(target, module.key, 0)
-                if key is not None:
-                    return "module", key
-                if not alias.asname and self.resolve(alias.name, module.key, 0) is not None:
+                # (`import utils.utils` means the folder, be there a `utils.py` that other files reach as `utils`)
+                holds = key is not None and (target == alias.name or key.endswith("__init__.py"))
+                if not holds and not alias.asname and self.resolve(alias.name, module.key, 0) is not None:
                     return "package", target
-                return "ext", target
+                return ("module", key) if key is not None else ("ext", target)
             return "none", None
         assert isinstance(statement, ir.ImportFrom)
         for alias in statement.names:

@@ -43,3 +43,16 @@ def test_the_file_that_bears_the_name_of_its_package(tmp_path: Path, files: dict
     result = memlint.lint([tmp_path])
     assert not result.failures
     assert [item.code for item in result.findings] == codes
+
+
+@pytest.mark.parametrize("inside", ["utils/utils.py", "utils/other.py"])
+def test_a_file_that_bears_the_name_of_its_folder_does_not_hide_the_folder(tmp_path: Path, inside: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "utils").mkdir()
+    (tmp_path / "utils" / "utils.py").write_text("def other():\n    pass\n")
+    (tmp_path / inside).write_text(STEPS)
+    name = inside.removesuffix(".py").replace("/", ".")
+    text = TRAIN.replace("from steps import keep", f"import {name}").replace("        keep(", f"        {name}.keep(")
+    (tmp_path / "train.py").write_text(text)
+    for paths in ([tmp_path], [tmp_path / "train.py"]):
+        assert [item.code for item in memlint.lint(paths).findings] == ["MEM102"]
