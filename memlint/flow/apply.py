@@ -195,14 +195,17 @@ class Application(Translation):
 
     def _cleared(self) -> None:
         """What the callee empties on some path: its writes tell of what is emptied on all of them."""
+        places: dict[bool, set[Source]] = {True: set(), False: set()}
         for path, flagged in itertools.islice(self.callee.notes.cleared.items(), MAX_WRITES):
             held = self.resolve(path)
-            places: set[Source] = {*held.objs, *held.syms}
+            places[flagged] |= {*held.objs, *held.syms}
             if path.steps:
                 around, step = self.resolve(Path(path.root, path.steps[:-1])), path.steps[-1]
-                places |= {sym.then(step) for sym in around.syms}
-                places |= made_places(self.frame, around, step[1:]) if step.startswith(".") else EMPTY
-            forget_later(self.frame, self.state, frozenset(places), flagged=flagged)
+                places[flagged] |= {sym.then(step) for sym in around.syms}
+                places[flagged] |= made_places(self.frame, around, step[1:]) if step.startswith(".") else EMPTY
+        for flagged, emptied in places.items():
+            if emptied:
+                forget_later(self.frame, self.state, frozenset(emptied), flagged=flagged)
 
     def _write(self, path: Path, value: V) -> None:
         from memlint.flow.assignment import write_attribute

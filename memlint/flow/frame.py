@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class LoopFrame:
     """A loop that is being interpreted. ``counts``: its rounds are iterations (not layers of a model)."""
 

@@ -322,8 +322,9 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     _note_cleared(frame, state, places)
     gone = {key for key in state.pending if _is_of(frame.stores[key], places)}
     stored = {id(frame.stores[key].loop) for key in gone}
-    for store in frame.stores.values():
-        if store.loop is not None and store.loop in frame.loops and _is_of(store, places):
+    loops = set(frame.loops)
+    for store in frame.stores.values() if loops else ():
+        if store.loop is not None and store.loop in loops and _is_of(store, places):
             earlier = id(store.loop) not in stored
             begins = earlier and _each_round(frame, store.loop.body)
             if few or begins or (frame.tests and switched(frame, state, store.loop)):
@@ -378,8 +379,9 @@ def forget_later(frame: Frame, state: State, places: Sources, *, flagged: bool) 
     """A call empties the places on some of its paths; ``flagged``: on all of them or on none, as a flag says."""
     few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
     _tell(frame, places, flagged)
-    for store in frame.stores.values():
-        if store.loop is not None and store.loop in frame.loops and _is_of(store, places):
+    loops = set(frame.loops)
+    for store in frame.stores.values() if loops else ():
+        if store.loop is not None and store.loop in loops and _is_of(store, places):
             store.cleared = FEW if few else store.cleared or "cleared on some paths"
 
 
