@@ -200,8 +200,15 @@ def _tested(test: ir.Expr) -> Iterator[str]:
         case ir.BoolOp():
             yield from _tested(test.left)
             yield from _tested(test.right)
-        case ir.Compare(left=ir.Name() as left) if all(isinstance(right, ir.Const) for right in test.rights):
+        case ir.Compare(left=ir.Name() as left) if all(map(_is_literal, test.rights)):
             yield left.id
+
+
+def _is_literal(expr: ir.Expr) -> bool:
+    """A constant, be it a member of an enumeration or another that a class holds: ``Phase.TRAIN``; or several."""
+    if isinstance(expr, ir.Display):
+        return all(map(_is_literal, expr.elements))
+    return isinstance(expr, ir.Const) or (isinstance(expr, ir.Attr) and expr.name.isupper())
 
 
 @kept_for
@@ -301,14 +308,27 @@ def _leaf(frame: Frame, state: State, test: ir.Expr) -> bool | None:
             return training(frame, state, module, test.value) if module.kinds & MODULE else None
         case ir.Compare(left=ir.Name() as left, ops=(op,), rights=(right,)):
             literal = _literal(frame, state, left)
-            others = right.elements if isinstance(right, ir.Display) else (right,)
-            if literal is _OPEN or not all(isinstance(item, ir.Const) and item.kind in _KINDS for item in others):
+            parts = right.elements if isinstance(right, ir.Display) else (right,)
+            others = () if literal is _OPEN else [_constant(frame, state, item) for item in parts]
+            if literal is _OPEN or _OPEN in others:
                 return None
-            among = any(isinstance(item, ir.Const) and _same(item.value, literal) for item in others)
+            among = any(_same(item, literal) for item in others)
             positive = ("in",) if isinstance(right, ir.Display) else ("is", "==")
             return among if op in positive else not among if op in ("is not", "!=", "not in") else None
         case _:
             return None
+
+
+def _constant(frame: Frame, state: State, expr: ir.Expr) -> object:
+    """What a flag is compared with, where that is one of the literals that are told apart."""
+    if isinstance(expr, ir.Const):
+        return expr.value if expr.kind in _KINDS else _OPEN
+    if not _is_literal(expr):
+        return _OPEN
+    from memlint.flow.evaluate import evaluate
+
+    value = evaluate(frame, state, expr)
+    return value.const if value.is_only(DATA) and isinstance(value.const, str | bool) else _OPEN
 
 
 #: the literals that are told apart

@@ -213,6 +213,10 @@ def _tensor_attribute(base: V, name: str) -> V:
     return V(UNKNOWN, EMPTY)
 
 
+#: bases whose attributes are members, each an object of its own
+_ENUMERATIONS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
+
+
 def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V | None) -> V:
     """A method, property or attribute of a class or of its instance."""
     analyser = frame.analyser
@@ -237,6 +241,8 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
                 inner = item.inner[name]
                 return V(CALLABLE, refs=frozenset((Ref("class", inner.module.key, inner.qual),)))
             if name in item.attributes:
+                if not outside.isdisjoint(_ENUMERATIONS):  # a member is told from the others, whatever its value
+                    return V(DATA, size=SCALAR, const=f"{item.qual}.{name}")
                 return analyser.evaluate_constant(item.module, item.attributes[name])
         return NOTHING
     fact: V = analyser.attribute(cls, name)
