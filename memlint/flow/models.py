@@ -47,6 +47,8 @@ _DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
 #: factories of inputs that are there for their shape
 _BLANK = frozenset({"ones", "zeros", "empty"})
 _CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct"})
+#: what holds several of them
+_SEVERAL = frozenset({"criteria", "losses", *(f"{name}s" for name in _CRITERIA)})
 
 
 def run_module(
@@ -230,9 +232,12 @@ def _dropped(frame: Frame, expr: ir.Call) -> bool:
 
 
 def _is_criterion(func: ir.Expr) -> bool:
-    """``criterion(y, t)``, ``self.loss_fn(y, t)``: no method of a model, which may run all of it."""
+    """``criterion(y, t)``, ``self.loss_fn(y, t)``, ``criterions[0](y, t)``: no method of a model, which may run all of
+    it."""
+    names = _SEVERAL if isinstance(func, ir.Subscript) else _CRITERIA
+    func = func.value if isinstance(func, ir.Subscript) else func
     bare = isinstance(func, ir.Name) or (isinstance(func, ir.Attr) and dotted(func.value) == "self")
-    return bare and dotted(func).rpartition(".")[2] in _CRITERIA
+    return bare and dotted(func).rpartition(".")[2] in names
 
 
 def _mode_of_holders(frame: Frame, state: State, name: str) -> tuple[bool | None, Source]:

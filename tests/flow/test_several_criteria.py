@@ -1,0 +1,65 @@
+"""Losses that a list or a table holds: what one of them records is what it compares, and no evaluation of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+TRAINER = """
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self, model, teacher, {name}, optimizer):
+        self.model, self.optimizer = model.train(), optimizer
+        self.teacher = teacher.eval()
+        self.{name} = nn.ModuleList({name})
+
+    def train(self, loader):
+        shown = 0.0
+        for x, target in loader:
+            with torch.no_grad():
+                told = self.teacher(x)
+            out = self.model(x)
+            loss = self.{name}[0](out, target)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            shown += self.{name}[{index}](told, target).item()
+        return shown
+"""
+
+
+@pytest.mark.parametrize(("name", "index"), [("criterions", "0"), ("criteria", "1"), ("losses", "'teacher'")])
+def test_no_evaluation(tmp_path: Path, name: str, index: str) -> None:
+    (tmp_path / "trainer.py").write_text(TRAINER.format(name=name, index=index))
+    assert not memlint.lint([tmp_path], isolated=True).findings
+
+
+EVALUATE = """
+import torch
+
+
+class Tester:
+    def __init__(self, {name}):
+        self.{name} = {name}
+
+    def evaluate(self, loader):
+        right = 0
+        for one in self.{name}:
+            one.eval()
+        for x, target in loader:
+            right += (self.{name}[0](x.cuda()).argmax(1) == target.cuda()).sum().item()
+        return right
+"""
+
+
+@pytest.mark.parametrize("name", ["models", "students"])
+def test_a_list_of_models_holds_models(tmp_path: Path, name: str) -> None:
+    (tmp_path / "tester.py").write_text(EVALUATE.format(name=name))
+    found = memlint.lint([tmp_path], isolated=True, min_confidence="low").findings
+    assert [item.code for item in found] == ["MEM201"]
