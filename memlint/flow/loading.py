@@ -39,6 +39,8 @@ LIBRARIES = frozenset(
 #: what lists the files of a folder, for a star import to find
 _LISTS = frozenset({"glob", "iglob", "rglob", "listdir", "iterdir", "scandir"})
 _FIRST = re.compile(r"[^%{]*")
+#: a statement that is put together, and which files it brings
+_IMPORT = re.compile(r"\s*(?:from|import)\s+([\w.]*)")
 
 
 def may_be_lost(found: str, name: str) -> bool:
@@ -61,7 +63,31 @@ def loaded(program: Program) -> frozenset[str] | None:
             if told is None:
                 return None
             found |= told
+    for key in words.files("exec"):
+        told = _executed(program, key)
+        if told is None:
+            return None
+        found |= told
     return frozenset(found)
+
+
+def _executed(program: Program, key: str) -> set[str] | None:
+    """What a file imports by a statement that it puts together: ``exec(f"from nets.{name} import {name}")``."""
+    tree = tree_of(program.module(key).text)
+    found: set[str] = set()
+    for node in () if tree is None else ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "exec":
+            continue
+        for told in _values(program.module(key).text, node.args[0]) if node.args else ():
+            text, whole = ("", False) if told is None else _beginning(told)
+            statement = _IMPORT.match(text)
+            if statement is None:
+                continue
+            name = statement[1] if whole or statement.end() < len(text) else statement[1].rpartition(".")[0] + "."
+            if not name.strip("."):
+                return None
+            found.add(name.lstrip("."))
+    return found
 
 
 def _loads(program: Program, key: str, name: str) -> set[str] | None:

@@ -23,6 +23,11 @@ PACKAGE = {
     [
         pytest.param({"testing.py": EVALUATE, "train.py": LOADER}, "uses `evaluate`", id="files are loaded by name"),
         pytest.param(
+            {"testing.py": EVALUATE, "train.py": "name = input()\nexec(f'from {name} import {name}')\n" + PROGRAM},
+            "uses `evaluate`",
+            id="some file is brought by a statement that is put together",
+        ),
+        pytest.param(
             {
                 "testing.py": EVALUATE + PROGRAM,
                 "more.py": "import testing\n\n\ndef check(m, loader):\n    return testing.evaluate(m, loader)\n",

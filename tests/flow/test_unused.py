@@ -165,6 +165,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
             {
                 "testing.py": EVALUATE,
                 "nets/small.py": "def build():\n    return 1\n",
+                "more.py": "exec(open('settings.py').read())\nexec('from nets.small import ' + input())\n",
                 "train.py": "import pkgutil\nfrom importlib import import_module\nimport torchvision\n"
                 "for _, name, _ in pkgutil.walk_packages(torchvision.models.__path__):\n"
                 "    import_module(f'torchvision.models.{name}')\nimport_module('nets.' + input())\n" + PROGRAM,
@@ -360,6 +361,18 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
                 "train.py": "from importlib import import_module\nimport_module(f'nets.{input()}')\n" + PROGRAM,
             },
             id="in a folder of which files are loaded by name",
+        ),
+        *(
+            pytest.param(
+                {"nets/testing.py": EVALUATE, "train.py": f"name = input()\nexec({statement})\n" + PROGRAM},
+                id=f"in a folder of which files are brought by {statement}",
+            )
+            for statement in (
+                "'from nets.{} import {}'.format(name, name)",
+                "f'from nets.{name} import {name}'",
+                "'import nets.' + name",
+                "'from nets.testing import %s' % name",
+            )
         ),
         pytest.param(
             {
