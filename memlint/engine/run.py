@@ -23,6 +23,7 @@ from memlint.engine.rooms import own_rooms
 from memlint.finding import Finding, Result, Skipped, Summary
 from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
 from memlint.project.presence import is_dir
+from memlint.project.published import standing
 
 STDIN = "-"
 
@@ -221,6 +222,7 @@ def _key(prepared: Prepared, options: Options) -> bytes:
     key = Key()
     key.add((project.root, project.import_roots, project.linted, project.newest_torch))
     key.add((config, options.overrides, options.screen, options.parsed))
+    key.add((standing(project, project.sources), project.notebooks.state()))
     for place in (own_rooms(), *config.rule_paths):
         key.add(tuple(files_below(place)))
     for display in project.sources:

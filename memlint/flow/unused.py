@@ -134,6 +134,8 @@ class Unused:
         if len(files) > MAX_FILES or self._is_in_strings(name) or self._is_handed_out(module):
             return False
         cls = what.cls if isinstance(what, Function) else None
+        if self._program.project.notebooks.mention(name):
+            return False
         if _OF_HUB.search(module.key) and self._program.words.files("trust_remote_code"):
             return False  # (a file beside weights, which names its classes)
         if self._may_be_loaded(module, what):

@@ -74,7 +74,7 @@ def discover(
     found.context += _context_of_strangers(found, listing, cwd)
     known = {*found.linted, *found.context}
     given = {path: content for path, content in given.items() if path in known}  # one may be excluded
-    project = Project(root, cwd, found.linted, found.context, import_roots, given)
+    project = Project(root, cwd, found.linted, found.context, import_roots, given, listing.notebooks)
     return Discovery(project, tuple(found.failures), _rows(found.skipped, cwd), _rows(found.said, cwd))
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from memlint.project.libraries import LIBRARIES
 from memlint.project.listing import parts
+from memlint.project.notebooks import Notebooks
 from memlint.project.pins import newest_allowed
 from memlint.project.presence import is_dir, listed
 from memlint.project.roots import display_path, outside_packages
@@ -48,9 +49,12 @@ class Project:
         context: Iterable[Path],
         extra_roots: Iterable[Path] = (),
         given: Mapping[Path, bytes] | None = None,
+        notebooks: Iterable[Path] = (),
     ) -> None:
-        """``linted`` and ``context`` are absolute paths of files; ``given`` holds contents that are not on the disk."""
+        """``linted``, ``context`` and ``notebooks`` are absolute paths of files; ``given`` holds contents that are not
+        on the disk."""
         self.root = root
+        self.notebooks = Notebooks(notebooks)
         self._made_of = (root, cwd, tuple(linted), tuple(context), tuple(extra_roots))
         self._given = dict(given or {})
         _, _, linted, context, extra_roots = self._made_of
@@ -94,7 +98,7 @@ class Project:
     def with_contents(self, contents: Mapping[str, bytes]) -> Project:
         """The same project, with other contents of some of its files (by display path)."""
         given = {**self._given, **{self._paths[display]: raw for display, raw in contents.items()}}
-        project = Project(*self._made_of, given)
+        project = Project(*self._made_of, given, self.notebooks.paths)
         project.sources.keep(self.sources, frozenset(contents))
         return project
 
@@ -116,7 +120,7 @@ class Project:
 
     def __reduce__(self) -> tuple[object, ...]:
         # what was read of it stays behind
-        return Project, (*self._made_of, self._given)
+        return Project, (*self._made_of, self._given, self.notebooks.paths)
 
     def path(self, display: str) -> Path:
         """The absolute path of a file."""

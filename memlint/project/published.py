@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -41,13 +42,21 @@ def is_published(project: Places, display: str) -> bool:
         return False
     if _BESIDE & set(path.relative_to(project.root).parts[:-1]):
         return False
-    folder = path.parent
-    while folder.is_relative_to(project.root):
-        there = listed(folder) or ()
-        if any(name in there and telling.search(_text(folder / name)) for name, telling in _DESCRIBES.items()):
-            return True
-        folder = folder.parent
-    return False
+    return any(_is_described(folder) for folder in path.parents if folder.is_relative_to(project.root))
+
+
+def standing(project: Places, displays: Iterable[str]) -> tuple[bool, tuple[str, ...]]:
+    """All that tells which of some files other projects may use: whether there are users, and the folders that are
+    described as distributions."""
+    folders = {folder for display in displays for folder in project.path(display).parents}
+    own = (folder for folder in folders if folder.is_relative_to(project.root) and _is_described(folder))
+    return has_users(project), tuple(sorted(str(folder) for folder in own))
+
+
+def _is_described(folder: Path) -> bool:
+    """Whether a file in a folder describes it as a distribution."""
+    there = listed(folder) or ()
+    return any(name in there and telling.search(_text(folder / name)) for name, telling in _DESCRIBES.items())
 
 
 def _text(file: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -69,6 +70,27 @@ def test_no_cache_neither_takes_nor_keeps(project: Path) -> None:
 def test_the_api_keeps_nothing(project: Path) -> None:
     memlint.lint(["train.py"])
     assert not (project / FOLDER).exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("run.ipynb", '{"cells": [{"cell_type": "code", "source": "from train import train\\ntrain(1, 2, 3)"}]}'),
+        ("README.md", "pip install scoring\n"),
+        ("mkdocs.yml", ""),
+    ],
+)
+def test_who_may_use_the_code_is_looked_at_again(project: Path, file: str, text: str) -> None:
+    (project / "pyproject.toml").write_text("[tool.memlint]\n[project]\nname = 'scoring'\n")
+    (project / "__init__.py").touch()
+    (project / "main.py").write_text("if __name__ == '__main__':\n    print(1)\n")
+    severities = []
+    for _ in range(2):
+        command = [sys.executable, "-m", "memlint", "train.py", "--output-format", "json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        severities += [one["severity"] for one in json.loads(done.stdout)["findings"]]
+        (project / file).write_text(text)
+    assert severities == ["note", "warning"]
 
 
 def test_a_change_in_a_file_that_is_not_linted_is_seen(project: Path) -> None:

@@ -3,6 +3,7 @@ not shown unless it is asked for; unknown is never no."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -387,6 +388,29 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
 )
 def test_what_may_be_used_stays_what_it_is(tmp_path: Path, files: dict[str, str]) -> None:
     assert finding(tmp_path, files).severity != "note"
+
+
+@pytest.mark.parametrize(
+    ("cell", "confidence"),
+    [
+        ({"cell_type": "code", "source": ["from testing import evaluate\n", "evaluate(model, loader)"]}, "high"),
+        ({"cell_type": "code", "source": "import testing\ntesting.evaluate(model, loader)"}, "high"),
+        ({"cell_type": "code", "source": "print('evaluates')", "outputs": [{"text": "evaluate"}]}, "low"),
+        ({"cell_type": "markdown", "source": "Next, evaluate the model."}, "low"),
+        (None, "high"),
+    ],
+    ids=["called", "as a part of its module", "words of its output", "words of a text", "nobody can read it"],
+)
+def test_a_notebook_may_be_the_program(tmp_path: Path, cell: dict[str, object] | None, confidence: str) -> None:
+    notebook = {"cells": [cell], "nbformat": 4} if cell else [1]
+    (tmp_path / "test.ipynb").write_text(json.dumps(notebook))
+    assert finding(tmp_path, {"testing.py": EVALUATE, "train.py": PROGRAM}).confidence == confidence
+
+
+def test_a_notebook_of_an_old_format(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "input": ["from testing import evaluate\n", "evaluate(model, loader)"]}
+    (tmp_path / "test.ipynb").write_text(json.dumps({"worksheets": [{"cells": [cell]}], "nbformat": 3}))
+    assert finding(tmp_path, {"testing.py": EVALUATE, "train.py": PROGRAM}).confidence == "high"
 
 
 def test_a_module_may_be_named_as_what_it_defines(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""What the notebooks of a project mention. They are not linted, and may be the programs that run what is."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+#: a notebook that is larger holds pictures, and is told apart by its size and time
+_MAX_HASHED = 1 << 21
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+class Notebooks:
+    """``paths``: where they are."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self.paths = tuple(paths)
+
+    def mention(self, name: str) -> bool:
+        """Whether the code of one of them may use a name; True also where one cannot be read."""
+        return any(words is None or name in words for words in self._words)
+
+    @functools.cached_property
+    def _words(self) -> tuple[frozenset[str] | None, ...]:
+        return tuple(_words(path) for path in self.paths)
+
+    def state(self) -> tuple[tuple[str, str], ...]:
+        """What tells that one of them was changed, for each."""
+        return tuple((str(path), _state(path)) for path in self.paths)
+
+
+def _words(path: Path) -> frozenset[str] | None:
+    import msgspec
+
+    try:
+        return frozenset(word for text in _code(msgspec.json.decode(path.read_bytes())) for word in _WORD.findall(text))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, AttributeError, TypeError, RecursionError):
+        return None
+
+
+def _code(notebook: Any) -> Iterator[str]:
+    """The sources of the cells with code, in the format of today or that of version 3 and before."""
+    sheets = notebook.get("worksheets", ())
+    for cell in (*notebook.get("cells", ()), *(cell for sheet in sheets for cell in sheet.get("cells", ()))):
+        if cell.get("cell_type") == "code":
+            source = cell.get("source", cell.get("input", ""))
+            yield source if isinstance(source, str) else "".join(source)
+
+
+def _state(path: Path) -> str:
+    try:
+        status = path.stat()
+        if status.st_size > _MAX_HASHED:
+            return f"{status.st_size} {status.st_mtime_ns}"
+        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    except OSError as error:
+        return type(error).__name__
