@@ -186,7 +186,8 @@ def _imports(program: Program, key: str, module: Module, stem: str) -> bool:
                 continue
             target = program.resolve(name, key, item.level)
             first = name.partition(".")[0]
-            if target == module.key or (
+            # (a package of the file's own name may be the folder that is put on the path)
+            if target in (module.key, f"{module.key.rpartition('/')[0]}/__init__.py") or (
                 target is None and (item.level or first not in sys.stdlib_module_names | LIBRARIES)
             ):
                 return True

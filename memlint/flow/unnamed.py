@@ -10,7 +10,9 @@ import re
 
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.loading import is_loaded
-from memlint.flow.unused import ALL, Unused
+from memlint.flow.program import in_tests
+from memlint.flow.programs import is_program
+from memlint.flow.unused import ALL, Unused, is_collected, is_of_hub
 from memlint.project.published import has_users
 
 
@@ -18,8 +20,36 @@ class Unnamed(Unused):
     """What nothing in the project names, found when it is asked for."""
 
     def why(self, function: Function) -> str:
-        found = super().why(function)
+        found = super().why(function) or self._why_left_lying(function)
         return f"as far as its text tells, {found}" if found else ""
+
+    def _why_left_lying(self, function: Function) -> str:
+        """Of what a file defines that is no program, where nothing imports the file: ``model_old.py``."""
+        module, stem = function.module, function.module.key.rpartition("/")[2].removesuffix(".py")
+        if function.node is None or not self._is_application or self._is_handed_out(module):
+            return ""
+        if self._loaded is None or is_loaded(module, self._loaded) or not module.index.complete:
+            return ""
+        if self._is_imported(module) or is_collected(module.key) or in_tests(module.key):
+            return ""
+        if is_program(self._program, module.key) or self._program.project.notebooks.mention(stem):
+            return ""
+        if self._may_be_lost(module, function.qual.partition(".")[0]) or is_of_hub(self._program, module.key):
+            return ""
+        sources = self._program.project.sources
+        said = re.compile(rf"[\"'/.]{re.escape(stem)}[\"':]|\b{re.escape(stem)}\.py\b")
+        if any(stem in (text := sources[key].text) and said.search(text) for key in sources if key != module.key):
+            return ""
+        return "nothing in this project imports this file"
+
+    def _may_be_lost(self, module: Module, name: str) -> bool:
+        """Whether some file imports a name from where it is not found."""
+        others = (self._program.module(key) for key in self._program.words.files(name) if key != module.key)
+        return any(
+            item.name == name and self._leads_to(other, item, module, name)
+            for other in others
+            for item in other.index.imports
+        )
 
     def _is_handed_out(self, module: Module) -> bool:
         """(A training program that is packaged, for its own convenience, has no users but itself.)"""

@@ -128,7 +128,7 @@ class Unused:
 
     def _shows_all(self, what: Function | Class) -> bool:
         module, name = what.module, what.qual.rpartition(".")[2]
-        if not module.index.complete or in_tests(module.key) or _is_collected(module.key) or _is_handed_on(what):
+        if not module.index.complete or in_tests(module.key) or is_collected(module.key) or _is_handed_on(what):
             return False
         files = self._program.words.files(name)
         if len(files) > MAX_FILES or self._is_in_strings(name) or self._is_handed_out(module):
@@ -136,8 +136,8 @@ class Unused:
         cls = what.cls if isinstance(what, Function) else None
         if self._program.project.notebooks.mention(name):
             return False
-        if _OF_HUB.search(module.key) and self._program.words.files("trust_remote_code"):
-            return False  # (a file beside weights, which names its classes)
+        if is_of_hub(self._program, module.key):
+            return False
         if self._may_be_loaded(module, what):
             return False
         if cls is None:
@@ -294,7 +294,12 @@ def _method_around(function: Function) -> Function | None:
     return around if around is not None and around.cls is not None and "." not in around.cls.qual else None
 
 
-def _is_collected(key: str) -> bool:
+def is_of_hub(program: Program, key: str) -> bool:
+    """Whether it is a file beside weights, which name its classes."""
+    return _OF_HUB.search(key) is not None and bool(program.words.files("trust_remote_code"))
+
+
+def is_collected(key: str) -> bool:
     """Whether it is a file of tests, which a runner finds, or of their settings."""
     file = key.rpartition("/")[2]
     return file.startswith(("test_", "conftest")) or file.endswith("_test.py")

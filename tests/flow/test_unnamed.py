@@ -10,6 +10,7 @@ import pytest
 from tests.flow.test_unused import EVALUATE, PROGRAM, TESTER, finding
 
 LOADER = "import importlib\nimportlib.import_module(input())\n" + PROGRAM
+GOES = "\ndef go(it):\n    it.evaluate([])\n\ngo(3)\n" + PROGRAM
 PACKAGE = {
     "pyproject.toml": "[project]\nname = 'deep_kit'\n",
     "kit/__init__.py": "from .testing import evaluate\n__all__ = ['evaluate']\n",
@@ -44,6 +45,15 @@ PACKAGE = {
         ),
         pytest.param(
             {
+                "old/testing.py": TESTER,
+                "new/tester.py": TESTER,
+                "train.py": "from new.tester import Tester\nNAME = 'Tester'\nprint('testing it')\n" + GOES,
+            },
+            "imports this file",
+            id="a file that is no program, which nothing imports",
+        ),
+        pytest.param(
+            {
                 "testing.py": TESTER,
                 "train.py": "from testing import Tester\ngetattr(Tester(None), 'ev' + input())([])\n" + PROGRAM,
             },
@@ -70,6 +80,24 @@ def test_a_note_as_sure_as_before_where_nothing_names_it(tmp_path: Path, files: 
 @pytest.mark.parametrize(
     "files",
     [
+        *(
+            pytest.param({"old/testing.py": TESTER + more, "train.py": text + GOES}, id=text or "a program")
+            for text, more in (
+                ("NAME = 'Tester'\nfrom old import testing\n", ""),
+                ("NAME = 'Tester'\nimport os\nos.system('old.testing')\n", ""),
+                ("NAME = 'Tester'\nimport os\nos.system('python old/testing.py')\n", ""),
+                ("NAME = 'Tester'\nimport importlib\nimportlib.import_module('old.' + input())\n", ""),
+                ("", PROGRAM + "\nTester(None).evaluate([])\n"),
+            )
+        ),
+        pytest.param(
+            {
+                "src/testing/__init__.py": "",
+                "src/testing/testing.py": TESTER,
+                "src/bin/train.py": "from testing import Tester\nTester(None)\n" + GOES,
+            },
+            id="from a package of the file's own name, whose folder is on the path",
+        ),
         pytest.param({**PACKAGE, "docs/conf.py": ""}, id="a package with pages for its users"),
         pytest.param({**PACKAGE, "README.md": "    pip install --upgrade Deep-Kit\n"}, id="a package told to install"),
         pytest.param(

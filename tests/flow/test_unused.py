@@ -255,14 +255,16 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
             id="imported where it is used",
         ),
         pytest.param(
-            {"testing.py": EVALUATE + "\nRUN = globals()[input()]\n", "train.py": PROGRAM}, id="looked up by name"
+            {"testing.py": EVALUATE + "\nRUN = globals()[input()]\n", "train.py": "import testing\n" + PROGRAM},
+            id="looked up by name",
         ),
         pytest.param(
             {"testing.py": EVALUATE, "train.py": "import testing\ngetattr(testing, 'evaluate')()\n" + PROGRAM},
             id="looked up by a string",
         ),
         pytest.param(
-            {"testing.py": EVALUATE.replace("def ev", "@register\ndef ev"), "train.py": PROGRAM}, id="registered"
+            {"testing.py": EVALUATE.replace("def ev", "@register\ndef ev"), "train.py": "import testing\n" + PROGRAM},
+            id="registered",
         ),
         pytest.param(
             {
