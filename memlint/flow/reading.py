@@ -213,8 +213,8 @@ def _tensor_attribute(base: V, name: str) -> V:
     return V(UNKNOWN, EMPTY)
 
 
-#: bases whose attributes are members, each an object of its own
-_ENUMERATIONS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
+#: the bases of a class whose attributes are members, and have no other value than that
+_OF_MEMBERS = frozenset({"enum.Enum", "object", "?.object"})
 
 
 def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V | None) -> V:
@@ -241,7 +241,8 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
                 inner = item.inner[name]
                 return V(CALLABLE, refs=frozenset((Ref("class", inner.module.key, inner.qual),)))
             if name in item.attributes:
-                if not outside.isdisjoint(_ENUMERATIONS):  # a member is told from the others, whatever its value
+                # (a member is equal to itself alone; one of a ``str`` or an ``int`` to its value as well)
+                if "enum.Enum" in outside and outside <= _OF_MEMBERS:
                     return V(DATA, size=SCALAR, const=f"{item.qual}.{name}")
                 return analyser.evaluate_constant(item.module, item.attributes[name])
         return NOTHING

@@ -39,10 +39,12 @@ class Trainer:
         return total
 """
 MEMBERS = "class Phase(enum.Enum):\n    TRAIN = 1\n    EVAL = enum.auto()"
+STRINGS = 'class Phase(str, enum.Enum):\n    TRAIN = "train"\n    EVAL = "eval"'
+NUMBERS = "class Phase(enum.IntEnum):\n    TRAIN = 0\n    EVAL = 1"
 WORDS = 'class Phase:\n    TRAIN = "train"\n    EVAL = "eval"'
 
 
-@pytest.mark.parametrize("phase", [MEMBERS, WORDS, MEMBERS.replace("Enum", "IntEnum")], ids=["enum", "class", "int"])
+@pytest.mark.parametrize("phase", [MEMBERS, WORDS, STRINGS], ids=["enum", "class", "strings"])
 @pytest.mark.parametrize(
     ("passed", "test", "codes"),
     [
@@ -63,3 +65,19 @@ def test_what_a_call_passes_decides(tmp_path: Path, phase: str, passed: str, tes
     result = memlint.lint([tmp_path], isolated=True)
     assert not result.failures
     assert [item.code for item in result.findings] == codes
+
+
+@pytest.mark.parametrize(
+    ("phase", "passed", "test"),
+    [
+        # each of these tests holds where the member is passed, though they do not name it
+        (STRINGS, ', "train"', "phase == Phase.TRAIN"),
+        (STRINGS, ", Phase.TRAIN", 'phase == "train"'),
+        (NUMBERS, ", Phase.TRAIN", "not phase"),
+        (NUMBERS, ", Phase.TRAIN", "phase == 0"),
+        (NUMBERS, ", 0", "phase == Phase.TRAIN"),
+    ],
+)
+def test_what_a_member_is_equal_to(tmp_path: Path, phase: str, passed: str, test: str) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM.format(phase=phase, passed=passed, test=test))
+    assert not memlint.lint([tmp_path], isolated=True).findings
