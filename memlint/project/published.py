@@ -48,9 +48,12 @@ def is_published(project: Places, display: str) -> bool:
 def standing(project: Places, displays: Iterable[str]) -> tuple[bool, tuple[str, ...]]:
     """All that tells which of some files other projects may use: whether there are users, and the folders that are
     described as distributions."""
-    folders = {folder for display in displays for folder in project.path(display).parents}
-    own = (folder for folder in folders if folder.is_relative_to(project.root) and _is_described(folder))
-    return has_users(project), tuple(sorted(str(folder) for folder in own))
+    folders: set[Path] = set()
+    for folder in {project.path(display).parent for display in displays}:
+        while folder not in folders and folder.is_relative_to(project.root):
+            folders.add(folder)
+            folder = folder.parent
+    return has_users(project), tuple(sorted(str(folder) for folder in folders if _is_described(folder)))
 
 
 def _is_described(folder: Path) -> bool:
