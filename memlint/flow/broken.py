@@ -7,20 +7,31 @@ script alone are looked at.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from memlint.flow.loading import LIBRARIES
 from memlint.flow.program import Program
+from memlint.flow.refused import is_found_first
 from memlint.ir import nodes as ir
 
 #: what may give a module names that its text does not show
 _DYNAMIC = frozenset({"__getattr__", "__path__", "globals", "vars", "locals", "exec"})
 #: files that are made when a package is built
 _MADE = ("_pb2", "_pb2_grpc", "version")
+#: how far imports are followed
+MAX_DEPTH = 4
+_LIBRARIES = LIBRARIES | sys.stdlib_module_names
 
 
 def broken_import(program: Program, key: str) -> str:
     """The import among a file's own first-level statements that surely fails, as a person would say it; "" where
     none is known to."""
+    return _own(program, key, is_program=True) or _brings_broken(program, key, MAX_DEPTH, {key})
+
+
+def _own(program: Program, key: str, *, is_program: bool) -> str:
+    """The first of a file's imports that fails for what is not there; ``is_program``: it may be the one that is run,
+    and finds what lies beside it."""
     module = program.module(key)
     if not module.index.complete or not any(item.at_import for item in module.index.imports):
         return ""
@@ -29,12 +40,47 @@ def broken_import(program: Program, key: str) -> str:
         if isinstance(statement, ir.ImportFrom) and statement.level:
             why = _fails(program, key, statement)
         elif isinstance(statement, ir.ImportFrom):
-            why = _is_lost(program, key, statement.module) or _lacks(program, key, statement)
+            why = _is_lost(program, key, statement.module) or (is_program and _lacks(program, key, statement)) or ""
         elif isinstance(statement, ir.Import):
             why = next((lost for alias in statement.names if (lost := _is_lost(program, key, alias.name))), "")
         if why:
             return why
     return ""
+
+
+def _brings_broken(program: Program, key: str, depth: int, seen: set[str]) -> str:
+    """The first import of a file, or of those that it surely loads, that fails whoever the program is."""
+    for statement in program.module(key).statements:
+        for shown, target in _loads(program, key, statement):
+            if target in seen:
+                continue
+            seen.add(target)
+            why = _own(program, target, is_program=False)
+            if not why and depth:
+                why = _brings_broken(program, target, depth - 1, seen)
+            if why:
+                return f"`{shown}`, which it imports, fails as well: {why}"
+    return ""
+
+
+def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str, str]]:
+    """The files that an import surely loads, as it calls them: what lies below its own folder, the packages around it
+    included."""
+    if isinstance(statement, ir.ImportFrom) and statement.level:
+        names, level = [statement.module], statement.level
+    else:
+        level = 0
+        names = [alias.name for alias in statement.names] if isinstance(statement, ir.Import) else []
+        names += [statement.module] if isinstance(statement, ir.ImportFrom) else []
+        if "sys.path" in program.module(key).text:
+            return
+    for name in names:
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            first = ".".join(parts[:end])
+            target = program.resolve(first, key, level)
+            if target is not None and (level or (parts[0] not in _LIBRARIES and is_found_first(target, key))):
+                yield "." * level + first, target
 
 
 def _is_lost(program: Program, key: str, name: str) -> str:

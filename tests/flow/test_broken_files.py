@@ -78,6 +78,51 @@ def test_a_script_that_cannot_be_loaded(
     assert reason in found.message
 
 
+LOST = {"nets/__init__.py": "from nets.small import Net\n", "nets/Small.py": "class Net:\n    pass\n"}
+
+
+@pytest.mark.parametrize(
+    ("head", "files"),
+    [
+        pytest.param("import nets", LOST, id="a package"),
+        pytest.param("from nets.Small import Net", LOST, id="what is in it"),
+        pytest.param("from build import build", {**LOST, "build.py": "import nets\nbuild = 1\n"}, id="by another file"),
+        pytest.param(
+            "import nets", {"nets/__init__.py": "from .small import Net\n", "nets/Small.py": BESIDE}, id="by dots"
+        ),
+    ],
+)
+def test_what_a_file_loads_cannot_be_loaded(tmp_path: Path, head: str, files: dict[str, str]) -> None:
+    found = finding(tmp_path, "import torch\n" + head, files)
+    assert found.severity == "note"
+    assert "small`, which it imports, is not there" in found.message
+
+
+@pytest.mark.parametrize(
+    ("head", "files"),
+    [
+        pytest.param("try:\n    import nets\nexcept ImportError:\n    nets = None", LOST, id="it may fail"),
+        pytest.param("def build():\n    import nets", LOST, id="it is not loaded at once"),
+        pytest.param(
+            "import nets.big",
+            {
+                "nets/__init__.py": "",
+                "nets/big.py": "try:\n    from .small import Net\nexcept ImportError:\n    pass\n",
+            },
+            id="what it loads may fail",
+        ),
+        pytest.param(
+            "import nets.big",
+            {"nets/big.py": "from metrics import recall\n", "nets/metrics.py": BESIDE},
+            id="beside what it loads, which is no program",
+        ),
+        pytest.param("import sys\nsys.path.insert(0, 'other')\nimport nets", LOST, id="another may be on the path"),
+    ],
+)
+def test_what_a_file_loads_may_well_load(tmp_path: Path, head: str, files: dict[str, str]) -> None:
+    assert finding(tmp_path, "import torch\n" + head, files).severity == "error"
+
+
 @pytest.mark.parametrize(
     ("head", "files", "name"),
     [
