@@ -222,9 +222,14 @@ class Module:
         return (self.lowered(number).body for number in range(len(self.index.units)))
 
     def build(self, number: int) -> None:
-        """Register the functions and classes of a unit."""
+        """Register the functions and classes of a unit, and of those that define its name as well: the last one has
+        the plain name, whichever is asked for first."""
         if number in self._built:
             return
+        for same in self.numbers.get(self.index.units[number].name) or (number,):
+            self._build(same)
+
+    def _build(self, number: int) -> None:
         self._built.add(number)
         for statement in walk_statements(self.lowered(number).body, into_definitions=False):
             self._register(statement, number, "", None, None)
@@ -252,6 +257,11 @@ class Module:
             self._inner(statement.body, unit, f"{function.qual}.<locals>.", None, function)
         elif isinstance(statement, ir.ClassDef):
             made = Class(self, unit, statement, prefix + statement.name, enclosing)
+            before = self.classes.get(made.qual)
+            if before is not None:
+                before.qual = f"{before.qual}@{before.unit}:{before.node.at}"
+                before.key = (self.key, before.qual)
+                self.classes[before.qual] = before
             self.classes[made.qual] = made
             if cls is not None:
                 cls.inner[statement.name] = made

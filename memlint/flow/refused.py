@@ -29,7 +29,8 @@ def refused(program: Program, function: Function, call: ir.Call) -> str:
     """A call that the signature of what it calls does not allow."""
     if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
         return ""
-    if not is_bound_once(function.module, dotted(call.func).partition(".")[0]):
+    first = dotted(call.func).partition(".")[0]
+    if not is_bound_once(function.module, first) and not (first == dotted(call.func) and _is_last(function, first)):
         return ""
     callee, bound = _callee(program, function, call.func)
     if callee is None or callee.decorators or not is_found_first(callee.module.key, function.module.key):
@@ -57,8 +58,11 @@ def _callee(program: Program, function: Function, func: ir.Expr) -> tuple[Functi
     kind, what = program.find_expression(function.module, func, function)
     if kind == "function" and isinstance(what, Function) and _is_single(what.module, what.qual):
         return what, 0
-    if kind == "class" and isinstance(what, Class) and _is_single(what.module, what.qual) and _is_plain(program, what):
-        return _defined_once(program, what, "__init__"), 1
+    if kind == "class" and isinstance(what, Class) and _is_plain(program, what):
+        means_it = _is_single(what.module, what.qual) or (
+            what.module is function.module and _is_last(function, what.qual)
+        )
+        return (_defined_once(program, what, "__init__"), 1) if means_it else (None, 0)
     if kind in ("function", "class", "ext", "module", "package"):
         return None, 0
     made = class_of_object(program, function, func)
@@ -98,13 +102,15 @@ def _is_plain(program: Program, cls: Class) -> bool:
 def _defined_once(program: Program, cls: Class, name: str) -> Function | None:
     """The method that an object of a class has, where no other class or statement gives it another."""
     ancestors, outside = program.ancestors(cls)
-    if not outside <= _ROOTS | _MODULES or not all(_is_single(one.module, one.qual) for one in ancestors):
+    if not outside <= _ROOTS | _MODULES:
+        return None
+    if not all(one is cls or _is_single(one.module, one.qual) for one in ancestors):
         return None
     method = program.method(cls, name)
     if method is None or method.cls is None or any(name in one.attributes for one in ancestors):
         return None
-    again = any(qual.startswith(f"{method.qual}@") for qual in method.module.functions)
-    return None if again else method
+    same = (each for qual, each in method.module.functions.items() if qual.startswith(f"{method.qual}@"))
+    return None if any(each.cls is method.cls for each in same) else method
 
 
 def _is_self(function: Function, expr: ir.Expr) -> bool:
@@ -174,6 +180,13 @@ def is_bound_once(module: Module, name: str) -> bool:
 def _is_single(module: Module, qual: str) -> bool:
     """Whether a name at the first level of a file is bound by one definition alone."""
     return len(module.numbers.get(qual, ())) == 1 and qual not in module.bindings
+
+
+def _is_last(function: Function, name: str) -> bool:
+    """Whether a name that a file defines more than once, one definition after the other, means the last one: wherever
+    code of a function uses it, which runs when the whole file is loaded."""
+    module = function.module
+    return function.node is not None and name in module.numbers and name not in module.bindings
 
 
 def misfit(params: tuple[ir.Param, ...], call: ir.Call) -> str:

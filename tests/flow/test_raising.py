@@ -45,6 +45,18 @@ def evaluate(loader, net=None):
 """
 
 
+TWICE = """
+class Stopper:
+    def __init__(self, tolerance):
+        self.tolerance = tolerance
+
+
+class Stopper:
+    def __init__(self, patience, threshold):
+        self.patience = patience
+"""
+
+
 def finding(tmp_path: Path, text: str) -> Finding:
     (tmp_path / "helpers.py").write_text(HELPERS)
     (tmp_path / "run.py").write_text(text)
@@ -70,6 +82,10 @@ def of(before: str = "pass", inside: str = "pass") -> str:
         (of("for part in parts: print(part)"), "`parts` is not defined"),
         (of("x = helpers.Network(4)"), "`helpers` has no `Network`"),
         (of(inside="x = x.to(DEVICE)"), "`DEVICE` is not defined"),
+        (of("for seed in [1, 2]: score(seed)"), "`score()` is not given `device`"),
+        (of("seeds = [1, 2]\n    for seed in seeds: score(seed)"), "`score()` is not given `device`"),
+        (of("for seed in range(3): score(seed)"), "`score()` is not given `device`"),
+        (TWICE + of("Stopper(tolerance=3)"), "`Stopper()` has no parameter `tolerance`"),
     ],
 )
 def test_it_is_said_why(tmp_path: Path, text: str, reason: str) -> None:
@@ -117,6 +133,11 @@ def test_an_object_that_cannot_be_made_or_used(tmp_path: Path, init: str, inside
         pytest.param("pass", "score(*[x, 'cpu'])", id="starred"),
         pytest.param("given = {}\n    score(1, **given)", "pass", id="spread"),
         pytest.param("if net: score(1)", "pass", id="on one way only"),
+        pytest.param("for seed in []: score(seed)", "pass", id="in a loop over nothing"),
+        pytest.param("for seed in range(net): score(seed)", "pass", id="in a loop of who knows how many rounds"),
+        pytest.param(
+            "class Net:\n        def __init__(self, width): ...\n    Net(4)", "pass", id="one of the function"
+        ),
         pytest.param("net and score(1)", "pass", id="on one side of and"),
         pytest.param("late = lambda: score(1)", "pass", id="in a lambda"),
         pytest.param("try:\n        score(1)\n    except TypeError:\n        pass", "pass", id="tried"),
@@ -321,3 +342,16 @@ def test_an_optimizer_of_what_is_used_up(
 def test_a_file_for_python_2_as_well(tmp_path: Path, head: str, severity: str) -> None:
     found = finding(tmp_path, f"{head}\n{of('for n in xrange(3): print(n)')}")
     assert found.severity == severity
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(TWICE + of("Stopper(3, threshold=1)"), id="the last one takes it"),
+        pytest.param(
+            TWICE.replace("\n\nclass Stopper", "\n\nif later:\n  class Stopper") + of("Stopper(1, 2, 3)"), id="if"
+        ),
+    ],
+)
+def test_a_class_that_is_defined_again(tmp_path: Path, text: str) -> None:
+    assert finding(tmp_path, text).severity == "warning"
