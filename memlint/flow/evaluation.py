@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -35,6 +36,8 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
+#: names of files that measure how long things take
+_BENCHMARK = re.compile(r"(^|_)(bench|benchmarks?|benchmarking|profile|profiling|timing|timeit|speed)(_|\.|$)")
 #: how an evaluation is known, the surest way first
 _SUREST = ("eval", "spent", "kept", "name")
 
@@ -139,6 +142,8 @@ def model_calls(
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
         consumed = consumed_as(frame, run)
+        if consumed == "dropped" and _BENCHMARK.search(frame.module.key.rpartition("/")[2].lower()):
+            certainty = "low"  # (how long a step takes is measured, be it one of training, which has its graph)
         if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
             consumed = "detached"
         yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase)

@@ -25,6 +25,7 @@ from memlint.flow.narrowing import (
     tells_tensors,
 )
 from memlint.flow.operators import augmented
+from memlint.flow.ops import cut
 from memlint.flow.practices.live_graphs import left_round
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
@@ -349,7 +350,10 @@ def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
         if handler.name:
             inner.env[handler.name] = V(DATA)
         narrow_to_raised(inner, statement.body, handler)
-        ends.append(block(frame, inner, handler.body))
+        last = block(frame, inner, handler.body)
+        if last is not None and end is not None and _catches_all(handler):
+            _stand_in(before, end, last)
+        ends.append(last)
     result: State | None = None
     for way_out in ends:
         result = join_states(result, way_out)
@@ -357,6 +361,21 @@ def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
         block(frame, start.copy(), statement.final)
         return None
     return block(frame, result, statement.final) if result is not None else None
+
+
+def _catches_all(handler: ir.Handler) -> bool:
+    return handler.type is None or last_name(handler.type) in ("Exception", "BaseException")
+
+
+def _stand_in(before: State, end: State, caught: State) -> None:
+    """What a handler of whatever goes wrong gives in place of a value that has no graph is taken for one that has none
+    either: it hardly ever runs, and what is said must be true of the ordinary way."""
+    for name, value in caught.env.items():
+        usual = end.env.get(name)
+        if usual is None or usual is before.env.get(name) or not value.src or value is before.env.get(name):
+            continue
+        if not usual.src and not usual.kinds & UNKNOWN:
+            caught.env[name] = cut(value)
 
 
 def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:

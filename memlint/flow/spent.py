@@ -40,9 +40,16 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if not known and not _records_inside(analyser, run.method, frame.function):
         return False
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
-    if not marks or (frame.backwards and not trains):
+    if not marks or (frame.backwards and not trains) or _trains_inside(analyser, frame, run):
         return False
     return used_up(analyser, frame, marks, dropped=run.origin is None and _is_let_go_of(frame, run, marks))
+
+
+def _trains_inside(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """``loss = self.training_step(batch).item()``: a method that runs its own backward."""
+    called = (analyser.function_at(record.callee) for record in frame.calls.values() if record.at == run.site.at)
+    inner = [analyser.summary(function) for function in called if function is not None]
+    return any(one is not None and bool(one.backwards or one.notes.blind_backward) for one in inner)
 
 
 def _is_let_go_of(frame: Frame, run: ModelRun, marks: set[Source]) -> bool:
@@ -93,9 +100,11 @@ def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
 
 
 def trains_otherwise(frame: Frame, run: ModelRun) -> bool:
-    """Whether another call of the same module reaches the backward: then this one is not what it trains by."""
+    """Whether another call of the same module reaches the backward: then this one is not what it trains by. (A module
+    may train by its forward, and show samples by another method.)"""
+    names = (run.text, run.text.rpartition(".")[0]) if run.origin is None else (run.text,)
     return any(
-        other.text == run.text and other.node != run.node and {other.node, *other.value.src} & reached
+        other.text in names and other.node != run.node and {other.node, *other.value.src} & reached
         for other in frame.runs.values()
         for reached, *_ in frame.backwards
     )
@@ -261,6 +270,7 @@ def _lambdas(statement: ir.Stmt) -> list[ir.Lambda]:
 
 
 def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
+    names = names - {param.name for param in part.params}
     found = (
         walk_expression(part.body)
         if isinstance(part, ir.Lambda)

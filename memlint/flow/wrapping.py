@@ -9,7 +9,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.guards import class_grad, grad_of_reference, is_guard
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.syntax import calls, walk_statements
+from memlint.flow.syntax import calls, walk_expression, walk_statements
 from memlint.flow.values import Ref, ordered
 from memlint.ir import nodes as ir
 
@@ -19,6 +19,10 @@ def decorated_grad(frame: Frame, function: Function) -> int:
     from memlint.flow.evaluate import evaluate
 
     state = State()
+    # (what the body imports or binds for itself is nothing to them)
+    named = {part.id for item in function.decorators for part in walk_expression(item) if isinstance(part, ir.Name)}
+    if named & function.locals:
+        frame = Frame(frame.analyser, function.around or function.module.main, frame.flags)
     for item in map(_chosen, function.decorators):
         call = item if isinstance(item, ir.Call) else None
         func = evaluate(frame, state, call.func if call is not None else item)

@@ -589,3 +589,139 @@ def run(f, x, tree):
 
 def test_calls_without_arguments_of_their_own(tmp_path: Path) -> None:
     assert codes(tmp_path, CALLS) == set()
+
+
+SAMPLES = """
+class Vae(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(8, 2)
+        self.decoder = nn.Linear(2, 8)
+
+    def forward(self, x):
+        z = self.encoder(x)
+        return self.decoder(z), z
+
+    def sample(self, z):
+        return self.decoder(z)
+
+
+def train(epochs):
+    def score(x, y):
+        return ((x - y) ** 2).mean()
+
+    vae = Vae().cuda()
+    optimizer = torch.optim.Adam(vae.parameters())
+    for epoch in range(epochs):
+        for step, (x, y) in enumerate(DataLoader(test_set)):
+            out, z = vae(x.cuda())
+            loss = score(out, x.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if step % 50 == 0:
+                x = vae.sample(torch.randn(9, 2).cuda())
+                {shown}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shown", "found"),
+    [
+        pytest.param("print(x.data.cpu().numpy())", {"MEM201"}, id="shown"),
+        pytest.param("score(x, y).backward()", set(), id="trained by"),
+        pytest.param("build(x)", set(), id="given to who knows whom"),
+    ],
+)
+def test_samples_of_what_trains_by_its_forward(tmp_path: Path, shown: str, found: set[str]) -> None:
+    assert codes(tmp_path, SAMPLES.format(shown=shown)) == found
+
+
+TIMED = """
+net = nn.Linear(3, 4).cuda()
+net.eval()
+for x, y in DataLoader(test_set):
+    {taken}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "found"),
+    [
+        pytest.param("benchmark_steps.py", "out = net(x)", set(), id="a benchmark"),
+        pytest.param("benchmark_steps.py", "print(net(x).argmax().item())", {"MEM201"}, id="one that scores"),
+        pytest.param("speedy.py", "out = net(x)", {"MEM201"}, id="none"),
+    ],
+)
+def test_what_a_benchmark_times(tmp_path: Path, name: str, taken: str, found: set[str]) -> None:
+    (tmp_path / name).write_text(HEAD + TIMED.format(taken=taken), encoding="utf-8")
+    assert {one.code for one in memlint.lint([tmp_path], isolated=True).findings} == found
+
+
+STANDS_IN = """
+def measure(pred, y):
+    error = (pred - y).abs().mean()
+    return torch.tensor([error, error * error])
+
+
+def plain(pred, y):
+    return torch.stack([(pred - y).abs().mean()])
+
+
+def validate(net, loader):
+    net.eval()
+    kept = []
+    for x, y in loader:
+        pred = net(x)
+        try:
+            score = measure(pred, y)
+        except {caught}:
+            score = plain(pred, y)
+        kept.append(score)
+    return kept
+
+
+if __name__ == "__main__":
+    print(validate(nn.Linear(3, 4).cuda(), DataLoader(test_set)))
+"""
+
+
+@pytest.mark.parametrize(("caught", "severity"), [("Exception", "warning"), ("KeyError", "error")])
+def test_what_a_handler_of_anything_gives_instead_keeps_no_graph(tmp_path: Path, caught: str, severity: str) -> None:
+    (tmp_path / "main.py").write_text(HEAD + STANDS_IN.format(caught=caught), encoding="utf-8")
+    (one,) = [each for each in memlint.lint([tmp_path], isolated=True).findings if each.code == "MEM201"]
+    assert one.severity == severity
+
+
+STEPS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 4)
+        self.scaler = torch.cuda.amp.GradScaler()
+
+    def step_of(self, x, optimizer):
+        loss = self.body(x).mean()
+        {inside}
+        return loss
+
+    def fit(self, loader, optimizer):
+        for x in loader:
+            print(self.step_of(x.cuda(), optimizer).item())
+
+
+if __name__ == "__main__":
+    Net().cuda().fit(DataLoader(test_set), make())
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "found"),
+    [
+        pytest.param("self.scaler.scale(loss).backward(); self.scaler.step(optimizer)", set(), id="trains"),
+        pytest.param("loss.backward()", set(), id="trains plainly"),
+        pytest.param("print(loss.item())", {"MEM201"}, id="shows"),
+    ],
+)
+def test_a_step_that_runs_its_own_backward(tmp_path: Path, inside: str, found: set[str]) -> None:
+    assert codes(tmp_path, STEPS.format(inside=inside)) == found

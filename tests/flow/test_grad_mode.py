@@ -299,3 +299,17 @@ def test_a_graph_made_under_a_guard_ends_with_the_next_operation(
 ) -> None:
     text = INNER.format(inside=inside, then=then, guard=guard)
     assert [code for code in found(tmp_path, text) if code == "MEM102"] == codes
+
+
+@pytest.mark.parametrize(
+    ("decorator", "body", "codes"),
+    [
+        ("@torch.no_grad()", "import torch", []),
+        ("@torch.no_grad()", "import torch.nn.functional as torch_f", []),
+        ("@guard()", "guard = 3", []),
+        ("@torch.enable_grad()", "import torch", ["MEM201"]),
+    ],
+)
+def test_a_decorator_is_what_the_file_calls_so(tmp_path: Path, decorator: str, body: str, codes: list[str]) -> None:
+    head = f"import torch\nfrom torch import no_grad as guard\n\n\n{decorator}\ndef evaluate(model, loader):\n"
+    assert found(tmp_path, head + f"    {body}\n    model.eval()\n" + LOOP.lstrip("\n")) == codes
