@@ -216,6 +216,8 @@ def write_item(
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     inner = deep(frame, state, value)
     all_of_them = name is None and is_replaced(frame, target)
+    plain = isinstance(index.const, str) and not value.src and not value.kinds & ~(CONTAINER | DATA | NONE)
+    plain = plain and not base.may_be(TENSORS)  # (a sum that begins anew, or a list that is emptied, now and then)
     for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
@@ -223,6 +225,8 @@ def write_item(
         if isinstance(target.index, ir.Slice):
             state.heap[key] = obj.with_elem(join(obj.elem, elements_of(frame, state, value)))
         elif name is not None:
+            if plain and not is_rebuilt(frame, state, (key, f"[{name}]"), value):
+                forget(frame, state, frozenset(((key, f"[{name}]"),)))
             state.heap[key] = obj.with_field(name, value)
         elif all_of_them:
             state.heap[key] = obj.emptied().with_elem(value)
@@ -233,6 +237,8 @@ def write_item(
     for path in ordered(base.syms):
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
+        if plain and not is_rebuilt(frame, state, place, value):
+            forget(frame, state, frozenset((place,)))
         state.sym[place] = (
             value
             if step != "[]" or all_of_them

@@ -278,7 +278,8 @@ class Attributes:
                     and not frame.function.name.startswith("write_on_")
                 )
                 for path in frame.notes.cleared if hooked else frame.notes.cleared_in_rounds:
-                    for name in path.steps:
+                    # (one member that is set anew empties no other)
+                    for name in path.steps if path.steps[-1:] and path.steps[-1].startswith(".") else ():
                         self._emptied.setdefault(name, set()).add(frame.function.key)
         return bool(self._emptied.get(step, set()) - ({followed.key} if followed is not None else set()))
 

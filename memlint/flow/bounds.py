@@ -76,8 +76,13 @@ def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
     if own:
         return False  # what its own methods do is followed
     called = {dotted(call.func).rsplit(".", 1)[-1] for call in calls(store.loop.body)}
+    member = store.place.steps[-1]
     return any(
-        (summary := analyser.summary(method)) is not None and any(name in path.steps for path in summary.notes.cleared)
+        (summary := analyser.summary(method)) is not None
+        and any(
+            name in path.steps and (path.steps[-1].startswith(".") or path.steps[-1] == member)
+            for path in summary.notes.cleared
+        )
         for item in sorted(called)
         for method in analyser.methods_named(item, frame.function)
         if method.key != frame.function.key

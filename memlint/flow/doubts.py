@@ -116,6 +116,21 @@ def would_raise(frame: Frame, store: Store, value: Value) -> bool:
     return any(node is not None and (node.opaque or node.unknown or node.via) for node in nodes)
 
 
+def is_trained_by(frame: Frame, store: Store, value: Value) -> bool:
+    """Whether a backward of the same round goes through a sum itself, and frees its graph: had it the last round's in
+    it, that would raise, so a program that runs begins it anew on a way that is not seen here."""
+    if store.kind != "carry" or store.loop is None or store.incoming is None:
+        return False
+    own = {source for source in store.value.src - store.incoming.src if source in frame.graphs.nodes}
+    return any(
+        store.loop.id in backward.loops
+        and own & backward.reached
+        and backward.site.at not in frame.notes.retained
+        and (value.freed == "yes" or all(test in store.tests for test in backward.tests))
+        for backward in frame.backwards
+    )
+
+
 def _is_buffer(frame: Frame, place: Source) -> bool:
     """Whether a place is a registered buffer: a statistic, which its author would not think of as a state."""
     cls = frame.function.cls

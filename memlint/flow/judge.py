@@ -33,6 +33,7 @@ from memlint.flow.doubts import (
     in_trial,
     is_array,
     is_moved_member,
+    is_trained_by,
     may_sum_itself,
     of_one_step,
     once_a_batch,
@@ -141,6 +142,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         return  # a forward in eval mode: whether it records is told where the model is called
     if store.kind == "carry" and store.how == "call" and store.lifted and value.freed == "yes":
         return  # its backward would raise in the second round: a program that runs resets it on a way not seen here
+    if is_trained_by(frame, store, value):
+        return
     if value.attached == "no":
         if once_a_batch(analyser, frame, store) or (store.loop is not None and ends_early(store.loop)):
             return

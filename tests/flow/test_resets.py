@@ -145,3 +145,96 @@ def test_a_sum_that_is_shown_and_begun_anew(tmp_path: Path, test: str, reset: st
     (tmp_path / "train.py").write_text(LOGGED.format(test=test, reset=reset), encoding="utf-8")
     (found,) = memlint.lint([tmp_path], isolated=True).findings
     assert (found.code, found.severity) == ("MEM101", severity)
+
+
+MEMBERS = """
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self):
+        self.net = nn.Linear(3, 1).cuda()
+        self.logging = {{"loss": 0, "other": 0}}
+
+    def learn(self, loader, optimizer, every):
+        stats = {{"loss": 0, "other": 0}}
+        for epoch in range(9):
+            {begin}
+            for step, x in enumerate(loader):
+                loss = self.net(x.cuda()).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                {place}["loss"] += loss
+                if step % every == 0:
+                    {reset}
+
+    def log(self):
+        print(self.logging["loss"])
+        self.logging["loss"] = 0
+
+    def log_other(self):
+        print(self.logging["other"])
+        self.logging["other"] = 0
+
+
+trainer = Trainer()
+optimizer = torch.optim.SGD(trainer.net.parameters(), 0.1)
+trainer.learn(torch.utils.data.DataLoader(range(9)), optimizer, 3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "begin", "reset", "severity"),
+    [
+        ("stats", "pass", "stats['loss'] = 0", "note"),
+        ("stats", "pass", "stats['other'] = 0", "warning"),
+        ("stats", "stats['loss'] = 0", "pass", "warning"),
+        ("self.logging", "pass", "self.log()", "note"),
+        ("self.logging", "pass", "self.log_other()", "warning"),
+        ("self.logging", "pass", "self.logging['loss'] = 0", "note"),
+    ],
+)
+def test_a_member_that_begins_anew_now_and_then(
+    tmp_path: Path, place: str, begin: str, reset: str, severity: str
+) -> None:
+    (tmp_path / "train.py").write_text(MEMBERS.format(place=place, begin=begin, reset=reset))
+    (finding,) = memlint.lint([tmp_path]).findings
+    assert (finding.code, finding.severity) == ("MEM101", severity)
+
+
+SWITCHED = """
+import torch
+from torch.nn import functional as F
+
+
+def train(net, loader, optimizer, args):
+    total = 0
+    for step, (x, y) in enumerate(loader):
+        loss = F.mse_loss(net(x.cuda()), y.cuda())
+        if args.proxy:
+            for weight in args.weights:
+                total += weight
+            if args.more:
+                total = total + 0.1 * loss
+            optimizer.zero_grad()
+            {backward}
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("backward", "codes"),
+    [
+        # a second round that had the sum of the first in it would raise
+        ("total.backward()", []),
+        ("args.scaler.scale(total).backward()", []),
+        ("total.backward(retain_graph=True)", ["MEM101"]),
+        ("loss.backward()", ["MEM101"]),
+    ],
+)
+def test_a_sum_that_its_own_round_trains_by(tmp_path: Path, backward: str, codes: list[str]) -> None:
+    (tmp_path / "train.py").write_text(SWITCHED.format(backward=backward))
+    found = [each.code for each in memlint.lint([tmp_path]).findings]
+    assert [code for code in found if code == "MEM101"] == codes
