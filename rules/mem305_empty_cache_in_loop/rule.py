@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import EmptiedCache, Facts, Growth, Meta, Plan, Remove, Replace, Report, each_round
+from memlint.sdk import EmptiedCache, Facts, Growth, Meta, Plan, Remove, Replace, Report, each_round, weakest
 
 META = Meta(
     code="MEM305",
     name="empty-cache-in-loop",
     summary="The cache of the allocator is emptied in every iteration, which saves nothing and makes each one wait.",
-    severity="warning",
+    severity="note",
 )
 
 DOUBT = "other processes on the device may wait for the memory that it gives back"
@@ -25,8 +25,9 @@ def check(facts: Facts) -> Iterator[Report]:
             "the free memory that it gives back has to be asked for again in the next round, which waits for "
             "the device",
             advice="remove it, or run it once behind the loop, where other processes need the memory",
-            severity="warning" if event.data and not event.flag else "note",
-            confidence=event.certainty,
+            severity="note",
+            # (whether each round takes a batch, or each one comes there, is not beyond doubt elsewhere)
+            confidence=event.certainty if event.data and not event.flag else weakest(event.certainty, "medium"),
             growth=Growth("none", "time"),
             trace=event.trace,
             fix=_fix(event),

@@ -308,3 +308,39 @@ def test_names_of_loaders(tmp_path: Path, name: str, count: int) -> None:
 )
 def test_the_first_batch_alone(tmp_path: Path, after: list[str], count: int) -> None:
     assert len(found(tmp_path, "batches = cycle(iter(loader))", *after)) == count
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        pytest.param(
+            "for epoch in range(9):\n"
+            "        few = cycle(loader)\n"
+            "        for step, x in enumerate(data):\n"
+            "            if step % 50 == 0:\n"
+            "                consume(next(few))\n",
+            [],
+            id="made anew, and drawn now and then",
+        ),
+        pytest.param(
+            "few = cycle(loader)\n"
+            "    for step, x in enumerate(data):\n"
+            "        if step % 50 == 0:\n"
+            "            consume(next(few))\n",
+            ["warning"],
+            id="made once: in the end all are drawn",
+        ),
+        pytest.param(
+            "for epoch in range(9):\n"
+            "        few = cycle(loader)\n"
+            "        for step, x in enumerate(data):\n"
+            "            consume(next(few))\n"
+            "            if step % 50 == 0:\n"
+            "                consume(next(few))\n",
+            ["warning"],
+            id="drawn each time as well",
+        ),
+    ],
+)
+def test_an_iterator_that_gives_few_batches_before_it_is_gone(tmp_path: Path, body: str, codes: list[str]) -> None:
+    assert [each.severity for each in found(tmp_path, body)] == codes

@@ -34,7 +34,8 @@ def found(tmp_path: Path, code: str) -> list[tuple[int, str]]:
     (tmp_path / "program.py").write_text(code)
     result = memlint.lint([tmp_path])
     assert not result.failures
-    return [(each.line, each.severity) for each in result.findings if each.code == "MEM305"]
+    assert {each.severity for each in result.findings if each.code == "MEM305"} <= {"note"}
+    return [(each.line, each.confidence) for each in result.findings if each.code == "MEM305"]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def found(tmp_path: Path, code: str) -> list[tuple[int, str]]:
     ],
 )
 def test_in_each_round(tmp_path: Path, code: str) -> None:
-    assert [severity for _, severity in found(tmp_path, code)] == ["warning"]
+    assert [confidence for _, confidence in found(tmp_path, code)] == ["high"]
 
 
 @pytest.mark.parametrize(
@@ -82,9 +83,9 @@ def test_now_and_then(tmp_path: Path, code: str) -> None:
     assert found(tmp_path, code) == []
 
 
-def test_a_loop_that_may_be_over_anything_is_a_note(tmp_path: Path) -> None:
+def test_a_loop_that_may_be_over_anything(tmp_path: Path) -> None:
     code = program("model.eval()", "log(model(x).argmax().item())", EMPTY, target="x", over="config.rows")
-    assert [severity for _, severity in found(tmp_path, code)] == ["note"]
+    assert [confidence for _, confidence in found(tmp_path, code)] == ["medium"]
 
 
 def test_a_helper_that_asks_is_silent(tmp_path: Path) -> None:
@@ -113,19 +114,19 @@ def test_a_statement_is_removed_with_its_line(tmp_path: Path, end: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "severity"),
+    ("test", "confidence"),
     [
-        ("torch.cuda.is_available()", "warning"),
-        ("x.is_cuda", "warning"),
-        ("config.device == 'cuda'", "warning"),
-        ("config['speed'] == False", "note"),
-        ("not config.fast", "note"),
-        ("config.clear_cache", "note"),
+        ("torch.cuda.is_available()", "high"),
+        ("x.is_cuda", "high"),
+        ("config.device == 'cuda'", "high"),
+        ("config['speed'] == False", "medium"),
+        ("not config.fast", "medium"),
+        ("config.clear_cache", "medium"),
     ],
 )
-def test_under_what_all_rounds_answer_alike(tmp_path: Path, test: str, severity: str) -> None:
+def test_under_what_all_rounds_answer_alike(tmp_path: Path, test: str, confidence: str) -> None:
     (finding,) = found(tmp_path, program(STEP, f"if {test}:", f"    {EMPTY}"))
-    assert finding[1] == severity
+    assert finding[1] == confidence
 
 
 @pytest.mark.parametrize(
@@ -155,13 +156,13 @@ def test_beside_the_backward_of_a_phase(tmp_path: Path) -> None:
 def test_by_the_accelerator_of_deepspeed(tmp_path: Path) -> None:
     code = program(STEP, "get_accelerator().empty_cache()")
     code = "from deepspeed.accelerator import get_accelerator\n" + code
-    assert [severity for _, severity in found(tmp_path, code)] == ["warning"]
+    assert [confidence for _, confidence in found(tmp_path, code)] == ["high"]
 
 
 def test_a_helper_that_asks_for_the_device(tmp_path: Path) -> None:
     asks = "    if torch.cuda.is_available():\n        torch.cuda.empty_cache()"
     code = program(STEP, "release()").replace("    torch.cuda.empty_cache()", asks)
-    assert [severity for _, severity in found(tmp_path, code)] == ["warning"]
+    assert [confidence for _, confidence in found(tmp_path, code)] == ["high"]
 
 
 CALLS = """
@@ -219,17 +220,17 @@ def main(model, loader, optimizer):
 
 
 @pytest.mark.parametrize(
-    ("place", "text", "severities"),
+    ("place", "text", "confidences"),
     [
-        ("forward", EMPTY, ["note"]),
-        ("forward", f"{EMPTY}; x = x * 2; {EMPTY}", ["note"]),
-        ("called", f"if x.is_cuda: {EMPTY}", ["note"]),
-        ("step", EMPTY, ["warning"]),
-        ("step", f"if model.clean: {EMPTY}", ["note"]),
-        ("score", EMPTY, ["warning"]),
+        ("forward", EMPTY, ["medium"]),
+        ("forward", f"{EMPTY}; x = x * 2; {EMPTY}", ["medium"]),
+        ("called", f"if x.is_cuda: {EMPTY}", ["medium"]),
+        ("step", EMPTY, ["high"]),
+        ("step", f"if model.clean: {EMPTY}", ["medium"]),
+        ("score", EMPTY, ["high"]),
         ("epoch", EMPTY, []),
-        ("forward", f"self.net.to(x); {EMPTY}", ["note"]),
-        ("forward", f"self.net.to(x.device); {EMPTY}", ["note"]),
+        ("forward", f"self.net.to(x); {EMPTY}", ["medium"]),
+        ("forward", f"self.net.to(x.device); {EMPTY}", ["medium"]),
         ("forward", f"self.net.to(self.device); {EMPTY}", []),
         ("forward", f"self.net.to(place); {EMPTY}", []),
         ("forward", f"self.net.to('cpu'); {EMPTY}", []),
@@ -239,9 +240,9 @@ def main(model, loader, optimizer):
         ("score", f"model.cpu(); {EMPTY}", []),
     ],
 )
-def test_in_each_call(tmp_path: Path, place: str, text: str, severities: list[str]) -> None:
+def test_in_each_call(tmp_path: Path, place: str, text: str, confidences: list[str]) -> None:
     parts = dict.fromkeys(("forward", "called", "step", "score", "epoch"), "pass") | {place: text}
-    assert [severity for _, severity in found(tmp_path, CALLS.format(**parts))] == severities
+    assert [confidence for _, confidence in found(tmp_path, CALLS.format(**parts))] == confidences
 
 
 LOSS = """
@@ -279,18 +280,18 @@ TAKEN = "loss = self.loss(outputs, targets.cuda(), epoch)"
 
 
 @pytest.mark.parametrize(
-    ("inside", "call", "severities"),
+    ("inside", "call", "confidences"),
     [
-        (EMPTY, TAKEN, ["warning"]),
-        (f"if epoch < self.warm: {EMPTY}", TAKEN, ["note"]),
-        (EMPTY, f"with torch.autocast('cuda'): {TAKEN}", ["warning"]),
+        (EMPTY, TAKEN, ["high"]),
+        (f"if epoch < self.warm: {EMPTY}", TAKEN, ["medium"]),
+        (EMPTY, f"with torch.autocast('cuda'): {TAKEN}", ["high"]),
         (f"if epoch % 5 == 0: {EMPTY}", TAKEN, []),
         (f"if loss > self.warm: {EMPTY}", TAKEN, []),
         (EMPTY, f"if outputs.sum() > 3: {TAKEN}", []),
     ],
 )
-def test_in_what_a_step_calls(tmp_path: Path, inside: str, call: str, severities: list[str]) -> None:
-    assert [severity for _, severity in found(tmp_path, LOSS.format(inside=inside, call=call))] == severities
+def test_in_what_a_step_calls(tmp_path: Path, inside: str, call: str, confidences: list[str]) -> None:
+    assert [confidence for _, confidence in found(tmp_path, LOSS.format(inside=inside, call=call))] == confidences
 
 
 EPOCHS = """
@@ -334,12 +335,39 @@ class Task({base}):
 
 
 @pytest.mark.parametrize(
-    ("base", "name", "severities"),
+    ("base", "name", "confidences"),
     [
-        ("LightningModule", "validation_step", ["warning"]),
-        ("LightningModule", "test_step", ["warning"]),  # (which is no test)
+        ("LightningModule", "validation_step", ["high"]),
+        ("LightningModule", "test_step", ["high"]),  # (which is no test)
         ("object", "test_step", []),
     ],
 )
-def test_in_a_hook_for_each_batch(tmp_path: Path, base: str, name: str, severities: list[str]) -> None:
-    assert [severity for _, severity in found(tmp_path, HOOK.format(base=base, name=name))] == severities
+def test_in_a_hook_for_each_batch(tmp_path: Path, base: str, name: str, confidences: list[str]) -> None:
+    assert [confidence for _, confidence in found(tmp_path, HOOK.format(base=base, name=name))] == confidences
+
+
+TASKS = """
+import torch
+
+
+class Experiment:
+    def run(self):
+        for {target} in {over}:
+            self.trainer.fit(self.model, {given})
+            self.score()
+
+    def score(self):
+        torch.cuda.empty_cache()
+        self.trainer.test(self.model)
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "over", "given", "confidences"),
+    [
+        ("first_loader, second_dataloader", "zip(self.train_loader, self.valid_loader)", "first_loader", []),
+        ("x, y", "self.train_loader", "x", ["high"]),
+    ],
+)
+def test_a_loop_over_loaders(tmp_path: Path, target: str, over: str, given: str, confidences: list[str]) -> None:
+    assert [each for _, each in found(tmp_path, TASKS.format(target=target, over=over, given=given))] == confidences

@@ -13,6 +13,7 @@ from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.practice_events import EmptiedCache
 from memlint.flow.practices.cache_calls import in_each_call
 from memlint.flow.practices.cache_places import (
+    OTHER_MODEL,
     Emptied,
     called_name,
     in_each_round,
@@ -31,12 +32,6 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-#: names of what is another model in each round of a loop that binds them, or of what makes one
-_OTHER_MODEL = re.compile(
-    r"model|^(layer|block|module)_|(^|_)(nets?|networks?|layers?|blocks?|experts?|folds?|configs?|cfgs?|seeds?|runs?|trials?|tasks?|loaders?"
-    r"|data_?sets?|ckpts?|checkpoints?|weights|adapters?|methods?|pipe(line)?s?|shards?|learners?|agents?|clients?"
-    r"|stages?|phases?|splits?|epochs?|params?|repeats?|experiments?|variants?|args|opts?|arch(itecture)?s?)$"
-)
 #: libraries whose authors say to call it in every step, since their tensors have another size in each one
 #: (https://github.com/NVIDIA/MinkowskiEngine/issues/150)
 _ASKED_FOR_BY = ("MinkowskiEngine",)
@@ -149,7 +144,7 @@ def _goes_on(analyser: Analyser, frame: Frame, loop: LoopFrame) -> bool:
     or hold another model, or that put a model aside for the next stage to have room."""
     if loop.over_objects or loop.loop.every == "epoch" or loop.loop.over in ("epochs", "modules", "time", "rows"):
         return False
-    if any(_OTHER_MODEL.search(name.lower()) for name in loop.targets):
+    if any(OTHER_MODEL.search(name.lower()) for name in loop.targets):
         return False
     if any(is_model_name(name) for name in loop.bound):
         return False

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
 from memlint.flow.practices.cache_places import (
+    OTHER_MODEL,
     Emptied,
     asks_for_device,
     in_each_round,
@@ -83,6 +84,8 @@ def _in_each_batch(analyser: Analyser, function: Function) -> bool:
         loop = caller.notes.rounds.get(record.loops[-1]) if record.loops else None
         if loop is None or not over_data(loop.loop) or is_test(caller.function) or "epoch" in loop.loop.text.lower():
             continue  # (``while self.epoch < self.epochs:``)
+        if any(OTHER_MODEL.search(name.lower()) for name in loop.targets):
+            continue  # (``for train_loader, valid_loader in zip(…)``: a task, with a training of its own)
         if any(
             record.at in {call.at for call in calls((one,))}
             for one in loop.body

@@ -51,6 +51,12 @@ _EPOCH = re.compile(r"(^|[._])(current_)?epoch(_(num|id|idx|no|i))?$")
 _PLACE = re.compile(r"dev|gpu|cpu|cuda|rank|dtype|type|precision|where|place|local|float|half")
 #: calls in a test of whether there is a device
 _ASKS = frozenset({"is_available", "is_initialized", "str", "startswith", "hasattr", "lower", "device", "device_count"})
+#: names of what is another model in each round of a loop that binds them, or of what makes one
+OTHER_MODEL = re.compile(
+    r"model|^(layer|block|module)_|(^|_)(nets?|networks?|layers?|blocks?|experts?|folds?|configs?|cfgs?|seeds?|runs?|trials?|tasks?|(data_?)?loaders?"
+    r"|data_?sets?|ckpts?|checkpoints?|weights|adapters?|methods?|pipe(line)?s?|shards?|learners?|agents?|clients?"
+    r"|stages?|phases?|splits?|epochs?|params?|repeats?|experiments?|variants?|args|opts?|arch(itecture)?s?)$"
+)
 
 
 @dataclass(slots=True)

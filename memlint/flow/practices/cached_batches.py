@@ -68,6 +68,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[CachedBatches]:
         how = _HOW[call.name.partition(".")[2]]
         if how == "tee" and _in_step(frame, expr):
             continue
+        if how == "cycle" and _drawn_now_and_then(frame, expr):
+            certainty = "low"
         if how == "list" and certainty != "high":
             continue
         plain = how == "cycle" and certainty == "high" and source is expr.args[0]
@@ -222,6 +224,32 @@ def _drawn_once(frame: Frame, expr: ir.Call) -> bool:
         for part in walk_expression(whole)
     )
     return drawn > 0 and mentioned == bound + drawn
+
+
+def _drawn_now_and_then(frame: Frame, expr: ir.Call) -> bool:
+    """Whether an iterator is made anew in each round of a loop, and drawn from in every so many rounds of the loops
+    inside (``if step % 50 == 0``): it is gone before it has given many batches."""
+    body = frame.function.body
+    loops = [one for one in walk_statements(body) if isinstance(one, ir.For | ir.While)]
+    made = statement_at(body, expr.at)
+    if not isinstance(made, ir.Assign) or made.value is not expr or not isinstance(made.targets[0], ir.Name):
+        return False
+    if not any(one is made for loop in loops for one in walk_statements(loop.body)):
+        return False
+    draws = [
+        call.at
+        for call in calls(body)
+        if last_name(call.func) == "next" and any(mentions(arg, made.targets[0].id) for arg in call.args)
+    ]
+    seldom = [
+        call.at
+        for loop in loops
+        for one in walk_statements(loop.body)
+        if isinstance(one, ir.If)
+        and any(isinstance(part, ir.Binary) and part.op == "%" for part in walk_expression(one.test))
+        for call in calls(one.body)
+    ]
+    return bool(draws) and set(draws) <= set(seldom)
 
 
 def _outside_loops(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
