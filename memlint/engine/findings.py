@@ -86,7 +86,9 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
     idle = "" if broken or raises else analysis.unused(report.site)
     why = f"{FAILS}: {broken}" if broken else f"this code raises before it ends: {raises}" if raises else idle
     if not why and report.severity != "note":
-        why = analysis.unnamed(report.site)
+        why = analysis.unnamed(report.site) or _runs_nowhere(report, analysis)
+        if not why and room.meta.code in _OF_GRAD_MODE:
+            why = analysis.dated(report.site.path)
     finding = Finding(
         code=room.meta.code,
         name=room.meta.name,
@@ -112,6 +114,20 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
         ),
     )
     return Raw(finding, analysis.qualified_name(report.site), analysis.statement(report.site)[1])
+
+
+#: rules whose advice is a guard of grad mode
+_OF_GRAD_MODE = frozenset({"MEM201", "MEM202", "MEM203"})
+
+
+def _runs_nowhere(report: Report, analysis: Analysis) -> str:
+    """Why no place by which it happens runs, of the first of them; "" where one may."""
+    for step in report.trace:
+        if step.decides is not None:
+            ways = [analysis.unnamed(site) for site in (step.site, *step.decides)]
+            if all(ways):
+                return ways[0]
+    return ""
 
 
 def _step(step: Step, analysis: Analysis) -> TraceStep:

@@ -220,7 +220,7 @@ def _key(prepared: Prepared, options: Options) -> bytes:
 
     project, config = prepared.found.project, prepared.config
     key = Key()
-    key.add((project.root, project.import_roots, project.linted, project.newest_torch))
+    key.add((project.root, project.import_roots, project.linted, project.newest_torch, project.said_torch))
     key.add((config, options.overrides, options.screen, options.parsed))
     key.add((standing(project, project.sources), project.notebooks.state()))
     for place in (own_rooms(), *config.rule_paths):

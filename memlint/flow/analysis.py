@@ -15,11 +15,13 @@ from memlint.finding import Span
 from memlint.flow.analyser import Analyser
 from memlint.flow.broken import broken_import
 from memlint.flow.context import callers_of
+from memlint.flow.dated import dated
 from memlint.flow.decided import Decided
 from memlint.flow.definitions import functions_of
 from memlint.flow.events import Event, Site
 from memlint.flow.frame import Frame
 from memlint.flow.kept import forget
+from memlint.flow.known_calls import KnownCalls
 from memlint.flow.program import Function
 from memlint.flow.raising import Raising
 from memlint.flow.screen import relevant_modules
@@ -63,6 +65,9 @@ class Analysis:
         self._unnamed = Unnamed(program)
         self._decided = Decided(analyser.known_calls)
         self._raising = Raising(program, analyser.known_calls, self._decided)
+        by_text = KnownCalls(program, self._unnamed)
+        self._decided_by_text = Decided(by_text)
+        self._raising_by_text = Raising(program, by_text, self._decided_by_text)
 
     def close(self) -> None:
         """Let go of what the answers were found by; nothing can be asked any more."""
@@ -110,7 +115,9 @@ class Analysis:
     def broken(self, path: str) -> str:
         """Why a file cannot be imported or run as it stands, "" where nothing is known against it."""
         if path not in self._broken:
-            self._broken[path] = broken_import(self._program, path)
+            old = self._program.project.sources[path].rewritten
+            why = "no Python of today reads it (MEM000)" if old else ""
+            self._broken[path] = why or broken_import(self._program, path)
         return self._broken[path]
 
     def raises(self, site: Site) -> str:
@@ -123,8 +130,20 @@ class Analysis:
         return self._unused.why(function) or self._decided.why_left_out(function, site.at)
 
     def unnamed(self, site: Site) -> str:
-        """What, as far as the text tells, nothing uses of the definitions around a site; "" where something may."""
-        return self._unnamed.why(self._function_at(site))
+        """What, as far as the text tells, nothing uses of the definitions around a site, or why nothing comes there; ""
+        where something may."""
+        function = self._function_at(site)
+        unnamed = self._unnamed.why(function)
+        if unnamed:
+            return unnamed
+        raises = self._raising_by_text.why(function, site.at)
+        why = f"this code raises before it ends: {raises}" if raises else ""
+        why = why or self._decided_by_text.why_left_out(function, site.at)
+        return f"as far as its text tells, {why}" if why else ""
+
+    def dated(self, path: str) -> str:
+        """What tells that a file is written for a torch before 0.4, which knows no grad mode; "" where nothing does."""
+        return dated(self._program, path)
 
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""

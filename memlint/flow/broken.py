@@ -40,7 +40,8 @@ def _own(program: Program, key: str, *, is_program: bool) -> str:
         if isinstance(statement, ir.ImportFrom) and statement.level:
             why = _fails(program, key, statement)
         elif isinstance(statement, ir.ImportFrom):
-            why = _is_lost(program, key, statement.module) or (is_program and _lacks(program, key, statement)) or ""
+            why = _is_lost(program, key, statement.module) or _is_moved(program, key, statement)
+            why = why or (is_program and _lacks(program, key, statement)) or ""
         elif isinstance(statement, ir.Import):
             why = next((lost for alias in statement.names if (lost := _is_lost(program, key, alias.name))), "")
         if why:
@@ -104,11 +105,31 @@ def _is_lost(program: Program, key: str, name: str) -> str:
     )
 
 
+def _is_moved(program: Program, key: str, statement: ir.ImportFrom) -> str:
+    """Whether a file imports a module that is not there from the project's package, of which it imports others."""
+    first, _, rest = statement.module.partition(".")
+    folders = key.split("/")[:-1]
+    if not rest or first in folders or first in sys.stdlib_module_names or _is_made(program, statement.module):
+        return ""
+    project = program.project
+    places = _below(project.sources, first)
+    if len(places) != 1 or program.resolve(statement.module, key, 0) is not None:
+        return ""
+    if "sys.path" in program.module(key).text or "__path__" in program.module(key).text:
+        return ""
+    other, level = places[0]
+    lost = project.is_missing(rest, other, level) and _is_surely_meant(program, key, first, statement)
+    return f"`{statement.module}`, which it imports, is not there" if lost else ""
+
+
 def _is_part(program: Program, key: str, name: str) -> bool:
-    """Whether the folder of a name around a file is a part of a package: by its name alone, a library is meant."""
+    """Whether the folder of a name around a file is a part of a package: by its name alone, a library is meant. (One
+    at the top of the project, whose folder may have any name, is found by those who start there.)"""
     folders = key.split("/")[:-1]
     around = "/".join((*folders[: folders.index(name)], "__init__.py"))
-    return around in program.project.sources
+    if around not in program.project.sources:
+        return False
+    return name in _LIBRARIES or program.project.path(around).parent != program.project.root
 
 
 def _below(keys: Iterable[str], name: str) -> list[tuple[str, int]]:
@@ -149,10 +170,38 @@ def _lacks(program: Program, key: str, statement: ir.ImportFrom) -> str:
         other, level = at[0]
     else:
         path = f"{folder}{slash}{statement.module.replace('.', '/')}"
-        if f"{folder}{slash}__init__.py" in project.sources or target not in (f"{path}.py", f"{path}/__init__.py"):
-            return ""
-        other, level, rest = key, 1, statement.module
+        in_package = f"{folder}{slash}__init__.py" in project.sources
+        if not in_package and target in (f"{path}.py", f"{path}/__init__.py"):
+            other, level, rest = key, 1, statement.module
+        else:
+            places = _below(project.sources, first)
+            if not rest or len(places) != 1 or not _is_surely_meant(program, key, first, statement):
+                return ""
+            other, level = places[0]
+            if not target.startswith(_folder(other, level)):
+                return ""
     return _names_missing(program, key, target, statement, (rest, other, level))
+
+
+def _is_surely_meant(program: Program, key: str, package: str, statement: ir.ImportFrom) -> bool:
+    """Whether a file means the project's package of a name, and no library: it imports other things of it, which are
+    there, or does so from a part of it that is."""
+    if package in _LIBRARIES:
+        return False
+    for other in program.module(key).statements:
+        if not isinstance(other, ir.ImportFrom) or other is statement or other.level:
+            continue
+        target = program.resolve(other.module, key, 0) if other.module.partition(".")[0] == package else None
+        known = names_in(program, target) if target is not None else None
+        if known is None or target is None:
+            continue
+        inner = (program.resolve(f"{other.module}.{alias.name}", key, 0) for alias in other.names)
+        if all(
+            alias.name in known or (found is not None and found != target)
+            for alias, found in zip(other.names, inner, strict=True)
+        ):
+            return True
+    return False
 
 
 def _folder(key: str, level: int) -> str:

@@ -31,10 +31,14 @@ def carried_on(analyser: Analyser, frame: Frame, name: str) -> Step | None:
     if cls is None:
         return None
     setters = _setters(analyser, cls, name, frame.function.name)
-    for caller, record in analyser.facts.calls_of(frame.function):
-        if record.counts and record.loops and _carries(analyser, caller, record, name, setters):
-            return Step(caller.site(record.at), f"runs in each round of a loop that begins no `{name}` anew")
-    return None
+    first, *others = [
+        caller.site(record.at)
+        for caller, record in analyser.facts.calls_of(frame.function)
+        if record.counts and record.loops and _carries(analyser, caller, record, name, setters)
+    ] or (None,)
+    if first is None:
+        return None
+    return Step(first, f"runs in each round of a loop that begins no `{name}` anew", decides=tuple(others))
 
 
 def is_carried_alone(analyser: Analyser, frame: Frame, store: Store) -> bool:

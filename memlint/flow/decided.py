@@ -12,6 +12,8 @@ from memlint.ir import nodes as ir
 
 #: kinds of constants whose value is known
 _KNOWN = frozenset({"bool", "int", "None", "str"})
+#: how far the calls of a function are followed to those who make them
+MAX_DEPTH = 2
 
 
 class Decided:
@@ -32,18 +34,24 @@ class Decided:
 
     def why_left_out(self, function: Function, at: int) -> str:
         """The test that keeps all known calls from a place of a function, as a clause; "" where one may come there."""
+        return self._left_out(function, at, MAX_DEPTH)
+
+    def _left_out(self, function: Function, at: int, depth: int) -> str:
         decide = self.of(function)
         for test, holds in _tests_around(function.body, at):
             if decide(test) is (not holds):
                 return f"no call of `{function.name}` in this project comes here: `{text(test)}` is {not holds} in each"
-        return ""
+        calls = self._calls.of(function) if depth and function.around is None else ()
+        ways = [self._left_out(known.caller, known.call.at, depth - 1) for known in calls]
+        return ways[0] if ways and all(ways) else ""
 
     def _passed(self, function: Function, name: str) -> list[ir.Const]:
         """The constants that the calls pass for a parameter; none where one passes anything else."""
         if not name or function.node is None or all(param.name != name for param in function.params):
             return []
         if function.key not in self._constants:
-            calls = self._calls.of(function)
+            made = function.cls if function.name == "__init__" and function.cls is not None else None
+            calls = self._calls.of(function) if made is None else self._calls.of_class(made)
             rebound = assigned_names(function.body)[0]
             self._constants[function.key] = {
                 param.name: passed

@@ -35,8 +35,11 @@ class Site(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
+    """``decides``: what is said happens only where this place runs, or one of these others of its kind."""
+
     site: Site
     message: str
+    decides: tuple[Site, ...] | None = None
 
 
 class Loop(msgspec.Struct, frozen=True, gc=False):

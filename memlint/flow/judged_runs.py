@@ -174,12 +174,14 @@ def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> Step | No
         return None
     if gives_a_graph(frame) or analyser.program.words.files("set_grad_enabled"):
         return None
+    sites = []
     for caller, record in analyser.facts.calls_of(frame.function):
         grad = analyser.facts.modes.of(caller.function) if record.grad == AMBIENT else record.grad
-        other = caller.function.key != frame.function.key and not is_test(caller.function)
-        if grad == ON and other:
-            return Step(caller.site(record.at), f"calls `{frame.function.name}` with grad mode on")
-    return None
+        if grad == ON and caller.function.key != frame.function.key and not is_test(caller.function):
+            sites.append(caller.site(record.at))
+    if not sites:
+        return None
+    return Step(sites[0], f"calls `{frame.function.name}` with grad mode on", decides=tuple(sites[1:]))
 
 
 def is_evaluation_name(function: Function) -> bool:

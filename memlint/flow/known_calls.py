@@ -19,7 +19,7 @@ from memlint.flow.unused import Unused
 from memlint.ir import nodes as ir
 
 #: beyond so many files with a name, nobody reads them all
-MAX_FILES = 12
+MAX_FILES = 24
 
 
 class KnownCall(NamedTuple):

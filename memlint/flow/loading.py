@@ -38,9 +38,11 @@ LIBRARIES = frozenset(
 )
 #: what lists the files of a folder, for a star import to find
 _LISTS = frozenset({"glob", "iglob", "rglob", "listdir", "iterdir", "scandir"})
-_FIRST = re.compile(r"[^%{]*")
+#: what stands for a part of a text that only a run tells, and how such parts are written
+_HOLE = "\0"
+_HOLES = re.compile(r"\{[^{}]*\}|%\([^)]*\)s|%[sd]")
 #: a statement that is put together, and which files it brings
-_IMPORT = re.compile(r"\s*(?:from|import)\s+([\w.]*)")
+_IMPORT = re.compile(rf"\s*(?:from|import)\s+([\w.{_HOLE}]*)")
 
 
 def may_be_lost(found: str, name: str) -> bool:
@@ -51,8 +53,8 @@ def may_be_lost(found: str, name: str) -> bool:
 
 
 def loaded(program: Program) -> frozenset[str] | None:
-    """Dotted beginnings of the names of what code loads by a name that only runs tell (``models.``), and dotted names
-    of what it loads by a whole one; None where that may be anything. What is a library's is left out."""
+    """What code loads by names that only runs tell, as `_known_ends` gives it (``models.``), and dotted names of what
+    it loads by whole ones; None where that may be anything. What is a library's is left out."""
     words = program.words
     found: set[str] = set()
     for name in _LOADERS:
@@ -79,14 +81,13 @@ def _executed(program: Program, key: str) -> set[str] | None:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "exec":
             continue
         for told in _values(program.module(key).text, node.args[0]) if node.args else ():
-            text, whole = ("", False) if told is None else _beginning(told)
-            statement = _IMPORT.match(text)
+            statement = _IMPORT.match("" if told is None else _shape(told))
             if statement is None:
                 continue
-            name = statement[1] if whole or statement.end() < len(text) else statement[1].rpartition(".")[0] + "."
-            if not name.strip("."):
+            name = _known_ends(statement[1].lstrip("."))
+            if not name:
                 return None
-            found.add(name.lstrip("."))
+            found.add(name)
     return found
 
 
@@ -106,10 +107,7 @@ def _loads(program: Program, key: str, name: str) -> set[str] | None:
                 return None
             continue
         for told in _values(program.module(key).text, first):
-            text, whole = ("", False) if told is None else _beginning(told)
-            if not whole:
-                text = text[: text.rfind(".") + 1]
-            text = text.lstrip(".")
+            text = _known_ends("" if told is None else _shape(told).lstrip("."))
             if not text:
                 return None
             found.add(text)
@@ -131,26 +129,31 @@ def _values(source: str, expr: ast.expr) -> list[ast.expr | None]:
     return bound_to(source).get(expr.id) or [None]
 
 
-def _beginning(expr: ast.expr) -> tuple[str, bool]:
-    """What a text begins with, and whether that is all of it."""
+def _shape(expr: ast.expr) -> str:
+    """A text as far as it is written: `_HOLE` stands for what only a run tells."""
     match expr:
         case ast.Constant(value=str(text)):
-            return text, True
-        case ast.JoinedStr(values=[first, *_]):
-            return _beginning(first)[0], False
-        case ast.BinOp(left=left, op=ast.Add()):
-            return _beginning(left)[0], False
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(map(_shape, parts))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _shape(left) + _shape(right)
         case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
-            return _first(text), False
+            return _HOLES.sub(_HOLE, text)
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
-            return _first(text), False
+            return _HOLES.sub(_HOLE, text)
         case _:
-            return "", False
+            return _HOLE
 
 
-def _first(pattern: str) -> str:
-    found = _FIRST.match(pattern)
-    return found.group() if found is not None else ""
+def _known_ends(name: str) -> str:
+    """A dotted name as it is written; of one with holes its first parts, and what it ends with: ``nets.``,
+    ``nets.<hole>_net``. "" where its first parts are not known."""
+    if _HOLE not in name:
+        return name
+    first, last = name.partition(_HOLE)[0], name.rpartition(_HOLE)[2]
+    first = first[: first.rfind(".") + 1]
+    return f"{first}{_HOLE}{last}" if first and last else first
 
 
 def _is_of_library(program: Program, key: str, name: str) -> bool:
@@ -165,7 +168,8 @@ def _is_of_library(program: Program, key: str, name: str) -> bool:
 def is_loaded(module: Module, names: frozenset[str]) -> bool:
     """Whether a file may be among what is loaded by those names."""
     parts = module.key.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    return any(f".{name}" in f".{parts}." for name in names)
+    ends = (name.partition(_HOLE) for name in names)
+    return any(f".{first}" in f".{parts}." and (not last or parts.endswith(last)) for first, _, last in ends)
 
 
 def is_imported(program: Program, module: Module) -> bool:

@@ -127,6 +127,7 @@ def finds_names(source: str) -> bool:
             (isinstance(node, ast.Name) and node.id in _LOOKUPS and node.id not in bound and node not in objects)
             or (isinstance(node, ast.Attribute) and _reads_modules(node))
             or (isinstance(node, ast.Attribute) and node.attr == "__dict__" and root(node) in imported(source))
+            or (isinstance(node, ast.Call) and not node.args and ast.unparse(node.func) in ("fire.Fire", "Fire"))
         ):
             return True
     return False

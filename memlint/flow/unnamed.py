@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from memlint.flow.broken import broken_import
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.loading import is_loaded
-from memlint.flow.program import in_tests
+from memlint.flow.program import Program, in_tests
 from memlint.flow.programs import is_program
 from memlint.flow.unused import ALL, Unused, is_collected, is_of_hub
 from memlint.project.published import has_users
@@ -18,6 +19,10 @@ from memlint.project.published import has_users
 
 class Unnamed(Unused):
     """What nothing in the project names, found when it is asked for."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._broken: dict[str, bool] = {}
 
     def why(self, function: Function) -> str:
         found = super().why(function) or self._why_left_lying(function)
@@ -51,6 +56,18 @@ class Unnamed(Unused):
             for item in other.index.imports
         )
 
+    def _uses(self, key: str, module: Module, name: str) -> bool:
+        return super()._uses(key, module, name) and not self._is_broken(key)
+
+    def _calls(self, key: str, cls: Class, name: str) -> bool:
+        return super()._calls(key, cls, name) and not self._is_broken(key)
+
+    def _is_broken(self, key: str) -> bool:
+        """Whether a file fails as it is loaded: what it mentions, it does not run."""
+        if key not in self._broken:
+            self._broken[key] = bool(broken_import(self._program, key))
+        return self._broken[key]
+
     def _is_handed_out(self, module: Module) -> bool:
         """(A training program that is packaged, for its own convenience, has no users but itself.)"""
         return super()._is_handed_out(module) and has_users(self._program.project)
@@ -63,14 +80,20 @@ class Unnamed(Unused):
         return self._loaded is not None and is_loaded(module, self._loaded)
 
     def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
-        """(By names that only runs tell, programs choose between classes; their functions they call by attributes.)"""
+        """(By names that only runs tell, programs choose between classes, of files that are none themselves; their
+        functions they call by attributes.)"""
         if self._loaded is None:
-            return not isinstance(what, Function)
+            return not isinstance(what, Function) and not is_program(self._program, module.key)
         return is_loaded(module, self._loaded)
 
-    def _is_in_strings(self, name: str) -> bool:
-        """(What is looked up is a name and nothing more; what is printed or written about stands among other words.)"""
-        pattern = re.compile(rf"([\"'])(?:[\w.:/]+[.:/])?{re.escape(name)}\1")
+    def _is_in_strings(self, name: str, what: Function | Class) -> bool:
+        """(What is looked up is a name and nothing more; what is printed or written about stands among other words. Of
+        what a module has, the code that looks it up is asked for.)"""
+        word, path = re.escape(name), r"[\w.:/]+[.:/]"
+        if isinstance(what, Function) and what.cls is not None:
+            pattern = re.compile(rf"([\"'])(?:{path})?{word}\1")
+        else:
+            pattern = re.compile(rf"([\"']){path}{word}\1|attr\w*\([^()\n]*[\"']{word}[\"']")
         sources = self._program.project.sources
         return any(
             name in (text := sources[key].text) and pattern.search(ALL.sub("", text)) is not None for key in sources

@@ -35,8 +35,23 @@ from memlint.project.published import is_published
 _PLAIN = frozenset(
     {"staticmethod", "classmethod", "property", "no_grad", "inference_mode", "enable_grad", "wraps", "abstractmethod"}
 )
+#: classes that call by themselves what has a name of theirs alone, or one of Python's own
+_PLAIN_BASES = frozenset(
+    {
+        "object",
+        "?.object",
+        "abc.ABC",
+        "torch.nn.Module",
+        "?.nn.Module",
+        "torch.nn.modules.module.Module",
+        "torch.utils.data.Dataset",
+        "torch.utils.data.dataset.Dataset",
+    }
+)
 #: what torch and Python call of a module or a data set by themselves
 _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters", "state_dict", "load_state_dict"})
+#: what a package says that finds its members when they are asked for
+_LAZY = frozenset({"__getattr__", "import_module", "__import__", "modules", "__path__", "attach", "lazy_loader"})
 #: files that a hub loads for the weights beside them
 _OF_HUB = re.compile(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 #: names that a file hands out
@@ -120,7 +135,9 @@ class Unused:
         kind, what = self._program.find(module, name)
         if kind not in ("function", "class") or what is None or what.module is not module or not self._shows_all(what):
             return False
-        return not any(self._uses(key, module, name) for key in self._program.words.files(name))
+        files = self._program.words.files(name)
+        # (of a name that stands everywhere, ``main``, see `_shows_all`)
+        return not any(self._uses(key, module, name) for key in (files if len(files) <= MAX_FILES else [module.key]))
 
     def is_sure_of(self, what: Function | Class) -> bool:
         """Whether all code that may use a definition names it, and is in the project."""
@@ -131,9 +148,11 @@ class Unused:
         if not module.index.complete or in_tests(module.key) or is_collected(module.key) or _is_handed_on(what):
             return False
         files = self._program.words.files(name)
-        if len(files) > MAX_FILES or self._is_in_strings(name) or self._is_handed_out(module):
-            return False
         cls = what.cls if isinstance(what, Function) else None
+        if len(files) > MAX_FILES and (cls is not None or self._is_imported(module)):
+            return False
+        if self._is_in_strings(name, what) or self._is_handed_out(module):
+            return False
         if self._program.project.notebooks.mention(name):
             return False
         if is_of_hub(self._program, module.key):
@@ -228,10 +247,27 @@ class Unused:
         for target in targets:
             if target is None:
                 continue
-            if target == module.key:
+            if target == module.key or (
+                target.endswith("__init__.py") and self._hands_out(target, module, frozenset())
+            ):
                 return True
-            if target.rpartition("/")[2] == "__init__.py":
-                return True  # (what it hands out may come from anywhere)
+        return False
+
+    def _hands_out(self, package: str, module: Module, seen: frozenset[str]) -> bool:
+        """Whether a package may hand out what a file defines: one that lies in it, or that it takes things from."""
+        if module.key.startswith(package.removesuffix("__init__.py")):
+            return True
+        init = self._program.module(package)
+        if not init.index.complete or finds_names(init.text) or len(seen) > MAX_FILES or init.index.names & _LAZY:
+            return True
+        for item in init.index.imports:
+            inner = f"{item.module}.{item.name}" if item.name is not None and item.module else item.name or item.module
+            targets = {self._program.resolve(name, package, item.level) for name in (item.module, inner)}
+            if module.key in targets or (item.name == "*" and targets == {None}):
+                return True
+            further = {one for one in targets if one is not None and one.endswith("__init__.py")} - seen - {package}
+            if any(self._hands_out(one, module, seen | {package} | further) for one in further):
+                return True
         return False
 
     def _is_picked_from(self, module: Module) -> bool:
@@ -244,7 +280,7 @@ class Unused:
             for item in other.index.imports
         )
 
-    def _is_in_strings(self, name: str) -> bool:
+    def _is_in_strings(self, name: str, what: Function | Class) -> bool:
         pattern = re.compile(rf"[\"'][\w.:/]*\b{re.escape(name)}[\"'(]")
         sources = self._program.project.sources
         return any(
@@ -265,8 +301,7 @@ class Unused:
     def _knows_bases(self, cls: Class) -> bool:
         """Whether all that may call a method by itself is in sight: no framework's class is above."""
         _, outside = self._program.ancestors(cls)
-        plain = {"object", "?.object", "abc.ABC", "torch.nn.Module", "?.nn.Module", "torch.nn.modules.module.Module"}
-        return outside <= plain
+        return outside <= _PLAIN_BASES
 
     def _calls(self, key: str, cls: Class, name: str) -> bool:
         """Whether code of a file that somebody uses mentions the name as what may be a method of the class."""

@@ -5,8 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from memlint.project.presence import listed
+
 #: where projects say so, relative to their root
 _FILES = ("requirements.txt", "setup.py", "setup.cfg", "pyproject.toml", "environment.yml", "environment.yaml")
+#: what a README says of the release of torch that it is for, and that any later one will do
+_SAID = re.compile(
+    r"\b(?:py)?torch\b[\s*`_()\[\]-]*(?:version|ver\.?|v)?[\s:=~<(`*-]*v?(\d+)\.(\d+)(?:[.\w]*)"
+    r"(\s*(?:\+|>|or (?:later|newer|higher|above|greater|up)|and (?:later|newer|higher|above|up)))?",
+    re.IGNORECASE,
+)
+#: the address of a link
+_ADDRESS = re.compile(r"\]\([^)]*\)")
 #: no list of requirements is as long
 _MAX_SIZE = 1 << 20
 
@@ -23,6 +33,16 @@ def newest_allowed(root: Path, *names: str) -> tuple[int, int] | None:
         for major, minor in pattern.findall(re.sub(r"#.*", "", _text(root / file)))
     ]
     return max(found, default=None)
+
+
+def newest_said(root: Path) -> tuple[int, int] | None:
+    """The (major, minor) release of torch that the README of a project says it is for, the newest where it names
+    several; None where it names none, or says that later ones will do."""
+    readme = next((name for name in sorted(listed(root) or ()) if name.lower().startswith("readme")), None)
+    said = _SAID.findall(_ADDRESS.sub("]", _text(root / readme))) if readme is not None else []
+    if any(later for *_, later in said):
+        return None
+    return max(((int(major), int(minor)) for major, minor, _ in said), default=None)
 
 
 def _text(file: Path) -> str:

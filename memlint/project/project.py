@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from memlint.project.libraries import LIBRARIES
 from memlint.project.listing import parts
 from memlint.project.notebooks import Notebooks
-from memlint.project.pins import newest_allowed
+from memlint.project.pins import newest_allowed, newest_said
 from memlint.project.presence import is_dir, listed
 from memlint.project.roots import display_path, outside_packages
 from memlint.project.source import Sources
@@ -83,6 +83,11 @@ class Project:
     def newest_torch(self) -> tuple[int, int] | None:
         """The release (major, minor) of torch that the project says it needs, or must stay below; None for any."""
         return newest_allowed(self.root, "torch", "pytorch")
+
+    @functools.cached_property
+    def said_torch(self) -> tuple[int, int] | None:
+        """The release (major, minor) of torch that the project's README says it is for; None for any."""
+        return newest_said(self.root)
 
     def knows_grad_mode(self, display: str) -> bool:
         """Whether a file uses what came with torch 0.4, and ``volatile=True`` went."""

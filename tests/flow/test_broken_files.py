@@ -68,6 +68,20 @@ def test_a_part_of_a_package_that_cannot_be_loaded(tmp_path: Path, head: str, re
             "`steps` has no `data`",
             id="of its own package",
         ),
+        pytest.param(
+            "from kit.nets import metric\nfrom kit.more import recall",
+            {"src/kit/nets.py": BESIDE, "src/kit/__init__.py": "", "pyproject.toml": ""},
+            "scripts/run.py",
+            "`kit.more`, which it imports, is not there",
+            id="of the project's package, which has other modules",
+        ),
+        pytest.param(
+            "from kit import nets\nfrom kit.parts import recall",
+            {"kit/nets.py": BESIDE, "kit/parts/__init__.py": "", "kit/__init__.py": ""},
+            "scripts/run.py",
+            "`kit.parts` has no `recall`",
+            id="of the project's package, of which it finds other things",
+        ),
     ],
 )
 def test_a_script_that_cannot_be_loaded(
@@ -86,6 +100,9 @@ LOST = {"nets/__init__.py": "from nets.small import Net\n", "nets/Small.py": "cl
     [
         pytest.param("import nets", LOST, id="a package"),
         pytest.param("from nets.Small import Net", LOST, id="what is in it"),
+        pytest.param(
+            "import nets", {"__init__.py": "", ".git/HEAD": "", **LOST}, id="a package in a project that is one itself"
+        ),
         pytest.param("from build import build", {**LOST, "build.py": "import nets\nbuild = 1\n"}, id="by another file"),
         pytest.param(
             "import nets", {"nets/__init__.py": "from .small import Net\n", "nets/Small.py": BESIDE}, id="by dots"
@@ -143,6 +160,24 @@ def test_what_a_file_loads_may_well_load(tmp_path: Path, head: str, files: dict[
             {"kit/__init__.py": "", "kit/tuner/__init__.py": ""},
             "kit/tuner/run.py",
             id="a library that has the name of a part",
+        ),
+        pytest.param(
+            "from kit.more import recall",
+            {"src/kit/nets.py": BESIDE, "src/kit/__init__.py": "", "pyproject.toml": ""},
+            "scripts/run.py",
+            id="a module of a package that may be another's",
+        ),
+        pytest.param(
+            "from kit.parts import recall",
+            {"kit/nets.py": BESIDE, "kit/parts/__init__.py": "", "kit/__init__.py": ""},
+            "scripts/run.py",
+            id="a package that may be another's of that name",
+        ),
+        pytest.param(
+            "from kit import other\nfrom kit.parts import recall",
+            {"kit/nets.py": BESIDE, "kit/parts/__init__.py": "", "kit/__init__.py": ""},
+            "scripts/run.py",
+            id="a package that has nothing of what is asked of it",
         ),
         pytest.param(
             "from steps import data",
@@ -223,3 +258,12 @@ def test_what_a_build_makes(tmp_path: Path, name: str) -> None:
     package = {"package/__init__.py": "", "package/inner/__init__.py": ""}
     found = finding(tmp_path, f"import torch\nfrom {name} import kernels", package, "package/inner/run.py")
     assert "which it imports" not in found.message
+
+
+def test_a_file_that_no_python_of_today_reads(tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text("import torch\n" + EVALUATE + "\nprint 'done'\n")
+    result = memlint.lint([tmp_path])
+    found = {item.code: item for item in result.findings}
+    assert found["MEM000"].severity == "error"
+    assert found["MEM201"].severity == "note"
+    assert "no Python of today reads it" in found["MEM201"].message

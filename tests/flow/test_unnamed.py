@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import memlint
 from tests.flow.test_unused import EVALUATE, PROGRAM, TESTER, finding
 
 LOADER = "import importlib\nimportlib.import_module(input())\n" + PROGRAM
@@ -39,6 +40,11 @@ PACKAGE = {
         ),
         pytest.param(PACKAGE, "uses `evaluate`", id="a package"),
         pytest.param(
+            {"testing.py": TESTER + PROGRAM, "train.py": LOADER},
+            "uses `Tester`",
+            id="a class of a program, where files are loaded by name",
+        ),
+        pytest.param(
             {**PACKAGE, "README.md": "    pip install -e .\n    pip install torch\n"},
             "uses `evaluate`",
             id="a package that whoever trains installs",
@@ -47,7 +53,7 @@ PACKAGE = {
             {
                 "old/testing.py": TESTER,
                 "new/tester.py": TESTER,
-                "train.py": "from new.tester import Tester\nNAME = 'Tester'\nprint('testing it')\n" + GOES,
+                "train.py": "from new.tester import Tester\nNAME = 'new.tester.Tester'\nprint('testing it')\n" + GOES,
             },
             "imports this file",
             id="a file that is no program, which nothing imports",
@@ -69,12 +75,47 @@ PACKAGE = {
             "uses `evaluate`",
             id="its only call is a comment, and words of a text",
         ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "run.py": "from .lost import it\nimport testing\n\ntesting.evaluate(1, 2)\n",
+                "train.py": LOADER,
+            },
+            "uses `evaluate`",
+            id="what calls it fails as it is loaded",
+        ),
+        pytest.param(
+            {"testing.py": EVALUATE, "train.py": LOADER + "\nMODES = ['train', 'evaluate']\n"},
+            "uses `evaluate`",
+            id="a text that is its name, which nothing looks up",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "import testing\n\n\ndef train(check=None):\n    if check is not None:\n"
+                "        testing.evaluate(1, check)\n\n\ntrain()\nMODE = 'train'\n" + LOADER,
+            },
+            "comes here: `check is not None` is False",
+            id="its only call is behind a switch that nobody throws",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "import testing\n\n\nclass Loop:\n    def __init__(self, check=False):\n"
+                "        if check:\n            testing.evaluate(1, 2)\n\n\nLoop(check=False)\nKIND = 'Loop'\n"
+                + PROGRAM,
+            },
+            "comes here: `check` is False",
+            id="behind a switch of an object",
+        ),
     ],
 )
 def test_a_note_as_sure_as_before_where_nothing_names_it(tmp_path: Path, files: dict[str, str], what: str) -> None:
     found = finding(tmp_path, files)
     assert (found.severity, found.confidence) == ("note", "high")
-    assert f"as far as its text tells, nothing in this project {what}" in found.message
+    start = "no call of" if what.startswith("comes") else "nothing in this project"
+    assert f"as far as its text tells, {start}" in found.message
+    assert what in found.message
 
 
 @pytest.mark.parametrize(
@@ -83,10 +124,10 @@ def test_a_note_as_sure_as_before_where_nothing_names_it(tmp_path: Path, files: 
         *(
             pytest.param({"old/testing.py": TESTER + more, "train.py": text + GOES}, id=text or "a program")
             for text, more in (
-                ("NAME = 'Tester'\nfrom old import testing\n", ""),
-                ("NAME = 'Tester'\nimport os\nos.system('old.testing')\n", ""),
-                ("NAME = 'Tester'\nimport os\nos.system('python old/testing.py')\n", ""),
-                ("NAME = 'Tester'\nimport importlib\nimportlib.import_module('old.' + input())\n", ""),
+                ("NAME = 'new.tester.Tester'\nfrom old import testing\n", ""),
+                ("NAME = 'new.tester.Tester'\nimport os\nos.system('old.testing')\n", ""),
+                ("NAME = 'new.tester.Tester'\nimport os\nos.system('python old/testing.py')\n", ""),
+                ("NAME = 'new.tester.Tester'\nimport importlib\nimportlib.import_module('old.' + input())\n", ""),
                 ("", PROGRAM + "\nTester(None).evaluate([])\n"),
             )
         ),
@@ -99,6 +140,30 @@ def test_a_note_as_sure_as_before_where_nothing_names_it(tmp_path: Path, files: 
             id="from a package of the file's own name, whose folder is on the path",
         ),
         pytest.param({**PACKAGE, "docs/conf.py": ""}, id="a package with pages for its users"),
+        *(
+            pytest.param(
+                {
+                    "kit/testing.py": EVALUATE,
+                    "train.py": "import nets\nnet = getattr(nets, input())\n" + PROGRAM,
+                    "nets/__init__.py": init,
+                    "nets/more/__init__.py": "from kit import testing\n",
+                },
+                id=f"a package that hands it out: {init}",
+            )
+            for init in ("from kit.testing import *\n", "from .more import *\n", "import kit.testing as t\n")
+        ),
+        pytest.param(
+            {"testing.py": "import fire\n" + EVALUATE + "\n\nfire.Fire()\n", "train.py": LOADER},
+            id="whatever the file has is a command",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "import testing\n\n\ndef train(check=None):\n    if check is not None:\n"
+                "        testing.evaluate(1, check)\n\n\ntrain(input())\nMODE = 'train'\n" + LOADER,
+            },
+            id="a switch that somebody throws",
+        ),
         pytest.param({**PACKAGE, "README.md": "    pip install --upgrade Deep-Kit\n"}, id="a package told to install"),
         pytest.param(
             {"testing.py": EVALUATE, "train.py": LOADER + "\nimport testing\ntesting.evaluate(1, 2)\n"}, id="called"
@@ -132,3 +197,65 @@ def test_a_note_as_sure_as_before_where_nothing_names_it(tmp_path: Path, files: 
 )
 def test_what_somebody_may_name_stays_what_it_is(tmp_path: Path, files: dict[str, str]) -> None:
     assert finding(tmp_path, files).severity != "note"
+
+
+STATEFUL = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4)
+        self.hidden = None
+
+    def forward(self, x):
+        out, self.hidden = self.lstm(x, self.hidden)
+        return out
+
+
+net = Net()
+
+
+def check(rows):
+    right = 0
+    for row in rows:
+        right += net(row.view(3, 1, 3)).argmax().item()
+    return right
+
+"""
+TRAINS = """
+def main():
+    net.hidden = None
+    net(torch.rand(3, 1, 3)).sum().backward()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "severity"),
+    [
+        pytest.param("", "note", id="nothing"),
+        pytest.param("print(check(torch.rand(9, 3, 3)))\n", "warning", id="the program"),
+        pytest.param("def other(rows):\n    return check(rows)\n", "note", id="what nothing calls"),
+    ],
+)
+def test_a_state_that_only_loops_carry_which_somebody_runs(tmp_path: Path, more: str, severity: str) -> None:
+    (tmp_path / "run.py").write_text(STATEFUL + more + TRAINS)
+    (tmp_path / "load.py").write_text(LOADER)
+    result = memlint.lint([tmp_path], isolated=True)
+    (found,) = [each for each in result.findings if each.code == "MEM103"]
+    assert found.severity == severity
+
+
+def test_code_that_raises_as_far_as_its_text_tells(tmp_path: Path) -> None:
+    score = (
+        "\n\ndef score(x, *, scale):\n    return x\n\n\ndef run(m):\n    score(1)\n    evaluate(m, [])\n\n\nrun(2)\n"
+    )
+    files = {"testing.py": EVALUATE + score, "train.py": LOADER + "\nMODES = ['run', 'evaluate']\n"}
+    found = finding(tmp_path, files)
+    assert (found.severity, found.confidence) == ("note", "high")
+    assert "as far as its text tells, this code raises before it ends: `score()` is not given `scale`" in found.message

@@ -57,6 +57,38 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
     ("files", "reason"),
     [
         pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "import nets\nnet = getattr(nets, input())\n" + PROGRAM,
+                "nets/__init__.py": "from nets.small import *\n",
+                "nets/small.py": "class Small:\n    pass\n",
+            },
+            "nothing in this project uses `evaluate`",
+            id="things are picked from a package that has none of this file",
+        ),
+        pytest.param(
+            {
+                "testing.py": TESTER + "\n\ndef main():\n    Tester(None).evaluate([])\n\n\nif __name__ == '__main__':"
+                "\n    print('no main')\n",
+                **{f"more/run_{number}.py": PROGRAM for number in range(50)},
+            },
+            "nothing in this project uses `Tester`",
+            id="only a main that nothing calls, of many of that name",
+        ),
+        *(
+            pytest.param(
+                {"nets/testing.py": EVALUATE, "train.py": f"import importlib\nname = input()\n{statement}\n" + PROGRAM},
+                "nothing in this project uses `evaluate`",
+                id=f"a file that is none of those that are brought by {statement}",
+            )
+            for statement in (
+                "exec('from nets.{}.model import {}'.format(name, name))",
+                "importlib.import_module(f'nets.{name}_net')",
+                "importlib.import_module('nets.' + name + '_net')",
+                "importlib.import_module('nets.%s_net' % name)",
+            )
+        ),
+        pytest.param(
             {"testing.py": EVALUATE, "train.py": PROGRAM}, "nothing in this project uses `evaluate`", id="nobody"
         ),
         pytest.param(
@@ -218,11 +250,11 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
         ),
         pytest.param(
             {
-                "kit/__init__.py": "",
+                "kit/__init__.py": "from kit_core import *\n",
                 "kit/core/testing.py": EVALUATE,
                 "train.py": "from kit import evaluate\nevaluate(1, 2)\n" + PROGRAM,
             },
-            id="from a package that does not have it",
+            id="from a package that may not have it",
         ),
         pytest.param(
             {"testing.py": EVALUATE, "train.py": "import testing\ntesting.evaluate(1, 2)\n" + PROGRAM},
@@ -375,6 +407,8 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
                 "f'from nets.{name} import {name}'",
                 "'import nets.' + name",
                 "'from nets.testing import %s' % name",
+                "'from nets.{}ing import {}'.format(name, name)",
+                "f'import nets.test{name}'",
             )
         ),
         pytest.param(

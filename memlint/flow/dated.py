@@ -1,0 +1,30 @@
+"""Files that are written for a torch before 0.4: what turns grad mode off today is not there, and on a newer release
+they stop with an error where they take a number out of a loss.
+
+What is said of their evaluations is right, and is of use to whoever brings them up to date.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memlint.flow.program import Program
+
+#: the release that brought ``torch.no_grad``
+_GRAD_MODE = (0, 4)
+#: a number taken out of a loss as it was done before 0.4; since then a loss has no dimension, and this raises
+_NUMBER = re.compile(r"^[^#\n]*?(\b\w*loss\w*\.data\[0\])", re.IGNORECASE | re.MULTILINE)
+
+
+def dated(program: Program, key: str) -> str:
+    """What tells that a file is written for a torch before 0.4, as a clause; "" where nothing does."""
+    project = program.project
+    if project.knows_grad_mode(key):
+        return ""
+    taken = _NUMBER.search(project.sources[key].text)
+    if taken is not None:
+        return f"this file is written for a PyTorch before 0.4, which has no `torch.no_grad`: `{taken[1]}`"
+    said = project.newest_torch or project.said_torch
+    if said is None or said >= _GRAD_MODE or program.words.files("no_grad"):
+        return ""
+    return f"this project is for PyTorch {said[0]}.{said[1]}, which has no `torch.no_grad`"
