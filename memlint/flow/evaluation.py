@@ -142,11 +142,16 @@ def model_calls(
         if first.evaluation == "name" and of_module(analyser, frame.function):
             certainty = "low"
         consumed = consumed_as(frame, run)
-        if consumed == "dropped" and _BENCHMARK.search(frame.module.key.rpartition("/")[2].lower()):
+        if consumed == "dropped" and _times_training(frame):
             certainty = "low"  # (how long a step takes is measured, be it one of training, which has its graph)
         if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
             consumed = "detached"
         yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase)
+
+
+def _times_training(frame: Frame) -> bool:
+    """Whether a file measures how long things take, and this function trains."""
+    return bool(frame.backwards) and _BENCHMARK.search(frame.module.key.rpartition("/")[2].lower()) is not None
 
 
 def _warms_up(frame: Frame, run: ModelRun) -> bool:

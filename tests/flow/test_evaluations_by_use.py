@@ -648,7 +648,8 @@ for x, y in DataLoader(test_set):
 @pytest.mark.parametrize(
     ("name", "taken", "found"),
     [
-        pytest.param("benchmark_steps.py", "out = net(x)", set(), id="a benchmark"),
+        pytest.param("benchmark_steps.py", "out = net(x)\n\nnet(x).sum().backward()", set(), id="one of training too"),
+        pytest.param("benchmark_steps.py", "out = net(x)", {"MEM201"}, id="one of inference"),
         pytest.param("benchmark_steps.py", "print(net(x).argmax().item())", {"MEM201"}, id="one that scores"),
         pytest.param("speedy.py", "out = net(x)", {"MEM201"}, id="none"),
     ],
