@@ -10,6 +10,7 @@ from memlint.finding import Confidence, weakest
 from memlint.flow.as_called import left_out
 from memlint.flow.events import Fact, Loop, ModelCall
 from memlint.flow.frame import Frame, ModelRun, excluded
+from memlint.flow.heap import deep
 from memlint.flow.judged_runs import (
     Verdict,
     consumed_as,
@@ -219,6 +220,7 @@ def _event(
         owner=owner,
         guard="",
         consumed=consumed,
+        held=_held_by(frame, run),
         called=run.called,
         named=is_evaluation_name(frame.function),
         followed=run.resolved or trains_otherwise(frame, run),
@@ -226,6 +228,20 @@ def _event(
         phase=phase.quiet if phase is not None else "",
         training=phase.training if phase is not None else "",
     )
+
+
+def _held_by(frame: Frame, run: ModelRun) -> str:
+    """An attribute of its own object in which a function leaves what a run gives, with its graph."""
+    own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
+    if frame.exit is None or not own:
+        return ""
+    marks = {run.node, *run.value.src}
+    held = (
+        place.text
+        for place, value in frame.exit.sym.items()
+        if place.root == own and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+    )
+    return min(held, default="")
 
 
 def _keeper(frame: Frame, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:

@@ -257,6 +257,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     owner: Fact
     guard: str
     consumed: Literal["detached", "escapes", "loss", "dropped"]
+    #: the attribute of the function's object that holds the graph when it returns
+    held: str = ""
     place: GuardPlace | None = None
     rounds: Loop | None = None
     #: what is called at ``site``, where the model runs in a callee

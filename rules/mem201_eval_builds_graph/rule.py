@@ -89,6 +89,8 @@ def _cost(event: ModelCall) -> str:
     if event.rounds is not None:
         each = "batch" if event.rounds.over_data else f"round of `{event.rounds.text}`"
         return f"device memory grows by the graph of every {each}, because `{event.retained}` keeps it"
+    if event.held:
+        return f"the peak rises with the depth of the model, and `{event.held}` keeps the graph until it is set anew"
     if event.consumed == "escapes":
         return "the peak rises with the depth of the model, and the graph lives as long as what the call gives"
     return "nothing keeps the graph, but the peak rises with the depth of the model"

@@ -726,3 +726,34 @@ if __name__ == "__main__":
 )
 def test_a_step_that_runs_its_own_backward(tmp_path: Path, inside: str, found: set[str]) -> None:
     assert codes(tmp_path, STEPS.format(inside=inside)) == found
+
+
+HELD = """
+class Tester:
+    def __init__(self, net):
+        self.net = net
+
+    def evaluate(self, loader):
+        self.net.eval()
+        for x, y in loader:
+            out = self.net(x.cuda())
+            print(out.argmax().item())
+            {kept}
+
+
+Tester(nn.Linear(3, 4).cuda()).evaluate(DataLoader(test_set))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ("self.last = out", "`self.last` keeps the graph until it is set anew"),
+        ("self.last = out.detach()", "nothing keeps the graph"),
+        ("self.last = out.argmax().item()", "nothing keeps the graph"),
+    ],
+)
+def test_what_an_attribute_holds(tmp_path: Path, kept: str, said: str) -> None:
+    (tmp_path / "main.py").write_text(HEAD + HELD.format(kept=kept), encoding="utf-8")
+    (one,) = [each for each in memlint.lint([tmp_path], isolated=True).findings if each.code == "MEM201"]
+    assert said in one.message
