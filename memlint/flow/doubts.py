@@ -119,8 +119,8 @@ def would_raise(frame: Frame, store: Store, value: Value) -> bool:
 def is_trained_by(frame: Frame, store: Store, value: Value) -> bool:
     """Whether a backward of the same round goes through a sum itself, and frees its graph: had it the last round's in
     it, that would raise, so a program that runs begins it anew on a way that is not seen here."""
-    if store.kind != "carry" or store.loop is None or store.incoming is None:
-        return False
+    if store.kind != "carry" or store.how != "add" or not store.local or store.loop is None or store.incoming is None:
+        return False  # (a state of a module whose backward raises is told)
     own = {source for source in store.value.src - store.incoming.src if source in frame.graphs.nodes}
     return any(
         store.loop.id in backward.loops
