@@ -65,7 +65,7 @@ class Analysis:
         self._unnamed = Unnamed(program)
         self._decided = Decided(analyser.known_calls)
         self._raising = Raising(program, analyser.known_calls, self._decided)
-        by_text = KnownCalls(program, self._unnamed)
+        by_text = KnownCalls(program, self._unnamed, by_attributes=True)
         self._decided_by_text = Decided(by_text)
         self._raising_by_text = Raising(program, by_text, self._decided_by_text)
 

@@ -239,6 +239,7 @@ def write_item(
         place = path.then(step)
         if plain and not is_rebuilt(frame, state, place, value):
             forget(frame, state, frozenset((place,)))
+            frame.notes.members_set.add(place)
         state.sym[place] = (
             value
             if step != "[]" or all_of_them

@@ -279,7 +279,7 @@ class Attributes:
                 )
                 for path in frame.notes.cleared if hooked else frame.notes.cleared_in_rounds:
                     # (one member that is set anew empties no other)
-                    for name in path.steps if path.steps[-1:] and path.steps[-1].startswith(".") else ():
+                    for name in () if path in frame.notes.members_set else path.steps:
                         self._emptied.setdefault(name, set()).add(frame.function.key)
         return bool(self._emptied.get(step, set()) - ({followed.key} if followed is not None else set()))
 

@@ -80,7 +80,7 @@ def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
     return any(
         (summary := analyser.summary(method)) is not None
         and any(
-            name in path.steps and (path.steps[-1].startswith(".") or path.steps[-1] == member)
+            name in path.steps and (path not in summary.notes.members_set or path.steps[-1] == member)
             for path in summary.notes.cleared
         )
         for item in sorted(called)

@@ -112,8 +112,10 @@ def _is_moved(program: Program, key: str, statement: ir.ImportFrom) -> str:
     if not rest or first in folders or first in sys.stdlib_module_names or _is_made(program, statement.module):
         return ""
     project = program.project
-    places = _below(project.sources, first)
-    if len(places) != 1 or program.resolve(statement.module, key, 0) is not None:
+    found = program.resolve(first, key, 0)  # (most are a library's)
+    if found is None or not found.endswith("__init__.py") or program.resolve(statement.module, key, 0) is not None:
+        return ""
+    if names_in(program, found) is None or len(places := _below(project.sources, first)) != 1:
         return ""
     if "sys.path" in program.module(key).text or "__path__" in program.module(key).text:
         return ""

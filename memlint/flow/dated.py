@@ -13,7 +13,9 @@ from memlint.flow.program import Program
 #: the release that brought ``torch.no_grad``
 _GRAD_MODE = (0, 4)
 #: a number taken out of a loss as it was done before 0.4; since then a loss has no dimension, and this raises
-_NUMBER = re.compile(r"^[^#\n]*?(\b\w*loss\w*\.data\[0\])", re.IGNORECASE | re.MULTILINE)
+_NUMBER = re.compile(r"^[^#\n\"']*?\b((?:\w+_)?loss\.data\[0\])", re.MULTILINE)
+#: signs that a file serves several releases
+_SEVERAL = re.compile(r"__version__|hasattr\(|torch\.compile|except\b")
 
 
 def dated(program: Program, key: str) -> str:
@@ -21,10 +23,11 @@ def dated(program: Program, key: str) -> str:
     project = program.project
     if project.knows_grad_mode(key):
         return ""
-    taken = _NUMBER.search(project.sources[key].text)
+    text = project.sources[key].text
+    taken = None if _SEVERAL.search(text) else _NUMBER.search(text)
     if taken is not None:
         return f"this file is written for a PyTorch before 0.4, which has no `torch.no_grad`: `{taken[1]}`"
     said = project.newest_torch or project.said_torch
-    if said is None or said >= _GRAD_MODE or program.words.files("no_grad"):
+    if said is None or said >= _GRAD_MODE or not project.predates_grad_mode:
         return ""
     return f"this project is for PyTorch {said[0]}.{said[1]}, which has no `torch.no_grad`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from memlint.flow.definitions import Function
@@ -12,6 +13,8 @@ from memlint.ir import nodes as ir
 
 #: kinds of constants whose value is known
 _KNOWN = frozenset({"bool", "int", "None", "str"})
+#: what makes an object of a class without naming it, or makes one again
+_MAKES_ITSELF = re.compile(r"__class__|type\(|\bcls\(|(?<!super\(\))\.__init__\(")
 #: how far the calls of a function are followed to those who make them
 MAX_DEPTH = 2
 
@@ -51,6 +54,8 @@ class Decided:
             return []
         if function.key not in self._constants:
             made = function.cls if function.name == "__init__" and function.cls is not None else None
+            if made is not None and _MAKES_ITSELF.search(function.module.text):
+                return []
             calls = self._calls.of(function) if made is None else self._calls.of_class(made)
             rebound = assigned_names(function.body)[0]
             self._constants[function.key] = {

@@ -125,9 +125,17 @@ def is_trained_by(frame: Frame, store: Store, value: Value) -> bool:
     return any(
         store.loop.id in backward.loops
         and own & backward.reached
-        and backward.site.at not in frame.notes.retained
+        and _frees(frame, backward.site.at)
         and (value.freed == "yes" or all(test in store.tests for test in backward.tests))
         for backward in frame.backwards
+    )
+
+
+def _frees(frame: Frame, at: int) -> bool:
+    """Whether it is a plain ``total.backward()``, which keeps no graph."""
+    return any(
+        call.at == at and isinstance(call.func, ir.Attr) and not call.args and not call.keywords
+        for call in calls(frame.function.body)
     )
 
 

@@ -41,7 +41,9 @@ class KnownCall(NamedTuple):
 
 
 class KnownCalls:
-    def __init__(self, program: Program, unused: Unused) -> None:
+    def __init__(self, program: Program, unused: Unused, *, by_attributes: bool = False) -> None:
+        """``by_attributes``: what is called by its name of something that cannot be followed may be it."""
+        self._by_attributes = by_attributes
         self._program = program
         self._unused = unused
         self._found: dict[tuple[str, str], tuple[KnownCall, ...]] = {}
@@ -103,6 +105,8 @@ class KnownCalls:
         if kind in ("function", "class"):
             return found is what
         # (an attribute of an object is no first-level definition)
+        if self._by_attributes and isinstance(func, ir.Attr) and isinstance(what, Function) and kind == "none":
+            return True
         return isinstance(func, ir.Name) and (kind != "ext" or may_be_lost(str(found), what.qual))
 
 

@@ -40,7 +40,7 @@ LIBRARIES = frozenset(
 _LISTS = frozenset({"glob", "iglob", "rglob", "listdir", "iterdir", "scandir"})
 #: what stands for a part of a text that only a run tells, and how such parts are written
 _HOLE = "\0"
-_HOLES = re.compile(r"\{[^{}]*\}|%\([^)]*\)s|%[sd]")
+_HOLES = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|%(?:\([^)]*\))?[-#0 +]*[\d*.]*[a-zA-Z]")
 #: a statement that is put together, and which files it brings
 _IMPORT = re.compile(rf"\s*(?:from|import)\s+([\w.{_HOLE}]*)")
 
@@ -169,7 +169,10 @@ def is_loaded(module: Module, names: frozenset[str]) -> bool:
     """Whether a file may be among what is loaded by those names."""
     parts = module.key.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     ends = (name.partition(_HOLE) for name in names)
-    return any(f".{first}" in f".{parts}." and (not last or parts.endswith(last)) for first, _, last in ends)
+    # (of a package that is loaded, all that lies in it may be)
+    return any(
+        f"{last}." in f".{parts}.".partition(f".{first}")[2] for first, _, last in ends if f".{first}" in f".{parts}."
+    )
 
 
 def is_imported(program: Program, module: Module) -> bool:

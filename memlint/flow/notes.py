@@ -46,6 +46,8 @@ class Notes(Lean):
         self.cleared: dict[Path, bool] = {}
         #: those of them that are emptied in a loop over iterations
         self.cleared_in_rounds: set[Path] = set()
+        #: those of them that are one member of a container, given another value
+        self.members_set: set[Path] = set()
         #: names of what is called on sides of tests that are never taken
         self.skipped: set[str] = set()
         #: it yields something for each batch

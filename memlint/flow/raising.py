@@ -12,7 +12,7 @@ import ast
 import builtins
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
 
 from memlint.flow.broken import names_in
 from memlint.flow.decided import Decided
@@ -20,7 +20,7 @@ from memlint.flow.definitions import Function, Module
 from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.program import Program
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
-from memlint.flow.syntax import bodies, children, dotted, expressions, names_bound_by, text, walk_statements
+from memlint.flow.syntax import bodies, children, dotted, expressions, text, walk_statements
 from memlint.flow.used_up import used_up
 from memlint.ir import nodes as ir
 
@@ -125,11 +125,10 @@ class Raising:
 
 def _before(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
     """What was evaluated whenever an ordinal of the body is reached, and what its statement evaluates."""
-    lists: set[str] = set()
     for number, statement in enumerate(body):
         last = number + 1 == len(body) or body[number + 1].at > at
         if not last:
-            yield from _surely((statement,), decide, lists)
+            yield from _surely((statement,), decide)
             continue
         inner = next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), None)
         if inner is None:
@@ -140,14 +139,9 @@ def _before(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.E
         return
 
 
-def _surely(body: Iterable[ir.Stmt], decide: Decide, lists: set[str] | None = None) -> Iterator[ir.Expr | ir.Raise]:
-    """What is evaluated whenever a body runs to its end. ``lists``: names of lists with members, which it adds to."""
-    lists = set() if lists is None else lists
+def _surely(body: Iterable[ir.Stmt], decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
+    """What is evaluated whenever a body runs to its end."""
     for statement in body:
-        full = isinstance(statement, ir.Assign) and _has_members(statement.value, lists)
-        lists -= {name for inner in walk_statements((statement,)) for name in names_bound_by(inner)}
-        if isinstance(statement, ir.Assign) and full:
-            lists |= {target.id for target in statement.targets if isinstance(target, ir.Name)}
         if isinstance(statement, ir.FunctionDef | ir.ClassDef | ir.Try):
             continue
         yield from _evaluated(expressions(statement))
@@ -155,7 +149,7 @@ def _surely(body: Iterable[ir.Stmt], decide: Decide, lists: set[str] | None = No
             yield statement
         if isinstance(statement, ir.With) and all(_PLAIN.search(text(item.context)) for item in statement.items):
             yield from _surely(statement.body, decide)
-        if isinstance(statement, ir.For) and _has_members(statement.iter, lists):
+        if isinstance(statement, ir.For) and _has_members(statement.iter):
             yield from _surely(statement.body, decide)  # (its first round)
         holds = decide(statement.test) if isinstance(statement, ir.If) else None
         runs: tuple[ir.Stmt, ...] = (statement,)
@@ -166,14 +160,14 @@ def _surely(body: Iterable[ir.Stmt], decide: Decide, lists: set[str] | None = No
             return  # what follows may not be reached
 
 
-def _has_members(expr: ir.Expr, lists: Set[str]) -> bool:
-    """Whether a loop over it has a first round: ``[1, 2, 3]``, a name of such a list, ``range(10)``."""
+def _has_members(expr: ir.Expr) -> bool:
+    """Whether a loop over it has a first round: ``[1, 2, 3]``, ``range(10)``."""
     if isinstance(expr, ir.Display):
         return any(not isinstance(one, ir.Starred) for one in expr.elements)
     if isinstance(expr, ir.Call) and dotted(expr.func) == "range" and len(expr.args) == 1:
         end = expr.args[0]
         return isinstance(end, ir.Const) and isinstance(end.value, int) and end.value > 0
-    return isinstance(expr, ir.Name) and expr.id in lists
+    return False
 
 
 def _evaluated(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:

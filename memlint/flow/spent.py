@@ -46,9 +46,10 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
 
 
 def _trains_inside(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
-    """``loss = self.training_step(batch).item()``: a method that runs its own backward."""
+    """``loss = self.training_step(batch).item()``: a method that runs its own backward, and a step of an optimizer. (An
+    attack takes a backward alone.)"""
     called = (analyser.function_at(record.callee) for record in frame.calls.values() if record.at == run.site.at)
-    inner = [analyser.summary(function) for function in called if function is not None]
+    inner = [analyser.summary(function) for function in called if function is not None and "step" in function.names]
     return any(one is not None and bool(one.backwards or one.notes.blind_backward) for one in inner)
 
 

@@ -6,11 +6,13 @@ What is said of them may well be true, and it is not sure that it happens to any
 
 from __future__ import annotations
 
+import functools
 import re
 
 from memlint.flow.broken import broken_import
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.loading import is_loaded
+from memlint.flow.mentions import FINDERS, finds_attributes
 from memlint.flow.program import Program, in_tests
 from memlint.flow.programs import is_program
 from memlint.flow.unused import ALL, Unused, is_collected, is_of_hub
@@ -80,17 +82,16 @@ class Unnamed(Unused):
         return self._loaded is not None and is_loaded(module, self._loaded)
 
     def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
-        """(By names that only runs tell, programs choose between classes, of files that are none themselves; their
-        functions they call by attributes.)"""
+        """(By names that only runs tell, programs choose between classes; their functions they call by attributes.)"""
         if self._loaded is None:
-            return not isinstance(what, Function) and not is_program(self._program, module.key)
+            return not isinstance(what, Function)
         return is_loaded(module, self._loaded)
 
     def _is_in_strings(self, name: str, what: Function | Class) -> bool:
         """(What is looked up is a name and nothing more; what is printed or written about stands among other words. Of
         what a module has, the code that looks it up is asked for.)"""
         word, path = re.escape(name), r"[\w.:/]+[.:/]"
-        if isinstance(what, Function) and what.cls is not None:
+        if (isinstance(what, Function) and what.cls is not None) or self._looks_up:
             pattern = re.compile(rf"([\"'])(?:{path})?{word}\1")
         else:
             pattern = re.compile(rf"([\"']){path}{word}\1|attr\w*\([^()\n]*[\"']{word}[\"']")
@@ -98,6 +99,12 @@ class Unnamed(Unused):
         return any(
             name in (text := sources[key].text) and pattern.search(ALL.sub("", text)) is not None for key in sources
         )
+
+    @functools.cached_property
+    def _looks_up(self) -> bool:
+        """Whether some code finds attributes of what it does not name by names that it does not write."""
+        finders = {key for finder in FINDERS for key in self._program.words.files(finder)}
+        return any(finds_attributes(self._program.module(key).text, False) for key in sorted(finders))
 
     def _finders(self, near: set[str]) -> list[str]:
         return [key for key in super()._finders(near) if key in near]

@@ -254,8 +254,9 @@ class Unused:
         return False
 
     def _hands_out(self, package: str, module: Module, seen: frozenset[str]) -> bool:
-        """Whether a package may hand out what a file defines: one that lies in it, or that it takes things from."""
-        if module.key.startswith(package.removesuffix("__init__.py")):
+        """Whether a package may hand out what a file defines: one that lies in it, or that it takes things from, be it
+        through other files."""
+        if package.endswith("__init__.py") and module.key.startswith(package.removesuffix("__init__.py")):
             return True
         init = self._program.module(package)
         if not init.index.complete or finds_names(init.text) or len(seen) > MAX_FILES or init.index.names & _LAZY:
@@ -265,7 +266,7 @@ class Unused:
             targets = {self._program.resolve(name, package, item.level) for name in (item.module, inner)}
             if module.key in targets or (item.name == "*" and targets == {None}):
                 return True
-            further = {one for one in targets if one is not None and one.endswith("__init__.py")} - seen - {package}
+            further = {one for one in targets if one is not None} - seen - {package}
             if any(self._hands_out(one, module, seen | {package} | further) for one in further):
                 return True
         return False

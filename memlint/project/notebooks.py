@@ -12,9 +12,6 @@ from typing import Any
 #: a notebook that is larger holds pictures, and is told apart by its size and time
 _MAX_HASHED = 1 << 21
 _WORD = re.compile(r"[^\W\d]\w*")
-#: what a cell defines for itself
-_DEFINED = re.compile(r"^(?:async\s+def|def|class)\s+([^\W\d]\w*)", re.MULTILINE)
-_IMPORTS = re.compile(r"^\s*(?:from|import)\s.*", re.MULTILINE)
 
 
 class Notebooks:
@@ -24,8 +21,7 @@ class Notebooks:
         self.paths = tuple(paths)
 
     def mention(self, name: str) -> bool:
-        """Whether the code of one of them may use a name of the project's, which it does not define for itself; True
-        also where one cannot be read."""
+        """Whether the code of one of them may use a name; True also where one cannot be read."""
         return any(words is None or name in words for words in self._words)
 
     @functools.cached_property
@@ -41,10 +37,7 @@ def _words(path: Path) -> frozenset[str] | None:
     import msgspec
 
     try:
-        texts = list(_code(msgspec.json.decode(path.read_bytes())))
-        defined = {name for text in texts for name in _DEFINED.findall(text)}
-        imported = {word for text in texts for line in _IMPORTS.findall(text) for word in _WORD.findall(line)}
-        return frozenset(word for text in texts for word in _WORD.findall(text)) - (defined - imported)
+        return frozenset(word for text in _code(msgspec.json.decode(path.read_bytes())) for word in _WORD.findall(text))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, AttributeError, TypeError, RecursionError):
         return None
 

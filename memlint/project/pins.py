@@ -9,10 +9,14 @@ from memlint.project.presence import listed
 
 #: where projects say so, relative to their root
 _FILES = ("requirements.txt", "setup.py", "setup.cfg", "pyproject.toml", "environment.yml", "environment.yaml")
-#: what a README says of the release of torch that it is for, and that any later one will do
+#: what a README says of the release of torch that it is for
 _SAID = re.compile(
-    r"\b(?:py)?torch\b[\s*`_()\[\]-]*(?:version|ver\.?|v)?[\s:=~<(`*-]*v?(\d+)\.(\d+)(?:[.\w]*)"
-    r"(\s*(?:\+|>|or (?:later|newer|higher|above|greater|up)|and (?:later|newer|higher|above|up)))?",
+    r"\b(?:py)?torch\b[\s*`_()\[\]-]*(?:version|ver\.?|v)?[\s:=~(`*-]*v?(\d+)\.(\d+)(?:\.\w+)*(?![\w.]|\s*s\b)",
+    re.IGNORECASE,
+)
+#: what else a line says that speaks of several releases, or of all from one on
+_OTHERS = re.compile(
+    r"\d\.\d|[+<>≥≤]|\b(?:later|newer|higher|above|greater|up|onwards?|least|from|since|min|minimum|or|to|ported)\b",
     re.IGNORECASE,
 )
 #: the address of a link
@@ -39,10 +43,11 @@ def newest_said(root: Path) -> tuple[int, int] | None:
     """The (major, minor) release of torch that the README of a project says it is for, the newest where it names
     several; None where it names none, or says that later ones will do."""
     readme = next((name for name in sorted(listed(root) or ()) if name.lower().startswith("readme")), None)
-    said = _SAID.findall(_ADDRESS.sub("]", _text(root / readme))) if readme is not None else []
-    if any(later for *_, later in said):
+    text = _ADDRESS.sub("]", _text(root / readme)) if readme is not None else ""
+    lines = [line for line in text.splitlines() if _SAID.search(line)]
+    if any(_OTHERS.search(_SAID.sub("", line)) for line in lines):
         return None
-    return max(((int(major), int(minor)) for major, minor, _ in said), default=None)
+    return max(((int(major), int(minor)) for line in lines for major, minor in _SAID.findall(line)), default=None)
 
 
 def _text(file: Path) -> str:

@@ -83,7 +83,6 @@ def of(before: str = "pass", inside: str = "pass") -> str:
         (of("x = helpers.Network(4)"), "`helpers` has no `Network`"),
         (of(inside="x = x.to(DEVICE)"), "`DEVICE` is not defined"),
         (of("for seed in [1, 2]: score(seed)"), "`score()` is not given `device`"),
-        (of("seeds = [1, 2]\n    for seed in seeds: score(seed)"), "`score()` is not given `device`"),
         (of("for seed in range(3): score(seed)"), "`score()` is not given `device`"),
         (TWICE + of("Stopper(tolerance=3)"), "`Stopper()` has no parameter `tolerance`"),
     ],

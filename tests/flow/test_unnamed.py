@@ -40,11 +40,6 @@ PACKAGE = {
         ),
         pytest.param(PACKAGE, "uses `evaluate`", id="a package"),
         pytest.param(
-            {"testing.py": TESTER + PROGRAM, "train.py": LOADER},
-            "uses `Tester`",
-            id="a class of a program, where files are loaded by name",
-        ),
-        pytest.param(
             {**PACKAGE, "README.md": "    pip install -e .\n    pip install torch\n"},
             "uses `evaluate`",
             id="a package that whoever trains installs",

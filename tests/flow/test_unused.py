@@ -433,14 +433,6 @@ def test_what_may_be_used_stays_what_it_is(tmp_path: Path, files: dict[str, str]
         ({"cell_type": "code", "source": "import testing\ntesting.evaluate(model, loader)"}, "high"),
         ({"cell_type": "code", "source": "print('evaluates')", "outputs": [{"text": "evaluate"}]}, "low"),
         ({"cell_type": "markdown", "source": "Next, evaluate the model."}, "low"),
-        ({"cell_type": "code", "source": "def evaluate(x):\n    return x\n\nevaluate(3)"}, "low"),
-        (
-            {
-                "cell_type": "code",
-                "source": "from testing import *\n\nclass A:\n    def evaluate(self): ...\nevaluate(3)",
-            },
-            "high",
-        ),
         (None, "high"),
     ],
     ids=[
@@ -448,8 +440,6 @@ def test_what_may_be_used_stays_what_it_is(tmp_path: Path, files: dict[str, str]
         "as a part of its module",
         "words of its output",
         "words of a text",
-        "one of its own",
-        "a method of that name",
         "nobody can read it",
     ],
 )

@@ -246,10 +246,22 @@ def _drawn_now_and_then(frame: Frame, expr: ir.Call) -> bool:
         for loop in loops
         for one in walk_statements(loop.body)
         if isinstance(one, ir.If)
-        and any(isinstance(part, ir.Binary) and part.op == "%" for part in walk_expression(one.test))
+        and _comes_seldom(one.test)
+        and not any(isinstance(inner, ir.For | ir.While) for inner in walk_statements(one.body))
         for call in calls(one.body)
     ]
-    return bool(draws) and set(draws) <= set(seldom)
+    named = made.targets[0].id
+    mentioned = sum(isinstance(part, ir.Name) and part.id == named for part in parts(body, into_definitions=True))
+    return bool(draws) and set(draws) <= set(seldom) and mentioned == 1 + len(draws)
+
+
+def _comes_seldom(test: ir.Expr) -> bool:
+    """``step % every == 0``, where that is no handful of steps."""
+    if not isinstance(test, ir.Compare) or test.ops != ("==",) or not isinstance(test.left, ir.Binary):
+        return False
+    right, every = test.rights[0], test.left.right
+    few = isinstance(every, ir.Const) and isinstance(every.value, int) and every.value < MAX_PERIOD
+    return test.left.op == "%" and isinstance(right, ir.Const) and right.value == 0 and not few
 
 
 def _outside_loops(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
