@@ -56,7 +56,7 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
         case ir.Attr():
             base = evaluate(frame, state, target.value)
             context.noted(frame, target, value, statement)
-            if target.name == "data" and _is_tensor(base) and not value.may_be(CONTAINER):
+            if target.name == "data" and _is_tensor(frame, base) and not value.may_be(CONTAINER):
                 value = cut(value)  # autograd never hears of it
             elif statement is not None:
                 carry.assigned(frame, state, statement, target, value)
@@ -89,9 +89,12 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             pass
 
 
-def _is_tensor(base: V) -> bool:
+def _is_tensor(frame: Frame, base: V) -> bool:
     """Whether ``base.data`` is a tensor's, for all that is known."""
-    return bool(base.kinds & (TENSORS | UNKNOWN)) and not base.kinds & INSTANCE and not base.resolved()
+    if base.kinds & INSTANCE:
+        classes = [frame.analyser.cls(ref) for ref in base.refs if ref.kind == "instance"]
+        return bool(classes) and all(cls is not None and frame.analyser.program.is_tensor(cls) for cls in classes)
+    return bool(base.kinds & (TENSORS | UNKNOWN)) and not base.resolved()
 
 
 def _bind(frame: Frame, state: State, name: str, value: V) -> None:

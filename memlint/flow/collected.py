@@ -293,12 +293,33 @@ def _joined(expr: ir.Expr, names: set[str]) -> bool:
 
 
 def made_from(frame: Frame, names: set[str]) -> set[str]:
-    """The names of containers and of what is put together from their members, as long as that is on the device."""
+    """The names of containers, and of what is put together from their members or holds that, as long as it is on the
+    device."""
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and mention(statement.value, names):
             bound = {name for target in statement.targets for name in _bound(target)}
             names = names - bound if _goes_to_host(statement.value) else names | bound
+        put = _put_into(statement)
+        if put is not None and mention(put.value, names) and not _goes_to_host(put.value):
+            names = names | {put.holder}
     return names
+
+
+class _Put(NamedTuple):
+    """A variable that holds a container, and what is put into it."""
+
+    holder: str
+    value: ir.Expr
+
+
+def _put_into(statement: ir.Stmt) -> _Put | None:
+    """``banks.append(bank)``, ``banks[task] = bank``"""
+    match statement:
+        case ir.ExprStmt(value=ir.Call(func=ir.Attr(value=ir.Name(id=holder), name=name), args=(*_, value))):
+            return _Put(holder, value) if name in ("append", "extend", "insert") else None
+        case ir.Assign(targets=(ir.Subscript(value=ir.Name(id=holder)),), value=value):
+            return _Put(holder, value)
+    return None
 
 
 def _goes_to_host(expr: ir.Expr) -> bool:

@@ -11,7 +11,7 @@ from memlint.flow.lineage import Lineage
 from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.texts import Texts
 from memlint.ir import nodes as ir
-from memlint.knowledge import MODULE_BASES
+from memlint.knowledge import MODULE_BASES, TENSOR_BASES
 
 #: what these names mean where they come out of a star import that cannot be followed
 USUAL_NAMES = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim", "np": "numpy"}
@@ -299,6 +299,10 @@ class Program:
     def _derives_from_module(self, cls: Class) -> bool:
         _, outside = self.ancestors(cls)
         return any(MODULE_BASES.fullmatch(name) or name in ("?.nn.Module", "?.LightningModule") for name in outside)
+
+    def is_tensor(self, cls: Class) -> bool:
+        """Whether the class is a kind of tensor: a parameter with methods of its own."""
+        return not self.ancestors(cls)[1].isdisjoint(TENSOR_BASES)
 
     def overrides(self, cls: Class, name: str, limit: int = MAX_OVERRIDES) -> list[Function]:
         """What project subclasses have in place of a method, where they are few."""

@@ -179,6 +179,18 @@ def hook(base: str, method: str) -> Hook | None:
     return None
 
 
+#: qualified names that mark a class as a kind of tensor
+TENSOR_BASES = frozenset(
+    {
+        "torch.Tensor",
+        "torch.nn.Buffer",
+        "torch.nn.Parameter",
+        "torch.nn.parameter.Buffer",
+        "torch.nn.parameter.Parameter",
+        "torch.nn.parameter.UninitializedParameter",
+    }
+)
+
 #: qualified names that mark a class as a module
 MODULE_BASES = re.compile(
     r"torch\.nn\.(?!Parameter)[A-Z]\w*|torch\.nn\.modules\..*|.*LightningModule|.*PreTrainedModel|.*ModelMixin|fairseq\.models\..*Model\w*|timm\.models\..*|torchvision\.models\..*|transformers\.\w*(Model|For)\w*|torch_geometric\.nn\..*|flash\..*|torch\.jit\.ScriptModule"

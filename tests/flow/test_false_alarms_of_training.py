@@ -1027,3 +1027,46 @@ def step(model: torch.nn.Module, batch, optimizer, criterion, writer):
     writer.add_images("shown", images[shown])
 """
     assert said(tmp_path, main=source) == set()
+
+
+SIGMAS = """
+import torch
+from torch import nn
+
+
+class Sigma({base}):
+    def update(self, rmse):
+        {update}
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.sigma = Sigma(torch.zeros(1))
+
+    def forward(self, x):
+        y = self.layer(x)
+        self.sigma.update(y.pow(2).mean())
+        return y
+
+
+def train(loader):
+    net = Net().cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in loader:
+        loss = net(x.cuda()).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_data_of_a_parameter_of_a_class_of_its_own(tmp_path: Path) -> None:
+    """``self.data`` of a tensor never has a graph; that of any other object keeps what it is given."""
+    moved = "self.data += 0.1 * (rmse - self.data)"
+    assert said(tmp_path, train=SIGMAS.format(base="nn.Parameter", update=moved)) == set()
+    assert said(tmp_path, train=SIGMAS.format(base="nn.Parameter", update="self.data = self.data + rmse")) == set()
+    init = "def __init__(self, data):\n        self.data = data\n\n    def update(self, rmse):\n        "
+    other = SIGMAS.replace("def update(self, rmse):\n        ", init).format(base="object", update=moved)
+    assert {code for code, _ in said(tmp_path, train=other)} & {"MEM101", "MEM103"}

@@ -331,3 +331,37 @@ def test_what_is_put_together_may_be_wanted_whole(
     tmp_path: Path, after: str, given: str, then: str, found: list[str]
 ) -> None:
     assert codes(tmp_path, WHOLE.format(after=after, given=given, then=then)) == found
+
+
+BANKS = """
+import torch
+
+
+def neighbours(model, loaders, queries):
+    model.cuda().eval()
+    banks = {start}
+    with torch.no_grad():
+        for task, loader in enumerate(loaders):
+            bank = []
+            for x, _ in loader:
+                bank.append(model(x.cuda()).data.t())
+            bank = torch.cat(bank, dim=1)
+            {put}
+        for task in range(len(banks)):
+            for x, _ in queries:
+                print({asked})
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "put", "asked", "found"),
+    [
+        ("[]", "banks.append(bank)", "torch.mm(model(x.cuda()), banks[task]).argmax(1)", []),
+        ("{}", "banks[task] = bank", "(model(x.cuda()) @ banks[task]).argmax(1)", []),
+        ("[]", "banks.append(bank)", "model(x.cuda()).argmax(1), banks[task].shape", ["MEM104"]),
+        ("[]", "banks.append(len(loader))", "torch.mm(model(x.cuda()), model.weight).argmax(1)", ["MEM104"]),
+    ],
+)
+def test_banks_of_features_in_a_list(tmp_path: Path, start: str, put: str, asked: str, found: list[str]) -> None:
+    """A bank that what comes later is multiplied with is wanted on the device, in whatever it is held until then."""
+    assert codes(tmp_path, BANKS.format(start=start, put=put, asked=asked)) == found

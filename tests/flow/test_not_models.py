@@ -108,6 +108,39 @@ def test_a_model_that_comes_with_its_transform(tmp_path: Path, call: str, expect
     assert codes(tmp_path, program=LOADED.format(call=call)) == expected
 
 
+WEIGHTS = """
+import torch
+import torchvision
+from torchvision.models.optical_flow import Raft_Large_Weights, raft_large
+
+weights = Raft_Large_Weights.DEFAULT
+transforms = weights.transforms()
+model = raft_large(weights=weights).cuda().eval()
+
+
+def warped(pairs, device):
+    total = 0
+    for first, second in pairs:
+        first, second = {prepared}
+        with torch.no_grad():
+            flow = model(first, second)[-1]
+        total += torch.sqrt((flow[:, 0] * first - second).square().mean())
+    print(total.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("prepared", "expected"),
+    [
+        ("transforms(first.to(device), second.to(device))", []),
+        ("torchvision.ops.nms(first, second, 0.5), second", []),
+        ("model(first, second)", ["MEM101", "MEM201"]),
+    ],
+)
+def test_what_prepares_images_for_a_model_is_none(tmp_path: Path, prepared: str, expected: list[str]) -> None:
+    assert sorted(codes(tmp_path, program=WEIGHTS.format(prepared=prepared))) == expected
+
+
 FORWARD = """
 import importlib
 
