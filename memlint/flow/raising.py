@@ -1,9 +1,10 @@
 """Code that raises whenever it runs: what is said of a place behind it does not happen until that is mended.
 
-Three mistakes are looked for, in what surely runs before a place is reached: a call that its function's signature
-refuses, a name that nothing in the file binds, and a call of what a module of the project has not. What surely runs is
-what stands before it, what makes the object of a method, what all known callers do before they call, and what the
-functions do that are surely called there.
+Four mistakes are looked for, in what surely runs before a place is reached or behind it: a call that its function's
+signature refuses, a name that nothing in the file binds, a variable that is made of nothing but itself, and a call of
+what a module of the project has not. What surely runs is what stands before it, and behind it as far as nothing leaves
+that way; what makes the object of a method; what all known callers do around their call; and what the functions do
+that are surely called there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from memlint.flow.definitions import Function, Module
 from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.program import Program
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
-from memlint.flow.syntax import bodies, children, dotted, expressions, text, walk_statements
+from memlint.flow.syntax import bodies, children, dotted, expressions, names_bound_by, text, walk_statements
 from memlint.flow.used_up import used_up
 from memlint.ir import nodes as ir
 
@@ -66,7 +67,8 @@ class Raising:
         key = (*function.key, at, depth)
         if key not in self._ways:
             self._ways[key] = ""  # (a call that leads to itself)
-            parts = list(_before(function.body, at, self._decided.of(function)))
+            decide = self._decided.of(function)
+            parts = [*_before(function.body, at, decide), *_after(function.body, at, decide)]
             self._ways[key] = (
                 next(filter(None, (self._mistake(function, part) for part in parts)), "")
                 or used_up(self._program, function, parts)
@@ -110,7 +112,7 @@ class Raising:
         if isinstance(part, ir.Raise):
             return f"`{function.name}` raises {text(part.exc)}" if part.exc is not None else ""
         if isinstance(part, ir.Name):
-            return _unbound(function.module, part.id)
+            return _unbound(function.module, part.id) or _never_begun(function, part.id)
         if not isinstance(part, ir.Call):
             return ""
         why = refused(self._program, function, part) or _missing(self._program, function, part.func)
@@ -137,6 +139,26 @@ def _before(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.E
             yield from _evaluated(expressions(statement))
             yield from _before(inner, at, decide)
         return
+
+
+def _after(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
+    """What is evaluated whenever what an ordinal of the body says has been, as far as that is sure: what raises there
+    ends the first round of a loop around both, and what is said of its rounds, or of what they give, does not come."""
+    number = next((number for number in reversed(range(len(body))) if body[number].at <= at), None)
+    if number is None:
+        return
+    statement = body[number]
+    if isinstance(statement, ir.Try | ir.FunctionDef | ir.ClassDef):
+        return
+    if isinstance(statement, ir.With) and not all(_PLAIN.search(text(item.context)) for item in statement.items):
+        return
+    inner = next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), None)
+    if inner is not None:
+        yield from _after(inner, at, decide)
+    # (a loop's own jumps lead behind it)
+    leaving = ir.Return | ir.Raise if isinstance(statement, ir.For | ir.While) else ir.Return | ir.Raise | ir.Jump
+    if not any(isinstance(one, leaving) for one in walk_statements((statement,))):
+        yield from _surely(body[number + 1 :], decide)
 
 
 def _surely(body: Iterable[ir.Stmt], decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
@@ -199,6 +221,24 @@ def _unbound(module: Module, name: str) -> str:
         return ""
     bound = _bound_names(module)
     return f"`{name}` is not defined" if bound is not None and name not in bound else ""
+
+
+def _never_begun(function: Function, name: str) -> str:
+    """A variable that all that binds it reads first: ``total = total + x``, ``total += x``."""
+    if function.node is None or name not in function.locals or any(param.name == name for param in function.params):
+        return ""
+    if any(isinstance(one, ir.Scope) and name in one.names for one in walk_statements(function.body)):
+        return ""  # (a function in it may begin it)
+    binding = [one for one in walk_statements(function.body, into_definitions=False) if name in names_bound_by(one)]
+    begun = any(not _reads_itself(one, name) for one in binding)
+    return "" if begun or not binding else f"`{name}` is read before it has a value"
+
+
+def _reads_itself(statement: ir.Stmt, name: str) -> bool:
+    if isinstance(statement, ir.AugAssign):
+        return True
+    value = statement.value if isinstance(statement, ir.Assign) else None
+    return value is not None and any(isinstance(part, ir.Name) and part.id == name for part in _evaluated((value,)))
 
 
 def _bound_names(module: Module) -> frozenset[str] | None:

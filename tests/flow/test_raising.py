@@ -354,3 +354,71 @@ def test_a_file_for_python_2_as_well(tmp_path: Path, head: str, severity: str) -
 )
 def test_a_class_that_is_defined_again(tmp_path: Path, text: str) -> None:
     assert finding(tmp_path, text).severity == "warning"
+
+
+BEHIND = """
+import torch
+from helpers import Net
+
+
+def evaluate(loader, model, count):
+    model.eval()
+    {begin}
+    total = 0
+    for x in loader:
+        total += model(x.cuda()).argmax().item()
+        {behind}
+    return total
+
+
+def rank(loaders):
+    model = Net(4).cuda()
+    for loader in loaders:
+        first = evaluate(loader, model, 3)
+        {called}
+
+
+rank([torch.utils.data.DataLoader([1])])
+"""
+
+
+def behind(begin: str = "pass", behind: str = "pass", called: str = "pass") -> str:
+    return BEHIND.format(begin=begin, behind=behind, called=called)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (behind(behind="seen = seen + len(x)"), "`seen` is read before it has a value"),
+        (behind(behind="seen += len(x)"), "`seen` is read before it has a value"),
+        (behind(behind="with torch.no_grad():\n            print(parts)"), "`parts` is not defined"),
+        (behind(called="print(first > second)"), "`second` is not defined"),
+    ],
+)
+def test_what_is_done_behind_it_raises(tmp_path: Path, text: str, reason: str) -> None:
+    """The first round of the loop ends there, or what calls it does: nothing grows, and nothing comes of it."""
+    found = finding(tmp_path, text)
+    assert (found.severity, found.confidence) == ("note", "low")
+    assert reason in found.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(behind(begin="seen = 0", behind="seen = seen + len(x)"), id="begun"),
+        pytest.param(behind(begin="if count: seen = 0", behind="seen += len(x)"), id="begun on one way"),
+        pytest.param(behind(begin="for seen in range(3): pass", behind="seen += len(x)"), id="begun by a loop"),
+        pytest.param(behind(behind="count += len(x)"), id="an argument"),
+        pytest.param(behind(begin="global seen", behind="seen = seen + len(x)"), id="a global"),
+        pytest.param(
+            behind(begin="def begin():\n        nonlocal seen\n        seen = 0", behind="seen = seen + 1"),
+            id="begun by a function in it",
+        ),
+        pytest.param(behind(behind="if count: continue\n        print(parts)"), id="not always reached"),
+        pytest.param(behind(behind="try:\n            print(parts)\n        except NameError: pass"), id="tried"),
+        pytest.param(behind(called="if first: return\n        print(second)"), id="left before"),
+        pytest.param(behind(called="[seen := 1]\n        seen += 1"), id="begun in an expression"),
+    ],
+)
+def test_what_is_done_behind_it_may_well_run(tmp_path: Path, text: str) -> None:
+    assert finding(tmp_path, text).severity == "warning"
