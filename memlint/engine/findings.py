@@ -95,8 +95,8 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
         # (what it costs is for whoever mends the file to know)
         severity="note" if why else report.severity,
         # (a cost that nobody pays is shown to those who ask for all that is suspected; what a file imports may be there
-        # where it is run)
-        confidence="low" if idle or raises else report.confidence,
+        # where it is run, and a name that is not defined where a part of a program is shown)
+        confidence="low" if idle else report.confidence,
         message=f"{report.message} ({why})" if why else report.message,
         advice=report.advice,
         path=report.site.path,

@@ -175,7 +175,7 @@ def train(loader, device):
         if step % 1000 == 0:
             {guard}
                 images = vae.decode(noise).sample
-            show(images.detach().cpu())
+            print(images.detach().cpu())
 """
 
 

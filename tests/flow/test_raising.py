@@ -1,5 +1,4 @@
-"""Code that raises whenever it runs: what is found in it is a note of low confidence, with the reason; other code keeps
-its severity."""
+"""Code that raises whenever it runs: what is found in it is a note, with the reason; other code keeps its severity."""
 
 from __future__ import annotations
 
@@ -89,7 +88,8 @@ def of(before: str = "pass", inside: str = "pass") -> str:
 )
 def test_it_is_said_why(tmp_path: Path, text: str, reason: str) -> None:
     found = finding(tmp_path, text)
-    assert (found.severity, found.confidence) == ("note", "low")
+    assert found.severity == "note"
+    assert found.confidence != "low"  # (it is shown: a part of a program may stand where its names are known)
     assert reason in found.message
 
 
@@ -261,7 +261,8 @@ def called(
 def test_its_only_callers_raise(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / ".git").mkdir()
     found = finding(tmp_path, text)
-    assert (found.severity, found.confidence) == ("note", "low")
+    assert found.severity == "note"
+    assert found.confidence != "low"  # (it is shown: a part of a program may stand where its names are known)
     assert reason in found.message
 
 
@@ -398,7 +399,8 @@ def behind(begin: str = "pass", behind: str = "pass", called: str = "pass") -> s
 def test_what_is_done_behind_it_raises(tmp_path: Path, text: str, reason: str) -> None:
     """The first round of the loop ends there, or what calls it does: nothing grows, and nothing comes of it."""
     found = finding(tmp_path, text)
-    assert (found.severity, found.confidence) == ("note", "low")
+    assert found.severity == "note"
+    assert found.confidence != "low"  # (it is shown: a part of a program may stand where its names are known)
     assert reason in found.message
 
 

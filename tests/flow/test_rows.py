@@ -10,6 +10,7 @@ import memlint
 
 GROWN = """
 import torch
+from neighbours import nearest
 
 
 @torch.no_grad()
