@@ -8,11 +8,11 @@ from memlint.flow import carry
 from memlint.flow.class_places import class_places
 from memlint.flow.evaluate import evaluate
 from memlint.flow.events import PlaceKind
-from memlint.flow.frame import Frame
+from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
-from memlint.flow.keys import grows, is_of_pairs, is_replaced, over_itself
+from memlint.flow.keys import grown_by, is_of_pairs, is_replaced, over_itself
 from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
 from memlint.flow.made_places import made_places
 from memlint.flow.modes import forget_name, freeze, frozen_of
@@ -220,6 +220,7 @@ def write_item(
     inner = deep(frame, state, value)
     all_of_them = name is None and is_replaced(frame, target)
     plain = isinstance(index.const, str) and not value.src and not value.kinds & ~(CONTAINER | DATA | NONE)
+    growing = () if by_carry else grown_by(frame, target.index)
     plain = plain and not base.may_be(TENSORS)  # (a sum that begins anew, or a list that is emptied, now and then)
     for key in ordered(base.objs):
         obj = state.heap.get(key)
@@ -235,8 +236,8 @@ def write_item(
             state.heap[key] = obj.emptied().with_elem(value)
         else:
             state.heap[key] = obj.with_elem(join(obj.elem, value))
-        if not by_carry and grows(frame, target.index) and not obj.bounded:
-            _note_key(frame, state, key, "local", ("elem", key), inner, target)
+        if growing and not obj.bounded:
+            _note_key(frame, state, key, "local", ("elem", key), inner, target, growing)
     for path in ordered(base.syms):
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
@@ -248,8 +249,8 @@ def write_item(
             if step != "[]" or all_of_them
             else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
         )
-        if not by_carry and grows(frame, target.index) and not base.may_be(TENSORS):
-            _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target)
+        if growing and not base.may_be(TENSORS):
+            _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target, growing)
     of_pairs = all_of_them and is_of_pairs(frame, target)
     if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
         # a model's output, or what a criterion gave: it is a dict, from here on one of what is written
@@ -286,7 +287,14 @@ def _cut_member(frame: Frame, state: State, name: str, target: ir.Subscript) -> 
 
 
 def _note_key(
-    frame: Frame, state: State, place: Source, kind: PlaceKind, mark: Source, value: V, target: ir.Subscript
+    frame: Frame,
+    state: State,
+    place: Source,
+    kind: PlaceKind,
+    mark: Source,
+    value: V,
+    target: ir.Subscript,
+    growing: tuple[LoopFrame, ...],
 ) -> None:
     """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
     if any(item == mark or _within(item, mark) for item in frame.graphs.closure(value.src)):
@@ -295,7 +303,8 @@ def _note_key(
         return
     statement = frame.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
-    note_store(frame, state, "retain", "key", place, kind, text(target.value), value, frame_at(frame), shown)
+    where = text(target.value)
+    note_store(frame, state, "retain", "key", place, kind, where, value, frame_at(frame), shown, growing=growing)
 
 
 def _within(item: Source, mark: Source) -> bool:

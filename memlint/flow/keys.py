@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from memlint.flow.frame import Frame
+from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.narrowing import tells_tensors
-from memlint.flow.syntax import bodies, mentions, names_bound_by, text, walk_statements
+from memlint.flow.syntax import bodies, mentions, names_bound_by, reads_any, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 
@@ -55,25 +56,72 @@ def over_itself(frame: Frame, target: ir.Subscript) -> bool:
     return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 
 
-def grows(frame: Frame, index: ir.Expr) -> bool:
-    """Whether a new key comes with each iteration: the index is a loop's own counter, a number that the loop counts up,
-    or a text, a sum or a tuple with one in it. Other keys may come again."""
+def grown_by(frame: Frame, index: ir.Expr) -> tuple[LoopFrame, ...]:
+    """The loops of which each round brings a new key: the index is a loop's own counter, a number that the loop counts
+    up, what tells one sample of its batch from the others, or a text, a sum or a tuple with one of these in it. Other
+    keys may come again."""
     if isinstance(index, ir.FormattedString):
         # (``f"loss_{i}"`` of a few parts comes again with the next batch)
         through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
         names = {part.id for part in index.parts if isinstance(part, ir.Name)}
-        return any(names & loop.counters for loop in through_data)
+        return tuple(loop for loop in through_data if names & loop.counters) or by_sample(frame, index)
     if isinstance(index, ir.Display) and index.kind == "tuple":
-        return any(grows(frame, part) for part in index.elements)
+        return tuple(dict.fromkeys(loop for part in index.elements for loop in grown_by(frame, part)))
     if isinstance(index, ir.Binary) and index.op in ("+", "-", "*"):
-        return grows(frame, index.left) or grows(frame, index.right)
-    if not isinstance(index, ir.Name):
-        return False
-    return any(
-        index.id in loop.counters or _counts_up(loop.body, index.id, frame.statement)
+        return grown_by(frame, index.left) or grown_by(frame, index.right)
+    if isinstance(index, ir.Name):
+        counting = tuple(
+            loop
+            for loop in frame.loops
+            if loop.counts and (index.id in loop.counters or _counts_up(loop.body, index.id, frame.statement))
+        )
+        if counting:
+            return counting
+    return by_sample(frame, index)
+
+
+#: names of what tells one sample from all others
+_OF_SAMPLE = re.compile(
+    r"(?:^|[^a-z])(?:id|ids|idx|idxs|uid|uuid|index|indices|f?name|f?names|filename|filenames|files?|paths?|keys?|stem"
+    r"|images?|img|videos?|clip|url|utt|utts|wav|qid|docid|sample|samples|query|queries|basename|fn)(?:$|[^a-z])"
+)
+#: names of what many samples have in common
+_IN_COMMON = re.compile(
+    r"class|cls|label|categor|domain|task|dataset|type|kind|split|phase|metric|loss|layer|param|modul|method|model|group"
+    r"|client|worker|speaker|user|subject|patient|bucket|level|scale|lang|target|cluster|relation|attr|action|env"
+)
+#: names of what files, images and the like are taken from
+_OF_SAMPLES = re.compile(
+    r"file|path|listdir|glob|scandir|iterdir|image|img|video|wav|sample|loader|data|batch|frames?\b"
+)
+
+
+def by_sample(frame: Frame, index: ir.Expr) -> tuple[LoopFrame, ...]:
+    """The loops over batches that an index takes the mark of a sample from: ``names[0]``, ``batch["image_id"]``."""
+    shown = text(index, 80).lower()
+    if _OF_SAMPLE.search(shown) is None or _IN_COMMON.search(shown) is not None:
+        return ()
+    names = {part.id for part in walk_expression(index) if isinstance(part, ir.Name)}
+    return tuple(
+        loop
         for loop in frame.loops
         if loop.counts
+        and loop.loop.over == "loader"
+        and (not loop.loop.assumed or _OF_SAMPLES.search(loop.loop.source) is not None)
+        and not names.isdisjoint(_of_round(loop))
     )
+
+
+def _of_round(loop: LoopFrame) -> set[str]:
+    """The names of what a round is given, of its parts and of what is made of them."""
+    found = set(loop.targets - loop.counters)
+    for _ in range(2):  # (what an inner loop goes through may be made behind it)
+        for statement in walk_statements(loop.body, into_definitions=False):
+            read = statement.value if isinstance(statement, ir.Assign) else None
+            read = statement.iter if isinstance(statement, ir.For) else read
+            if read is not None and reads_any(read, found):
+                found |= names_bound_by(statement)
+    return found
 
 
 def _counts_up(body: tuple[ir.Stmt, ...], name: str, store: ir.Stmt | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from memlint.flow.events import PlaceKind, Step
 from memlint.flow.fates import fate_of, of_loop
 from memlint.flow.flags import of_eval_mode
@@ -111,10 +113,12 @@ def note_store(
     trace: tuple[Step, ...] = (),
     tag: Source = None,
     parts: dict[str, V] | None = None,
+    growing: tuple[LoopFrame, ...] | None = None,
 ) -> Store | None:
-    """Remember a store for judgement at the end of the iteration."""
+    """Remember a store for judgement at the end of the iteration. ``growing``: the loops of which each round brings
+    another member, where that is not each loop around it."""
     made, survives = outlived(frame, state, place)
-    around = _around(frame, made, place)
+    around = _around(frame, made, place, frame.loops if growing is None else growing)
     local = not isinstance(place, Path)
     if around is None and local:
         return None
@@ -165,14 +169,12 @@ def note_store(
     return store
 
 
-def _around(frame: Frame, made: tuple[Source, ...], place: Source) -> LoopFrame | None:
+def _around(frame: Frame, made: tuple[Source, ...], place: Source, growing: Sequence[LoopFrame]) -> LoopFrame | None:
     """The loop that the place outlives. A member of what an inner loop goes through (``for callback in callbacks:
     callback.add(loss)``) is another one in each of its rounds, and grows with those of the loop around it."""
-    inner = frame.innermost(made)
-    if inner is None or not _is_member(place, inner):
-        return inner
-    outer = (loop for loop in reversed(frame.loops[: frame.loops.index(inner)]) if loop.counts)
-    return next((loop for loop in outer if loop.id not in made and not _is_member(place, loop)), inner)
+    loops = [loop for loop in reversed(frame.loops) if loop.counts and loop.id not in made and loop in growing]
+    lasting = [loop for loop in loops if not _is_member(place, loop)]
+    return _over_batches(lasting) if lasting else loops[0] if loops else None
 
 
 def _is_member(place: Source, loop: LoopFrame) -> bool:
@@ -223,12 +225,24 @@ def carried_by(frame: Frame, place: Source, reached: frozenset[Source], index: s
     in each round.
     """
     name, owner = mark_name(place), _object_of(place)
-    for loop in reversed(frame.loops):
-        if _is_item(place, loop) if isinstance(place, Path) else owner in loop.items:
-            continue  # the next round is given another one
-        if ("prev", loop.id, name) in reached and loop.counts and not (index and gives_key(loop, index)):
-            return loop
-    return None
+    found = [
+        loop
+        for loop in reversed(frame.loops)
+        # (what it goes through: the next round is given another one)
+        if not (_is_item(place, loop) if isinstance(place, Path) else owner in loop.items)
+        and ("prev", loop.id, name) in reached
+        and loop.counts
+        and not (index and gives_key(loop, index))
+    ]
+    return _over_batches(found) if found else None
+
+
+def _over_batches(loops: list[LoopFrame]) -> LoopFrame:
+    """Of loops that a place outlives, from the innermost on, the one that it is judged by: what the rows of a batch, or
+    steps with it, leave in a place that outlives the batches as well grows with these."""
+    if loops[0].loop.over_data:
+        return loops[0]
+    return next((loop for loop in loops[1:] if loop.loop.over == "loader"), loops[0])
 
 
 #: what a loop runs over that is there once, and not again in the next run of the loop

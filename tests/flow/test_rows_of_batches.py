@@ -1,0 +1,154 @@
+"""What the rows of a batch leave behind in a place that outlives the batches: it grows with these. Keys that tell one
+sample from all others are new in each round; those that samples have in common come again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+
+def codes(folder: Path, text: str) -> list[str]:
+    (folder / "main.py").write_text(text, encoding="utf-8")
+    result = memlint.lint([folder], isolated=True)
+    assert not result.failures
+    return sorted(one.code for one in result.findings)
+
+
+EVALUATED = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def evaluate(model, loader: DataLoader):
+    model.cuda().eval()
+    {begin}
+    for x, y in loader:
+        {each}
+        out = model(x.cuda())
+        {rows}
+            {row}
+    print({shown})
+
+
+evaluate(nn.Linear(3, 3), DataLoader([]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "each", "rows", "row", "shown", "found"),
+    [
+        pytest.param("total = 0", "pass", "for a, b in zip(out, y):", "total += (a - b).pow(2).mean()", "total", True),
+        pytest.param("total = 0", "pass", "for i in range(len(y)):", "total = total + out[i].mean()", "total", True),
+        pytest.param("kept = []", "pass", "for row in out:", "kept.append(row)", "len(kept)", True),
+        pytest.param("kept = []", "pass", "for i, row in enumerate(out):", "kept.append({'row': row})", "kept", True),
+        pytest.param("total = 0", "total = 0", "for a, b in zip(out, y):", "total += (a - b).mean()", "total", False),
+        pytest.param("kept = []", "kept = []", "for row in out:", "kept.append(row)", "len(kept)", False),
+        pytest.param("total = 0", "pass", "for row in out:", "total += row.mean().item()", "total", False),
+        pytest.param("kept = []", "pass", "for row in out:", "kept.append(row.detach().cpu())", "len(kept)", False),
+    ],
+)
+def test_rows_of_an_evaluation(
+    tmp_path: Path, begin: str, each: str, rows: str, row: str, shown: str, found: bool
+) -> None:
+    told = codes(tmp_path, EVALUATED.format(begin=begin, each=each, rows=rows, row=row, shown=shown))
+    assert bool({"MEM101", "MEM102"} & set(told)) is found
+    assert "MEM201" in told
+
+
+TRAINED = """
+from torch import nn, optim
+from torch.utils.data import DataLoader
+
+
+def train(model, loader: DataLoader, optimizer):
+    model.cuda()
+    total = 0
+    for x, y in loader:
+        loss = 0
+        for a, b in zip(x.cuda(), y.cuda()):
+            part = (model(a) - b).pow(2).mean()
+            loss = loss + part
+            {kept}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(float(total))
+
+
+model = nn.Linear(3, 3)
+train(model, DataLoader([]), optim.SGD(model.parameters(), lr=0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "found"), [("total += part", ["MEM101"]), ("total += part.item()", []), ("pass", [])]
+)
+def test_parts_of_what_a_backward_goes_through(tmp_path: Path, kept: str, found: list[str]) -> None:
+    """The sum that is trained by begins anew with each batch, and is none of a log."""
+    assert codes(tmp_path, TRAINED.format(kept=kept)) == found
+
+
+KEYED = """
+import os
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def embed(model, loader: DataLoader, folder):
+    model.cuda().eval()
+    kept = {{}}
+    with torch.no_grad():
+        {loop}
+            {store}
+    return kept
+
+
+embed(nn.Linear(3, 3), DataLoader([]), "images")
+"""
+ROWS = "out = model(x.cuda())\n            for name, row in zip(names, out):\n                "
+
+
+@pytest.mark.parametrize(
+    ("loop", "store", "found"),
+    [
+        pytest.param("for x, names in loader:", "kept[names[0]] = model(x.cuda())", ["MEM104"], id="the first name"),
+        pytest.param("for x, names in loader:", ROWS + "kept[name] = row", ["MEM104"], id="a name a row"),
+        pytest.param(
+            "for x, paths in loader:",
+            "stem = os.path.basename(paths[0])\n            kept[stem] = model(x.cuda())",
+            ["MEM104"],
+            id="made of it",
+        ),
+        pytest.param(
+            "for batch in loader:",
+            'kept[batch["image_id"].item()] = model(batch["image"].cuda())',
+            ["MEM104"],
+            id="an id",
+        ),
+        pytest.param("for x, names in loader:", "kept[names[0]] = model(x.cuda()).cpu()", [], id="on the host"),
+        pytest.param("for x, label in loader:", "kept[label[0]] = model(x.cuda())", [], id="a label comes again"),
+        pytest.param("for x, y in loader:", "kept[y[0]] = model(x.cuda())", [], id="who knows what it is"),
+        pytest.param("for x, class_names in loader:", "kept[class_names[0]] = model(x.cuda())", [], id="of a class"),
+        pytest.param("for x, names in loader:", 'kept["last"] = model(x.cuda())', [], id="the same key"),
+        pytest.param(
+            "for x, names in loader:",
+            "out = model(x.cuda())\n            for i in range(len(names)):\n                kept[i] = out[i]",
+            [],
+            id="places in a batch come again",
+        ),
+        pytest.param(
+            'for name in ["small", "large"]:',
+            "kept[name] = model(torch.ones(3).cuda())",
+            [],
+            id="a handful of names",
+        ),
+    ],
+)
+def test_keys_of_samples(tmp_path: Path, loop: str, store: str, found: list[str]) -> None:
+    assert codes(tmp_path, KEYED.format(loop=loop, store=store)) == found
