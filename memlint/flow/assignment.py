@@ -20,7 +20,7 @@ from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
 from memlint.flow.state import OFF, State
-from memlint.flow.stores import forget, kind_of, note_store, own_sources
+from memlint.flow.stores import forget, kind_of, note_store, own_sources, parts_of
 from memlint.flow.syntax import mentions, text, walk_expression
 from memlint.flow.touched import switched
 from memlint.flow.values import (
@@ -221,6 +221,7 @@ def write_item(
     all_of_them = name is None and is_replaced(frame, target)
     plain = isinstance(index.const, str) and not value.src and not value.kinds & ~(CONTAINER | DATA | NONE)
     growing = () if by_carry else grown_by(frame, target.index)
+    parts = parts_of(frame, state, value) if growing else {}
     plain = plain and not base.may_be(TENSORS)  # (a sum that begins anew, or a list that is emptied, now and then)
     for key in ordered(base.objs):
         obj = state.heap.get(key)
@@ -237,7 +238,7 @@ def write_item(
         else:
             state.heap[key] = obj.with_elem(join(obj.elem, value))
         if growing and not obj.bounded:
-            _note_key(frame, state, key, "local", ("elem", key), inner, target, growing)
+            _note_key(frame, state, key, "local", ("elem", key), inner, target, growing, parts)
     for path in ordered(base.syms):
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
@@ -250,7 +251,7 @@ def write_item(
             else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
         )
         if growing and not base.may_be(TENSORS):
-            _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target, growing)
+            _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target, growing, parts)
     of_pairs = all_of_them and is_of_pairs(frame, target)
     if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
         # a model's output, or what a criterion gave: it is a dict, from here on one of what is written
@@ -295,6 +296,7 @@ def _note_key(
     value: V,
     target: ir.Subscript,
     growing: tuple[LoopFrame, ...],
+    parts: dict[str, V],
 ) -> None:
     """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
     if any(item == mark or _within(item, mark) for item in frame.graphs.closure(value.src)):
@@ -304,7 +306,8 @@ def _note_key(
     statement = frame.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
     where = text(target.value)
-    note_store(frame, state, "retain", "key", place, kind, where, value, frame_at(frame), shown, growing=growing)
+    at = frame_at(frame)
+    note_store(frame, state, "retain", "key", place, kind, where, value, at, shown, parts=parts, growing=growing)
 
 
 def _within(item: Source, mark: Source) -> bool:

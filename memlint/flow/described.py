@@ -17,7 +17,7 @@ from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.step_outputs import OUTPUT_OF_STEP
-from memlint.flow.values import CPU, OUTPUT, UNKNOWN, Path, Source, V
+from memlint.flow.values import ACTIVATION, BATCH, CPU, DATA, OUTPUT, TENSORS, UNKNOWN, Path, Source, V
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -153,15 +153,20 @@ def _is_usual(frame: Frame, store: Store, value: V) -> bool:
     framework hands over, has names of neither features nor pictures."""
     if _A_FEW.search(store.text.lower()):
         return True
-    given = value.size == OUTPUT or store.how == OUTPUT_OF_STEP
+    sizes = {value.size, *(part.size for part in store.parts.values())}
+    given = OUTPUT in sizes or store.how == OUTPUT_OF_STEP
     return given and not _WIDE.search(f"{store.place_text} {store.text}".lower())
 
 
 def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
     """A model's output has the size of a batch, unless a name says that it is a number; where it is kept with a graph
-    its size is what the graph keeps, which is not known."""
-    if value.size != OUTPUT or (attached != "no" and store.kind != "cat"):
-        return SIZES[value.size]
+    its size is what the graph keeps, which is not known. A record is as large as the largest of its parts."""
+    size = value.size
+    if attached == "no" and store.parts and SIZES[size] == "unknown":
+        sizes = {part.size for part in store.parts.values() if _lies_there(part)}
+        size = next((one for one in (ACTIVATION, BATCH, OUTPUT) if one in sizes), size)
+    if size != OUTPUT or (attached != "no" and store.kind != "cat"):
+        return SIZES[size]
     member = _MEMBER.fullmatch(store.text) if frame.hook is not None and frame.hook.outputs else None
     if member is not None and not _LARGE.search(member[1]):
         return "unknown"
@@ -169,6 +174,11 @@ def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
     members = store.text[1:-1].split(", ") if shown else [store.text]
     place = store.place_text.rsplit(".", 1)[-1]  # (what a metric keeps need not be numbers)
     return "unknown" if all(map(names_number, members)) or names_number(place) else "batch"
+
+
+def _lies_there(part: V) -> bool:
+    """Whether a part of a record is a tensor on an accelerator."""
+    return part.may_be(TENSORS) and not part.kinds & (UNKNOWN | DATA) and on_accelerator(part.device)
 
 
 def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:

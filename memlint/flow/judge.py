@@ -149,7 +149,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
             return
         if is_moved_member(store):
             return
-        if incoming.may_be(DATA) and not incoming.objs and not store.text.startswith(("(", "[", "{")):
+        record = bool(store.parts) or store.text.startswith(("(", "[", "{"))
+        if incoming.may_be(DATA) and not incoming.objs and not record:
             return  # a number on some path
     elif (
         is_array(frame, store)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.kept import kept
 from memlint.flow.narrowing import tells_tensors
 from memlint.flow.syntax import bodies, mentions, names_bound_by, reads_any, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -161,3 +162,31 @@ def _beside(body: tuple[ir.Stmt, ...], store: ir.Stmt | None) -> Iterator[ir.Stm
         inside = [block for block in bodies(statement) if any(one is store for one in walk_statements(block))]
         if inside and not isinstance(statement, ir.For | ir.While):
             yield from _beside(inside[0], store)
+
+
+def begun_where_missing(body: tuple[ir.Stmt, ...], member: str) -> bool:
+    """Whether a member of a dictionary is made where there is none, and is none that is made anew:
+    ``if name not in kept: kept[name] = []``."""
+    return member.endswith("]") and member in _made_where_missing(body)
+
+
+@kept
+def _made_where_missing(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    found: set[str] = set()
+    for statement in walk_statements(body, into_definitions=False):
+        missing = _missing(statement.test) if isinstance(statement, ir.If) else None
+        if missing is None or not isinstance(statement, ir.If):
+            continue
+        made = {text(target) for one in statement.body if isinstance(one, ir.Assign) for target in one.targets}
+        found |= made & {missing}
+    return frozenset(found)
+
+
+def _missing(test: ir.Expr) -> str | None:
+    """``kept[name]`` of ``name not in kept``, ``not name in kept`` and ``name not in kept.keys()``"""
+    inverted = isinstance(test, ir.Unary) and test.op == "not"
+    if isinstance(test, ir.Unary):
+        test = test.operand
+    if not isinstance(test, ir.Compare) or test.ops != (("in",) if inverted else ("not in",)):
+        return None
+    return f"{text(test.rights[0]).removesuffix('.keys()')}[{text(test.left)}]"

@@ -9,6 +9,7 @@ from memlint.flow.fates import fate_of, of_loop
 from memlint.flow.flags import of_eval_mode
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep, members
+from memlint.flow.keys import begun_where_missing
 from memlint.flow.loops import gives_key
 from memlint.flow.ops import names_text
 from memlint.flow.periods import FEW, first_rounds, is_flag, resets_soon, switched
@@ -153,7 +154,7 @@ def note_store(
         record=bool(parts),
         sure_part=any(map(has_graph_for_sure, (parts or {}).values())),
     )
-    if survives:
+    if survives and not begun_where_missing(frame.function.body, place_text):
         store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
     if kind == "retain" and (first_rounds(frame) or place_text in windows(frame.function.body)):
         store.cleared = FEW

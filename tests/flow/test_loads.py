@@ -300,7 +300,7 @@ def test_a_script_of_the_host_in_such_a_project(tmp_path: Path) -> None:
         ("model.load_state_dict(torch.load(path), strict=False)", "safe"),
         ("model.load_state_dict(torch.load(path), assign=True)", "unsafe"),
         ("model.load_state_dict(torch.load(path)['net'])", "unsafe"),
-        ("import averaging\n    averages = averaging.Averages()\n    state = torch.load(path)\n    averages.load_state_dict(state)", "unsafe"),
+        ("from averaging import averages\n    state = torch.load(path)\n    averages.load_state_dict(state)", "unsafe"),
         ("checkpoint = torch.load(path)", "unsafe"),
     ],
 )

@@ -84,9 +84,7 @@ train(model, DataLoader([]), optim.SGD(model.parameters(), lr=0.1))
 """
 
 
-@pytest.mark.parametrize(
-    ("kept", "found"), [("total += part", ["MEM101"]), ("total += part.item()", []), ("pass", [])]
-)
+@pytest.mark.parametrize(("kept", "found"), [("total += part", ["MEM101"]), ("total += part.item()", []), ("pass", [])])
 def test_parts_of_what_a_backward_goes_through(tmp_path: Path, kept: str, found: list[str]) -> None:
     """The sum that is trained by begins anew with each batch, and is none of a log."""
     assert codes(tmp_path, TRAINED.format(kept=kept)) == found
@@ -131,6 +129,32 @@ ROWS = "out = model(x.cuda())\n            for name, row in zip(names, out):\n  
             ["MEM104"],
             id="an id",
         ),
+        pytest.param(
+            "for x, names in loader:",
+            'kept[names[0]] = {"out": model(x.cuda()), "count": len(x)}',
+            ["MEM104"],
+            id="a record",
+        ),
+        pytest.param(
+            "for x, names in loader:",
+            'kept[names[0]] = {"out": model(x.cuda()).cpu(), "count": len(x)}',
+            [],
+            id="a record on the host",
+        ),
+        pytest.param(
+            "for x, names in loader:",
+            "if names[0] not in kept:\n                kept[names[0]] = []\n"
+            "            kept[names[0]].append(model(x.cuda()))",
+            ["MEM104"],
+            id="a list that is begun where there is none",
+        ),
+        pytest.param(
+            "for x, names in loader:",
+            "if len(x) > 3:\n                kept[names[0]] = []\n"
+            "            kept[names[0]].append(model(x.cuda()))",
+            [],
+            id="a list that is begun anew",
+        ),
         pytest.param("for x, names in loader:", "kept[names[0]] = model(x.cuda()).cpu()", [], id="on the host"),
         pytest.param("for x, label in loader:", "kept[label[0]] = model(x.cuda())", [], id="a label comes again"),
         pytest.param("for x, y in loader:", "kept[y[0]] = model(x.cuda())", [], id="who knows what it is"),
@@ -152,3 +176,36 @@ ROWS = "out = model(x.cuda())\n            for name, row in zip(names, out):\n  
 )
 def test_keys_of_samples(tmp_path: Path, loop: str, store: str, found: list[str]) -> None:
     assert codes(tmp_path, KEYED.format(loop=loop, store=store)) == found
+
+
+RECORDS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def collect(model, loader: DataLoader):
+    model.cuda().eval()
+    kept = []
+    with torch.no_grad():
+        for x, names in loader:
+            kept.append({record})
+    return kept
+
+
+collect(nn.Linear(3, 3), DataLoader([]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("record", "found"),
+    [
+        ("(names, model(x.cuda()))", ["MEM104"]),
+        ("{'names': names, 'out': model(x.cuda())}", ["MEM104"]),
+        ("(names, model(x.cuda()).cpu())", []),
+        ("(names, model(x.cuda()).mean())", []),
+        ("(names, len(x))", []),
+    ],
+)
+def test_a_record_is_as_large_as_its_largest_part(tmp_path: Path, record: str, found: list[str]) -> None:
+    assert codes(tmp_path, RECORDS.format(record=record)) == found
