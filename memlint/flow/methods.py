@@ -92,6 +92,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         found = tables.entries(frame, expr.func.value)
         if found.kinds:
             return found
+    if not receiver.objs and (found := tables.members(frame, state, expr, name)).kinds:
+        return found
     if name == "get" and not receiver.objs and _names_setting(args):
         return DATA_VALUE
     if name in _OF_TEXT and not receiver.resolved() and not receiver.objs and all(one.is_only(DATA) for one in args):

@@ -6,11 +6,12 @@ import re
 
 from memlint import knowledge
 from memlint.flow.frame import Frame
+from memlint.flow.heap import make
 from memlint.flow.program import Class, Module
 from memlint.flow.scope import lookup
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted, walk_statements
-from memlint.flow.values import CALLABLE, NOTHING, Ref, V
+from memlint.flow.values import CALLABLE, DATA_VALUE, NOTHING, Ref, V
 from memlint.ir import nodes as ir
 
 #: what makes a network of which nothing more is known
@@ -59,6 +60,19 @@ def entries(frame: Frame, table: ir.Expr, key: object = None) -> V:
         told = len(refs) >= len(values) and len(set(refs)) <= _MAX_CLASSES
         return V(CALLABLE, refs=frozenset(refs)) if told and all(_is_plain(frame, one) for one in refs) else NOTHING
     return V(CALLABLE, refs=frozenset(refs))
+
+
+def members(frame: Frame, state: State, expr: ir.Call, name: str) -> V:
+    """What ``TABLE.values()`` and ``TABLE.items()`` go through, of a table of the project's functions; NOTHING of any
+    other."""
+    if name not in ("values", "items") or expr.args or not isinstance(expr.func, ir.Attr):
+        return NOTHING
+    member = entries(frame, expr.func.value)
+    if not member.refs or any(ref.kind != "func" for ref in member.refs):
+        return NOTHING
+    if name == "items":
+        member = make(frame, state, (expr.at, "item"), "tuple", NOTHING, {"0": DATA_VALUE, "1": member})
+    return make(frame, state, expr.at, "list", member)
 
 
 def _is_plain(frame: Frame, ref: Ref) -> bool:

@@ -161,3 +161,59 @@ def main(args, rows):
 @pytest.mark.parametrize(("frozen", "found"), [(".requires_grad_(False)", []), ("", ["MEM201"])])
 def test_what_is_frozen_as_it_is_loaded(tmp_path: Path, frozen: str, found: list[str]) -> None:
     assert codes(tmp_path, main=LOADED.format(frozen=frozen)) == found
+
+
+METRICS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def rmse(out, y):
+    return (out - y).pow(2).mean().sqrt()
+
+
+def nll(out, y):
+    return F.cross_entropy(out, y)
+
+
+METRICS = {{"rmse": rmse, "nll": nll}}
+
+
+def score(net, loader, others):
+    scores = {{name: [] for name in METRICS}}
+    total = 0
+    net.cuda().eval()
+    with {guard}:
+        for x, y in loader:
+            out = net(x.cuda())
+            {loop}
+    return scores, total
+
+
+score(nn.Linear(3, 3), torch.utils.data.DataLoader([]), {{}})
+"""
+LOOP = "for name, fn in {table}.items():\n                scores[name].append(fn(out, y.cuda()))"
+
+
+@pytest.mark.parametrize(
+    ("loop", "guard", "found"),
+    [
+        (LOOP.format(table="METRICS"), "open('log')", ["MEM102", "MEM201"]),
+        (LOOP.format(table="METRICS"), "torch.no_grad()", []),
+        (LOOP.format(table="others"), "open('log')", ["MEM201"]),
+        (
+            "for fn in METRICS.values():\n                total += fn(out, y.cuda())",
+            "open('log')",
+            ["MEM101", "MEM201"],
+        ),
+        (
+            "for fn in METRICS.values():\n                total += fn(out, y.cuda()).item()",
+            "open('log')",
+            ["MEM201"],
+        ),
+    ],
+)
+def test_each_metric_of_a_table(tmp_path: Path, loop: str, guard: str, found: list[str]) -> None:
+    told = codes(tmp_path, main=METRICS.format(loop=loop, guard=guard))
+    assert sorted(set(told)) == found
