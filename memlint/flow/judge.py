@@ -305,7 +305,8 @@ def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
         for item in frame.notes.returned
     ):
         return False  # it gives away numbers only (sampling, decoding): nobody outside can want the graph
-    return not trains and store.loop is not None and store.loop.loop.over != "loader"
+    loop = store.loop.loop if store.loop is not None else None
+    return not trains and loop is not None and loop.over != "loader" and not loop.names_data
 
 
 def _in_forward(analyser: Analyser, frame: Frame) -> bool:

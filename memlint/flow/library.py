@@ -311,6 +311,8 @@ def standard(
         "more_itertools.peekable",
     ):
         return args[0] if args else UNKNOWN_VALUE
+    if name in ("typing.cast", "typing_extensions.cast", "typing.assert_type", "typing_extensions.assert_type"):
+        return args[last == "cast"] if len(args) == 2 else words.get("val", UNKNOWN_VALUE)
     if name in ("itertools.chain", "itertools.product", "itertools.zip_longest", "itertools.starmap"):
         return make(
             frame, state, expr.at, "list", join_all(element(frame, state, value, expr.at) for value in args)

@@ -14,7 +14,7 @@ from memlint.flow.heap import deep, make
 from memlint.flow.held import held_module
 from memlint.flow.models import note_run, run_module
 from memlint.flow.modes import PARAMETERS, set_mode
-from memlint.flow.module_methods import module_method
+from memlint.flow.module_methods import module_method, with_its_parts
 from memlint.flow.owner import note_optimizer
 from memlint.flow.practices import hook_calls
 from memlint.flow.reading import read_attribute
@@ -88,6 +88,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         and (name in ("eval", "train") or name in knowledge.module_evidence())
     ):
         receiver = receiver.as_module()
+    receiver = with_its_parts(frame, state, expr, receiver, name)
     if name == "get" and not receiver.objs and args and isinstance(expr.func, ir.Attr):
         found = tables.entries(frame, expr.func.value)
         if found.kinds:

@@ -182,3 +182,27 @@ def _runs_parts(summary: Frame) -> bool:
         or (node.unknown and node.callee is not None and node.callee.root == own and names_part(node.callee.steps))
         for node in summary.graphs.nodes.values()
     )
+
+
+#: names of what is nothing but a network
+_NETWORKS = frozenset(
+    {"backbone", "decoder", "encoder", "language_model", "text_model", "transformer", "vision_model", "vision_tower"}
+)
+
+
+#: names of what a model holds beside its networks
+_SETTINGS = ("cfg", "config", "processor", "scheduler", "tokenizer", "transforms")
+
+
+def with_its_parts(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> V:
+    """The model of a library that a part of a part belongs to (``self.model.speecht5.encoder(…)``), and runs as it
+    does; what the method is called on, where that is none."""
+    if name not in _NETWORKS or not receiver.is_only(UNKNOWN) or receiver.resolved():
+        return receiver
+    from memlint.flow.evaluate import evaluate
+
+    part = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    if not isinstance(part, ir.Attr) or part.name.endswith(_SETTINGS):
+        return receiver
+    whole = evaluate(frame, state, part.value)
+    return whole if whole.is_of_library() else receiver

@@ -60,7 +60,8 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name in table.data or name in table.arrays:
         frame.used |= receiver.src
         # (what it raises may be caught, and what an unknown method gives may have no graph of its own)
-        if name == "numpy" and receiver.src and not frame.handlers and _of_known_methods(expr):
+        raises = name == "numpy" and not ("force" in words and words["force"].const is not False)
+        if raises and receiver.src and not frame.handlers and _of_known_methods(expr):
             frame.notes.arrays.append((receiver.src, tuple(frame.tests)))
         return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":

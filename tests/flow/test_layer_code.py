@@ -204,3 +204,49 @@ class {name}(nn.Module):
 def test_a_loss_is_given_what_a_model_made_and_labels(tmp_path: Path, name: str, value: str, codes: set[str]) -> None:
     (tmp_path / "loss.py").write_text(CENTERS.format(name=name, value=value))
     assert {found.code for found in memlint.lint([tmp_path]).findings} == codes
+
+
+COLLECTS = """
+import torch
+from torch import nn
+from somewhere import build
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRU(8, 8)
+        self.rows = None
+
+    def forward(self, x):
+        return self.cell(x)[0]
+
+    def collect(self, {name}):
+        rows = []
+        for part in {name}:
+            rows.append(self.cell(part)[0])
+        self.rows = torch.cat(rows){cut}
+
+
+def train(loader):
+    net = Net().cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for epoch in range(10):
+        net.collect({given})
+        for x in loader:
+            loss = net(x.cuda()).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+train(torch.utils.data.DataLoader([]))
+"""
+
+
+@pytest.mark.parametrize(("name", "codes"), [("data_iterator", {"MEM102"}), ("steps", set())])
+def test_a_method_that_goes_through_data(tmp_path: Path, name: str, codes: set[str]) -> None:
+    """What a module's own method keeps of each batch of a data set is no list of a forward's layers."""
+    (tmp_path / "net.py").write_text(COLLECTS.format(name=name, given="build()", cut=".detach()"))
+    told = {found.code for found in memlint.lint([tmp_path]).findings}
+    assert told & {"MEM102"} == codes

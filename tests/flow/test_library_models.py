@@ -176,3 +176,42 @@ class Run(pl.LightningModule):
 @pytest.mark.parametrize(("kept", "expected"), [('"image": image', ["MEM104"]), ('"count": 1', [])])
 def test_what_a_helper_gives_to_a_step(tmp_path: Path, kept: str, expected: list[str]) -> None:
     assert codes(tmp_path, STEP.format(kept=kept)) == expected
+
+
+HELD = """
+from typing import cast
+
+
+class Embedder:
+    def __init__(self, path):
+        self.model = {made}
+        self.model.eval()
+
+    def embed(self, loader):
+        for batch in tqdm(loader):
+            out = {call}
+            yield {given}
+
+
+for row in Embedder("a").embed(torch.utils.data.DataLoader([])):
+    print(row)
+"""
+PLAIN = "AutoModel.from_pretrained(path)"
+
+
+@pytest.mark.parametrize(
+    ("made", "call", "given", "found"),
+    [
+        (PLAIN, "self.model(**batch).pooler_output", "out.detach().cpu().numpy()", ["MEM201"]),
+        (f"cast(AutoModel, {PLAIN})", "self.model(**batch).pooler_output", "out.detach().cpu().numpy()", ["MEM201"]),
+        (PLAIN, "self.model(**batch).pooler_output", "out.numpy(force=True)", ["MEM201"]),
+        (PLAIN, "self.model(**batch).pooler_output", "out.numpy()", []),
+        (PLAIN, "self.model(**batch).pooler_output", "out.numpy(force=False)", []),
+        (PLAIN, "self.model.vilt.encoder(batch).last_hidden_state", "out.detach().cpu()", ["MEM201"]),
+        (PLAIN, "self.model.config.encoder(batch).width", "out", []),
+        ("build(path)", "self.model.vilt.encoder(batch).rows", "out", []),
+    ],
+)
+def test_what_an_object_holds_and_gives(tmp_path: Path, made: str, call: str, given: str, found: list[str]) -> None:
+    """``cast`` gives what it is given; ``numpy(force=True)`` cuts a graph, where ``numpy()`` would raise."""
+    assert codes(tmp_path, HELD.format(made=made, call=call, given=given).replace("tqdm(loader)", "loader")) == found

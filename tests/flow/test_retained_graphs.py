@@ -585,3 +585,36 @@ def test_what_is_computed_once_of_a_leaf_has_a_graph_that_all_rounds_go_through(
     tmp_path: Path, leaf: str, expected: list[str]
 ) -> None:
     assert found(tmp_path, LEAVES.format(leaf=leaf)) == expected
+
+
+CONSTANT = (
+    HEAD
+    + """
+SMALL = {constant}
+
+
+class Scaled(Net):
+    def forward(self, x):
+        return super().forward(x) / (x.sum() + SMALL)
+
+
+def train(loader, device):
+    model = Scaled().to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+
+
+train(torch.utils.data.DataLoader([]), "cuda")
+"""
+)
+
+
+@pytest.mark.parametrize(("constant", "found"), [("1e-10", ["MEM112"]), ("build()", []), ("Net()(torch.ones(8))", [])])
+def test_a_constant_of_the_module_brings_no_graph_in(tmp_path: Path, constant: str, found: list[str]) -> None:
+    (tmp_path / "train.py").write_text(CONSTANT.format(constant=constant), encoding="utf-8")
+    codes = [one.code for one in memlint.lint([tmp_path], isolated=True).findings]
+    assert [code for code in codes if code == "MEM112"] == found

@@ -351,6 +351,10 @@ def _has_no_graph(analyser: Analyser, frame: Frame, path: Path, depth: int = 0) 
         attribute = path.steps[0].lstrip(".")
         known = analyser.attribute(function.cls, attribute)
         return _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None)
+    if path.root.startswith("g:") and not path.steps:
+        module, _, variable = path.root[2:].rpartition(":")
+        kind, what = analyser.program.find(analyser.program.module(module), variable)
+        return _is_plain(analyser.global_value(kind, what))
     if path.root.startswith("p:"):
         param = next((one for one in function.params if one.name == name), None)
         if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:
