@@ -25,6 +25,7 @@ from memlint.flow.layered import guards_a_way, may_be_any
 from memlint.flow.owner import owner_of
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function, in_tests
+from memlint.flow.siblings import is_beside_training
 from memlint.flow.spent import is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.flow.state import AMBIENT
 from memlint.flow.syntax import statement_at
@@ -147,7 +148,8 @@ def model_calls(
             certainty = "low"  # (how long a step takes is measured, be it one of training, which has its graph)
         if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
             consumed = "detached"
-        yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase)
+        beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
+        yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside)
 
 
 def _times_training(frame: Frame) -> bool:
@@ -204,6 +206,7 @@ def _event(
     keeper: Keeper | None = None,
     owner: Fact = "unknown",
     phase: Phase | None = None,
+    beside: bool = False,
 ) -> ModelCall:
     run = verdict.run
     return ModelCall(
@@ -227,6 +230,7 @@ def _event(
         served=run.served,
         phase=phase.quiet if phase is not None else "",
         training=phase.training if phase is not None else "",
+        beside_training=beside,
     )
 
 

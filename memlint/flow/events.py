@@ -272,6 +272,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     #: where one body serves several phases: a test of the rounds without a backward, and of those that have one
     phase: str = ""
     training: str = ""
+    #: another function of the class or file trains the model; this one keeps and returns nothing of what it gives
+    beside_training: bool = False
 
 
 class Guard(Event, frozen=True, gc=False, kw_only=True):

@@ -99,7 +99,8 @@ def _cost(event: ModelCall) -> str:
 def _confidence(event: ModelCall) -> Confidence:
     if event.evaluation == "name":
         through_data = event.loop is not None and event.loop.over == "loader" and event.loop.over_data
-        return weakest(event.certainty, "medium" if through_data and event.consumed == "detached" else "low")
+        done = event.consumed == "detached" or event.beside_training
+        return weakest(event.certainty, "medium" if through_data and done else "low")
     if event.consumed == "escapes" and not event.retained:
         # (a single run that is returned may be for a caller who wants gradients, unless all tells that it is not)
         alone = event.loop is None and not (event.named and event.certainty == "high")
