@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.flow.syntax import dotted, expressions, names_bound_by, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, names_bound_by, reads_any, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 
@@ -35,12 +35,15 @@ def _goes_through(expr: ir.Expr) -> str:
 
 def _is_apart(body: tuple[ir.Stmt, ...], network: str, model: str) -> bool:
     """Whether two places hold different networks: neither is in the other, nor is the first one a name for what another
-    place holds."""
+    place holds, or made of the second."""
     if f"{network}.".startswith(f"{model}.") or f"{model}.".startswith(f"{network}."):
         return False
-    root = network.partition(".")[0]
+    root, other = network.partition(".")[0], model.partition(".")[0]
     binding = (one for one in walk_statements(body) if root in names_bound_by(one))
-    return all(isinstance(one, ir.Assign) and isinstance(one.value, ir.Call) for one in binding)
+    return root == other or all(
+        isinstance(one, ir.Assign) and isinstance(one.value, ir.Call) and not reads_any(one.value, {other})
+        for one in binding
+    )
 
 
 __all__ = ["of_other_networks"]

@@ -9,6 +9,7 @@ from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.program import Class
 from memlint.flow.syntax import dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import DATA, NONE
+from memlint.flow.wanted import asked_for
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ def is_private(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     by its weights or all of it, and that is called, loaded and placed, and used for nothing else."""
     function = frame.function
     name = run.text
+    callers = (caller for caller, _ in analyser.facts.calls_of(function))
+    if any(asked_for(one) for one in (frame, *callers)):
+        return False  # (the gradient of what it is given)
     if function.node is None or not name.isidentifier() or any(param.name == name for param in function.params):
         return False
     statements = list(walk_statements(function.body))

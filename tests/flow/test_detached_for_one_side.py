@@ -96,6 +96,7 @@ HELPER = """def switch(judge, on):
     "parts",
     [
         pytest.param({"first": OFF.replace("judge", "made")}, id="the generator itself"),
+        pytest.param({"names": "other = nn.Sequential(made)", "first": ON.replace("judge", "other")}, id="around it"),
         pytest.param({"names": "other = made", "first": OFF.replace("judge", "other")}, id="another name of it"),
         pytest.param(
             {"names": "nets = (made, judge)", "first": f"for net in nets:\n            {EACH}"},

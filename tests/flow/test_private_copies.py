@@ -37,13 +37,20 @@ def train(policy: Policy, optimizer, loader, n, body):
         (-ratio.mean()).backward()
         optimizer.step()
         {then}
+
+
+{caller}
 """
 LOADED = """old = Policy(n, body).cuda()
     old.load_state_dict(policy.state_dict())"""
 
+CALLER = """def attack(policy: Policy, optimizer, loader, n):
+    images = [x.requires_grad_(True) for x in loader]
+    train(policy, optimizer, images, n, None)"""
+
 
 def found(folder: Path, **parts: str) -> list[str]:
-    usual = {"kept": "pass", "made": LOADED, "given": "x", "then": "pass"}
+    usual = {"kept": "pass", "made": LOADED, "given": "x", "then": "pass", "caller": ""}
     return codes_in(folder, SOURCE.format(**{**usual, **parts}))
 
 
@@ -63,6 +70,8 @@ def test_nobody_trains_a_copy(tmp_path: Path, parts: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "parts",
     [
+        pytest.param({"given": "x.clone().requires_grad_(True)"}, id="what it is given requires grad"),
+        pytest.param({"caller": CALLER}, id="what a caller gives requires grad"),
         pytest.param({"given": "policy(x)"}, id="the gradient goes through it"),
         pytest.param({"given": "policy.scale * x"}, id="a parameter of another is given"),
         pytest.param({"kept": "self.body = body"}, id="it holds what it was given"),
