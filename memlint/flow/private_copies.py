@@ -26,9 +26,6 @@ def is_private(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     by its weights or all of it, and that is called, loaded and placed, and used for nothing else."""
     function = frame.function
     name = run.text
-    callers = (caller for caller, _ in analyser.facts.calls_of(function))
-    if any(asked_for(one) for one in (frame, *callers)):
-        return False  # (the gradient of what it is given)
     if function.node is None or not name.isidentifier() or any(param.name == name for param in function.params):
         return False
     statements = list(walk_statements(function.body))
@@ -55,7 +52,10 @@ def is_private(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
                 known.add(id(part.func.value))
                 loaded = loaded or part.func.name == "load_state_dict"
     mentions = (part for statement in statements for part in _parts(statement) if _is(part, name))
-    return loaded and all(id(part) in known for part in mentions)
+    if not loaded or any(id(part) not in known for part in mentions):
+        return False
+    # (nobody asks for the gradient of what it is given)
+    return not any(asked_for(one) for one in (frame, *(caller for caller, _ in analyser.facts.calls_of(function))))
 
 
 def _copies_what_trains(frame: Frame, made: ir.Expr) -> bool:
