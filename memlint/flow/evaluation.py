@@ -119,7 +119,8 @@ def model_calls(
                 break
         run = first.run
         loop = loop_of(analyser, frame, run)
-        certainty: Confidence = "high" if run.mode is not None and first.evaluation == "eval" else "medium"
+        told = run.mode is not None or first.thread is not None
+        certainty: Confidence = "high" if told and first.evaluation == "eval" else "medium"
         if first.unguarded is not None:
             certainty = "medium"
         script = _is_script(analyser, frame, loop, run)
@@ -213,7 +214,7 @@ def _event(
         site=run.site,
         function=frame.function.qual,
         certainty=certainty,
-        trace=run.trace if verdict.unguarded is None else (*run.trace, verdict.unguarded),
+        trace=(*run.trace, *(step for step in (verdict.unguarded, verdict.thread) if step is not None)),
         module=run.text,
         loop=loop,
         evaluation=verdict.evaluation,

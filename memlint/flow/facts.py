@@ -11,7 +11,7 @@ from memlint.flow.called_modes import CalledModes
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.handed_methods import handed
 from memlint.flow.heap import as_held
-from memlint.flow.program import Class, Function, in_tests
+from memlint.flow.program import Function, in_tests
 from memlint.flow.syntax import walk_statements
 from memlint.flow.tabled import stands_in_table
 from memlint.flow.uses import uses_of
@@ -208,30 +208,6 @@ class Facts:
                 for function in (frame.function,)
             )
         return self._differentiates
-
-    def made_mode(self, cls: Class, steps: tuple[str, ...], tag: str) -> bool | None:
-        """The mode (with a tag: frozenness) that ``__init__`` gives ``self`` + steps and no other method changes."""
-        from memlint.flow.modes import look_up
-
-        init = self.analyser.program.method(cls, "__init__")
-        summary = self.analyser.summary(init) if init is not None else None
-        if init is None or not init.params or summary is None or summary.exit is None:
-            return None
-        path = Path(f"p:{init.params[0].name}", steps)
-        value = summary.exit.sym.get(path, UNKNOWN_VALUE)
-        told = look_up(summary.exit.modes, value.but(syms=value.syms | {path}), "", tag)
-        if told is None:
-            return None
-        order, _ = self.analyser.program.ancestors(cls)
-        for item in order:
-            for method in item.methods.values():
-                other = self.analyser.summary(method) if method.name != "__init__" and method.params else None
-                if other is None or other.exit is None:
-                    continue
-                here = V(UNKNOWN, syms=frozenset((Path(f"p:{method.params[0].name}", steps),)))
-                if look_up(other.exit.modes, here, "", tag) not in (None, told):
-                    return None
-        return told
 
     # ------------------------------------------------------------------------------------ parameters
 

@@ -163,6 +163,8 @@ class CallRecord:
     trains: bool | None = None
     #: made in a loop over data: once a batch
     each_batch: bool = False
+    #: the grad mode where the thread is started that makes it, None for a call of this thread
+    started: int | None = None
 
 
 class Backward(NamedTuple):

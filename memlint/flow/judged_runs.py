@@ -14,6 +14,7 @@ from memlint.flow.program import Function
 from memlint.flow.repeats import each_call, repeated
 from memlint.flow.spent import is_spent, is_test, is_trial
 from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.threads import out_of_guard
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import gives_a_graph, runs_for_nothing
 from memlint.flow.wanted import asked_for, trained_by_callers, wanted_by
@@ -50,6 +51,8 @@ class Verdict:
     phase: Phase | None = None
     #: the call that leaves grad mode on, where others turn it off
     unguarded: Step | None = None
+    #: the start of the thread that runs it, by code that has turned grad mode off
+    thread: Step | None = None
 
 
 def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
@@ -84,12 +87,21 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
+    thread = out_of_guard(analyser, frame.function) if not evaluation and not _trains_here(frame) else None
+    if thread is not None:
+        evaluation = "eval"
     if not evaluation:
         trains = bool(frame.backwards) or trained_by_callers(analyser, frame, run)
         return Verdict(run, "cut" if trains and runs_for_nothing(analyser, frame, run) else "", "")
     if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
         return None
-    return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded)
+    return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded, thread=thread)
+
+
+def _trains_here(frame: Frame) -> bool:
+    """Whether the function runs a backward of any kind, or may do so."""
+    notes = frame.notes
+    return bool(frame.backwards) or notes.blind_backward or bool(notes.blind_calls) or notes.gradients
 
 
 def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:

@@ -16,9 +16,10 @@ from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.idle_optimizers import is_never_stepped
 from memlint.flow.modes import frozen_class, mode_keys, outward, whole_of
+from memlint.flow.private_copies import is_private
 from memlint.flow.program import Class
 from memlint.flow.state import State
-from memlint.flow.syntax import walk_statements
+from memlint.flow.syntax import expressions, statement_at, walk_expression, walk_statements
 from memlint.flow.values import MODULE, UNKNOWN, Path, Source, Sources, V, ordered
 from memlint.ir import nodes as ir
 
@@ -117,7 +118,11 @@ def gave(frame: Frame, keys: Iterable[Source]) -> None:
 
 def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
     """Whether an optimizer owns the module of a run; "no" only for one that needs no graph at all."""
-    if run.origin is not None or not frame.backwards or frame.exit is None:
+    if run.origin is not None or not frame.backwards:
+        return "unknown"
+    if _in_training(frame, run) and is_private(analyser, frame, run):
+        return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
+    if frame.exit is None:
         return "unknown"
     keys, home = _home(analyser, frame, run.module)
     if not keys or home is None or home.exit is None:
@@ -246,13 +251,24 @@ def gives_no_gradient(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
                 return False
             continue
         inner = frame.graphs.nodes.get(item)
-        if inner is None or inner.at == run.site.at:  # what the call itself recorded
+        if inner is None or inner.at == run.site.at or _is_its_own(frame, run, item):  # what the call itself recorded
             continue
         if inner.definite or inner.guess:
             return False
         if inner.unknown and not inner.what.split("(", 1)[0].rsplit(".", 1)[-1].lstrip("_").startswith(_DATA_CALLS):
             return False
     return True
+
+
+def _is_its_own(frame: Frame, run: ModelRun, item: Source) -> bool:
+    """Whether a parameter that takes part in a call is read in the forward: the call's statement does not name it."""
+    if not isinstance(item, tuple) or isinstance(item, Path) or len(item) != 3 or item[1] != "parameter":
+        return False
+    statement = statement_at(frame.function.body, run.site.at)
+    if statement is None or statement.at != item[0]:
+        return False
+    parts = (part for expr in expressions(statement) for part in walk_expression(expr))
+    return not any(isinstance(part, ir.Attr) and part.name == item[2] for part in parts)
 
 
 def _made_by_model(path: Path) -> bool:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memlint.flow import call as calls
 from memlint.flow import comprehensions
 from memlint.flow.collecting import listed
+from memlint.flow.events import Step
 from memlint.flow.frame import Frame
 from memlint.flow.heap import elements_of, make
-from memlint.flow.state import ON, State
+from memlint.flow.program import Function
+from memlint.flow.state import AMBIENT, OFF, ON, State
+from memlint.flow.told import MAX_CALLERS_UP
 from memlint.flow.values import CALLABLE, MODULE, UNKNOWN_VALUE, Args, Ref, V, Words
 from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+    from memlint.flow.events import Site
 
 #: classes of pools whose members are threads of this process
 _POOLS = frozenset(
@@ -53,6 +62,9 @@ def run(frame: Frame, state: State, expr: ir.Call, shown: ir.Expr, callee: V, ar
     around, state.grad = state.grad, ON
     result = calls.call_value(frame, state, callee, args, words, ir.Call(expr.at, shown, expr.args[1:], expr.keywords))
     state.grad = around
+    for record in frame.calls.values():
+        if record.at == expr.at:
+            record.started = around
     return result
 
 
@@ -67,3 +79,33 @@ def thread(frame: Frame, state: State, expr: ir.Call, words: Words) -> V:
         if args or given is None:
             run(frame, state, expr, shown, target, args, {})
     return UNKNOWN_VALUE
+
+
+def out_of_guard(analyser: Analyser, function: Function) -> Step | None:
+    """The start of a thread that runs a function, where all of its threads are started by code that has turned autograd
+    off, and nothing else calls it: nobody wants a graph there, and the guard does not come along."""
+    starts = _starts(analyser, function, 0)
+    if not starts:
+        return None
+    message = "starts the thread where grad mode is off; it is on in the thread, whose grad mode is its own"
+    return Step(starts[0], message, decides=tuple(starts[1:]))
+
+
+def _starts(analyser: Analyser, function: Function, depth: int) -> list[Site]:
+    sites: list[Site] = []
+    for caller, record in analyser.facts.calls_of(function):
+        if caller.function.key == function.key:
+            continue
+        grad = record.grad if record.started is None else record.started
+        if record.started is None:
+            # (what runs models itself is where the guard is missing, for what it calls as well)
+            passes = grad == AMBIENT and all(run.origin is not None for run in caller.runs.values())
+            inner = _starts(analyser, caller.function, depth + 1) if passes and depth < MAX_CALLERS_UP else []
+            if not inner:
+                return []
+            sites += inner
+        elif (analyser.facts.modes.of(caller.function) if grad == AMBIENT else grad) != OFF:
+            return []
+        else:
+            sites.append(caller.site(record.at))
+    return sites

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.modes import frozen_of, look_up
+from memlint.flow.program import Class
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, walk_expression, walk_statements
 from memlint.flow.values import DATA, NONE, UNKNOWN, Path, V
@@ -141,7 +142,43 @@ def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bo
         return None
     if not tag and analyser.program.is_module(function.cls):
         return None  # who trains or evaluates the whole sets the mode of its parts
-    return analyser.facts.made_mode(function.cls, path.steps, tag)
+    return _made_mode(analyser, function.cls, path.steps, tag)
+
+
+def _made_mode(analyser: Analyser, cls: Class, steps: tuple[str, ...], tag: str) -> bool | None:
+    """The mode (with a tag: frozenness) that ``__init__`` gives ``self`` + steps and no other method changes."""
+    init = analyser.program.method(cls, "__init__")
+    summary = analyser.summary(init) if init is not None else None
+    if init is None or not init.params or summary is None or summary.exit is None:
+        return None
+    path = Path(f"p:{init.params[0].name}", steps)
+    value, holder = _held_at(summary.exit, path)
+    mode = look_up(summary.exit.modes, value.but(syms=value.syms | {path}), "", tag)
+    if mode is None:
+        return None
+    classes = [(item, steps) for item in analyser.program.ancestors(cls)[0]]
+    if holder is not None:
+        classes += [(item, steps[-1:]) for item in analyser.program.ancestors(holder)[0]]
+    for item, inner in classes:
+        for method in item.methods.values():
+            other = analyser.summary(method) if method.name != "__init__" and method.params else None
+            if other is None or other.exit is None:
+                continue
+            here = V(UNKNOWN, syms=frozenset((Path(f"p:{method.params[0].name}", inner),)))
+            if look_up(other.exit.modes, here, "", tag) not in (None, mode):
+                return None
+    return mode
+
+
+def _held_at(state: State, path: Path) -> tuple[V, Class | None]:
+    """What a place holds, be it in an object of a class in sight that another place holds, and that class."""
+    if path in state.sym or len(path.steps) < 2:
+        return state.sym.get(path, V(UNKNOWN)), None
+    objs = _held_at(state, path.around)[0].objs
+    obj = state.heap.get(next(iter(objs))) if len(objs) == 1 else None
+    if obj is None or obj.cls is None or not path.steps[-1].startswith("."):
+        return V(UNKNOWN), None
+    return obj.fields.get(path.steps[-1][1:], V(UNKNOWN)), obj.cls
 
 
 def _told_by_maker(analyser: Analyser, frame: Frame, path: Path, tag: str, depth: int) -> bool | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_class
+from memlint.flow.parameters import of_other_networks
 from memlint.flow.spent import is_trial, trains_otherwise, used_up
 from memlint.flow.syntax import calls, is_true, last_name, walk_statements
 from memlint.flow.told import told
@@ -34,7 +36,7 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
         return False
     if not (frame.backwards or gives_a_graph(frame)) or told(analyser, frame, run.module, "frozen") is not None:
         return False
-    return used_up(analyser, frame, marks, of_gradients=True) and not _freezes(frame)
+    return used_up(analyser, frame, marks, of_gradients=True) and not _freezes(frame, run)
 
 
 def _is_differentiated(frame: Frame, marks: set[Source]) -> bool:
@@ -49,25 +51,30 @@ def _is_differentiated(frame: Frame, marks: set[Source]) -> bool:
     return any(marks & frame.graphs.closure(deep(frame, end, value).src) for value in given)
 
 
-def _freezes(frame: Frame) -> bool:
-    """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide."""
+def _freezes(frame: Frame, run: ModelRun) -> bool:
+    """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide. (It is
+    another one where this function says so by its name, and also trains by the one that runs.)"""
     names = frame.module.index.names
     if {"set_requires_grad", "freeze"} & names:
         return True
-    return bool({"requires_grad", "requires_grad_"} & names) and any(map(_turns_off, frame.module.bodies))
+    if not {"requires_grad", "requires_grad_"} & names:
+        return False
+    others = of_other_networks(frame.function.body, run.text) if trains_otherwise(frame, run) else frozenset()
+    return any(id(place) not in others for body in frame.module.bodies for place in _turned_off(body))
 
 
-def _turns_off(body: tuple[ir.Stmt, ...]) -> bool:
-    """``p.requires_grad = False``, ``net.requires_grad_(flag)``: anything but what asks for gradients."""
+def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
+    """``p`` and ``net`` in ``p.requires_grad = False``, ``net.requires_grad_(flag)``: of anything but what asks for
+    gradients."""
     for statement in walk_statements(body):
         targets = statement.targets if isinstance(statement, ir.Assign) and not is_true(statement.value) else ()
-        if any(isinstance(target, ir.Attr) and target.name == "requires_grad" for target in targets):
-            return True
-    return any(
-        last_name(call.func) == "requires_grad_"
-        and not all(is_true(given) for given in (*call.args, *(word.value for word in call.keywords)))
-        for call in calls(body, into_definitions=True)
-    )
+        for target in targets:
+            if isinstance(target, ir.Attr) and target.name == "requires_grad":
+                yield target.value
+    for call in calls(body, into_definitions=True):
+        given = (*call.args, *(word.value for word in call.keywords))
+        if last_name(call.func) == "requires_grad_" and not all(map(is_true, given)):
+            yield call.func.value if isinstance(call.func, ir.Attr) else call.func
 
 
 def gives_a_graph(frame: Frame) -> bool:

@@ -9,6 +9,7 @@ from memlint.flow.forward_hooks import is_hooked
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
+from memlint.flow.parameters import of_other_networks
 from memlint.flow.spent import blindly_reached, decorator_trains, is_spent
 from memlint.flow.state import State
 from memlint.flow.strangers import trained_by_stranger
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 #: the gradients are wanted while the model runs; whether the graph is, afterwards, is another question
 ENABLED = "grad mode is switched on"
 REQUIRES = "an input requires grad"
+ASKED = "gradients are asked for"
 REACHED = "a backward() reaches it"
 ITSELF = "the model differentiates by itself"
 CLEARED = "gradients are cleared, so some code that is called makes them"
@@ -45,6 +47,8 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     why = asked_for(frame)
     if why == CLEARED and is_spent(analyser, frame, run):
         why = ""  # (whatever makes them, it is not this run, of which nothing but numbers is left)
+    if why in (REQUIRES, ASKED) and is_spent(analyser, frame, run):
+        why = asked_for(frame, of_other_networks(frame.function.body, run.text))
     why = why or (ITSELF if differentiates_itself(analyser, run) else "")
     if why:
         return why
@@ -225,9 +229,9 @@ def _held(caller: Frame, state: State, record: CallRecord, path: Path) -> Source
     return frozenset(found)
 
 
-def asked_for(frame: Frame) -> str:
+def asked_for(frame: Frame, others: frozenset[int] = frozenset()) -> str:
     """Gradients are asked for in this function: autograd.grad, requires_grad, saliency, an optimizer step. Or the graph
-    itself is, to be drawn."""
+    itself is, to be drawn. ``others``: mentions of the parameters of other networks, of which it says nothing."""
     if frame.notes.gradients:
         return "autograd.grad is called"
     if "grad_fn" in frame.function.names:
@@ -237,6 +241,8 @@ def asked_for(frame: Frame) -> str:
         if isinstance(statement, ir.Assign):
             for target in statement.targets:
                 if isinstance(target, ir.Attr) and target.name == "requires_grad" and is_true(statement.value):
+                    if id(target.value) in others:
+                        continue
                     return REQUIRES
         for expr in expressions(statement):
             for part in walk_expression(expr):
@@ -246,7 +252,9 @@ def asked_for(frame: Frame) -> str:
                 if name == "zero_grad" and not frame.backwards and not calls_backward(frame.function.body):
                     cleared = True
                 if name in ("requires_grad_", "enable_grad") and not (part.args and is_false(part.args[0])):
-                    return "gradients are asked for"
+                    if isinstance(part.func, ir.Attr) and id(part.func.value) in others:
+                        continue
+                    return ASKED
                 if name == "set_grad_enabled" and part.args and is_true(part.args[0]):
                     return ENABLED
                 if any(word.name == "volatile" and is_true(word.value) for word in part.keywords):
