@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Fact
 from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.given_networks import is_trained_by_nobody, parameter_of
 from memlint.flow.heap import deep
 from memlint.flow.idle_optimizers import is_never_stepped
 from memlint.flow.modes import frozen_class, mode_keys, outward, whole_of
@@ -124,6 +125,10 @@ def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
         return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
     if frame.exit is None:
         return "unknown"
+    given_as = parameter_of(frame, run)
+    if given_as and _in_training(frame, run) and not _writes_gradients(frame):
+        left = is_trained_by_nobody(analyser, frame, given_as) and not _is_frozen_class(analyser, run)
+        return "no" if left and gives_no_gradient(analyser, frame, run) else "unknown"
     keys, home = _home(analyser, frame, run.module)
     if not keys or home is None or home.exit is None:
         return "unknown"
@@ -224,15 +229,24 @@ def _touched_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelR
             for method in item.methods.values()
             if (found := analyser.summary(method)) is not None
         ]
-    for one in frames:
-        touched = one.notes.switched | one.notes.learned
-        if ANY in touched or any(same in mine or mine & set(outward(same)) for same in _keys([*touched])):
-            return True
-        for key, frozen in one.exit.modes.items() if one.exit is not None else ():
-            if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" and frozen is not False:
-                for same in _keys([key[1]]):
-                    if same in mine or mine & set(outward(same)):
-                        return True
+    return any(is_touched(one, mine) for one in frames) or _is_frozen_class(analyser, run)
+
+
+def is_touched(frame: Frame, mine: set[Source]) -> bool:
+    """Whether a function touches requires_grad of a module that is known by these keys, or of a part of it, or reads
+    its gradients."""
+    touched = frame.notes.switched | frame.notes.learned
+    if ANY in touched or any(same in mine or mine & set(outward(same)) for same in _keys([*touched])):
+        return True
+    for key, frozen in frame.exit.modes.items() if frame.exit is not None else ():
+        if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" and frozen is not False:
+            for same in _keys([key[1]]):
+                if same in mine or mine & set(outward(same)):
+                    return True
+    return False
+
+
+def _is_frozen_class(analyser: Analyser, run: ModelRun) -> bool:
     for ref in ordered(run.module.refs):
         cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
         if cls is not None and frozen_class(analyser, cls):
@@ -294,6 +308,7 @@ __all__ = [
     "MAX_GIVEN",
     "gave",
     "give_away",
+    "is_touched",
     "marks_of_parameters",
     "note_optimizer",
     "owner_of",
