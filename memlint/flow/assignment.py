@@ -12,13 +12,14 @@ from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
-from memlint.flow.keys import grown_by, is_of_pairs, is_replaced, over_itself
+from memlint.flow.keys import counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
 from memlint.flow.made_places import made_places
 from memlint.flow.modes import forget_name, freeze, frozen_of
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
+from memlint.flow.sample_keys import by_sample
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources, parts_of
 from memlint.flow.syntax import mentions, text, walk_expression
@@ -220,8 +221,7 @@ def write_item(
     inner = deep(frame, state, value)
     all_of_them = name is None and is_replaced(frame, target)
     plain = isinstance(index.const, str) and not value.src and not value.kinds & ~(CONTAINER | DATA | NONE)
-    growing = () if by_carry else grown_by(frame, target.index)
-    parts = parts_of(frame, state, value) if growing else {}
+    counted = () if by_carry else counted_by(frame, target.index)
     plain = plain and not base.may_be(TENSORS)  # (a sum that begins anew, or a list that is emptied, now and then)
     for key in ordered(base.objs):
         obj = state.heap.get(key)
@@ -237,8 +237,12 @@ def write_item(
             state.heap[key] = obj.emptied().with_elem(value)
         else:
             state.heap[key] = obj.with_elem(join(obj.elem, value))
-        if growing and not obj.bounded:
-            _note_key(frame, state, key, "local", ("elem", key), inner, target, growing, parts)
+        if obj.bounded or by_carry:
+            continue
+        growing = counted or (by_sample(frame, target) if obj.kind == "dict" else ())
+        if growing and not _is_rebuilt(frame, ("elem", key), inner, target):
+            parts = parts_of(frame, state, value)
+            _note_key(frame, state, (key, "local"), inner, target, growing, parts)
     for path in ordered(base.syms):
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
@@ -250,8 +254,9 @@ def write_item(
             if step != "[]" or all_of_them
             else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
         )
-        if growing and not base.may_be(TENSORS):
-            _note_key(frame, state, path, kind_of(path), path.then("[]"), inner, target, growing, parts)
+        if counted and not base.may_be(TENSORS) and not _is_rebuilt(frame, path.then("[]"), inner, target):
+            parts = parts_of(frame, state, value)
+            _note_key(frame, state, (path, kind_of(path)), inner, target, counted, parts)
     of_pairs = all_of_them and is_of_pairs(frame, target)
     if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
         # a model's output, or what a criterion gave: it is a dict, from here on one of what is written
@@ -287,27 +292,27 @@ def _cut_member(frame: Frame, state: State, name: str, target: ir.Subscript) -> 
         state.env[name] = part_of_output(frame, held, "[*]")
 
 
+def _is_rebuilt(frame: Frame, mark: Source, value: V, target: ir.Subscript) -> bool:
+    """Whether a member is built from its previous value, which is a carry, or takes the place of what is there."""
+    if any(item == mark or _within(item, mark) for item in frame.graphs.closure(value.src)):
+        return True
+    return over_itself(frame, target)
+
+
 def _note_key(
     frame: Frame,
     state: State,
-    place: Source,
-    kind: PlaceKind,
-    mark: Source,
+    place: tuple[Source, PlaceKind],
     value: V,
     target: ir.Subscript,
     growing: tuple[LoopFrame, ...],
     parts: dict[str, V],
 ) -> None:
-    """A new key's value is kept (one that is built from the member's previous value is a carry instead)."""
-    if any(item == mark or _within(item, mark) for item in frame.graphs.closure(value.src)):
-        return
-    if over_itself(frame, target):
-        return
+    """A new key's value is kept."""
     statement = frame.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
-    where = text(target.value)
-    at = frame_at(frame)
-    note_store(frame, state, "retain", "key", place, kind, where, value, at, shown, parts=parts, growing=growing)
+    where, at = text(target.value), frame_at(frame)
+    note_store(frame, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
 
 
 def _within(item: Source, mark: Source) -> bool:

@@ -7,7 +7,7 @@ from memlint.flow.class_places import class_places
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, frame_at
-from memlint.flow.keys import grown_by
+from memlint.flow.keys import counted_by
 from memlint.flow.rebuilding import Member, is_old_member, members_anew, reads_others_only, summed_members
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import kind_of, note_carry, note_store, own_sources
@@ -266,7 +266,7 @@ def _added(frame: Frame, expr: ir.Expr, shown: str) -> list[ir.Expr]:
 
 def _new_keys(frame: Frame, expr: ir.DictDisplay) -> list[ir.Expr]:
     """The values of a display whose keys come anew with each iteration."""
-    return [one for key, one in zip(expr.keys, expr.values, strict=True) if key is not None and grown_by(frame, key)]
+    return [one for key, one in zip(expr.keys, expr.values, strict=True) if key is not None and counted_by(frame, key)]
 
 
 def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:

@@ -298,9 +298,9 @@ def made_from(frame: Frame, names: set[str]) -> set[str]:
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and mention(statement.value, names):
             bound = {name for target in statement.targets for name in _bound(target)}
-            names = names - bound if _goes_to_host(statement.value) else names | bound
+            names = names - bound if goes_to_host(statement.value) else names | bound
         put = _put_into(statement)
-        if put is not None and mention(put.value, names) and not _goes_to_host(put.value):
+        if put is not None and mention(put.value, names) and not goes_to_host(put.value):
             names = names | {put.holder}
     return names
 
@@ -322,7 +322,7 @@ def _put_into(statement: ir.Stmt) -> _Put | None:
     return None
 
 
-def _goes_to_host(expr: ir.Expr) -> bool:
+def goes_to_host(expr: ir.Expr) -> bool:
     """``torch.cat(rows).cpu()``, ``rows.numpy()``"""
     return any(
         isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in TO_HOST

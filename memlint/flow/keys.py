@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
 from memlint.flow.narrowing import tells_tensors
-from memlint.flow.syntax import bodies, mentions, names_bound_by, reads_any, text, walk_expression, walk_statements
+from memlint.flow.syntax import bodies, calls, mentions, names_bound_by, text, walk_statements
 from memlint.ir import nodes as ir
 
 
@@ -57,72 +56,25 @@ def over_itself(frame: Frame, target: ir.Subscript) -> bool:
     return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 
 
-def grown_by(frame: Frame, index: ir.Expr) -> tuple[LoopFrame, ...]:
+def counted_by(frame: Frame, index: ir.Expr) -> tuple[LoopFrame, ...]:
     """The loops of which each round brings a new key: the index is a loop's own counter, a number that the loop counts
-    up, what tells one sample of its batch from the others, or a text, a sum or a tuple with one of these in it. Other
-    keys may come again."""
+    up, or a text, a sum or a tuple with one of these in it. Other keys may come again."""
     if isinstance(index, ir.FormattedString):
         # (``f"loss_{i}"`` of a few parts comes again with the next batch)
         through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
         names = {part.id for part in index.parts if isinstance(part, ir.Name)}
-        return tuple(loop for loop in through_data if names & loop.counters) or by_sample(frame, index)
+        return tuple(loop for loop in through_data if names & loop.counters)
     if isinstance(index, ir.Display) and index.kind == "tuple":
-        return tuple(dict.fromkeys(loop for part in index.elements for loop in grown_by(frame, part)))
+        return tuple(dict.fromkeys(loop for part in index.elements for loop in counted_by(frame, part)))
     if isinstance(index, ir.Binary) and index.op in ("+", "-", "*"):
-        return grown_by(frame, index.left) or grown_by(frame, index.right)
-    if isinstance(index, ir.Name):
-        counting = tuple(
-            loop
-            for loop in frame.loops
-            if loop.counts and (index.id in loop.counters or _counts_up(loop.body, index.id, frame.statement))
-        )
-        if counting:
-            return counting
-    return by_sample(frame, index)
-
-
-#: names of what tells one sample from all others
-_OF_SAMPLE = re.compile(
-    r"(?:^|[^a-z])(?:id|ids|idx|idxs|uid|uuid|index|indices|f?name|f?names|filename|filenames|files?|paths?|keys?|stem"
-    r"|images?|img|videos?|clip|url|utt|utts|wav|qid|docid|sample|samples|query|queries|basename|fn)(?:$|[^a-z])"
-)
-#: names of what many samples have in common
-_IN_COMMON = re.compile(
-    r"class|cls|label|categor|domain|task|dataset|type|kind|split|phase|metric|loss|layer|param|modul|method|model|group"
-    r"|client|worker|speaker|user|subject|patient|bucket|level|scale|lang|target|cluster|relation|attr|action|env"
-)
-#: names of what files, images and the like are taken from
-_OF_SAMPLES = re.compile(
-    r"file|path|listdir|glob|scandir|iterdir|image|img|video|wav|sample|loader|data|batch|frames?\b"
-)
-
-
-def by_sample(frame: Frame, index: ir.Expr) -> tuple[LoopFrame, ...]:
-    """The loops over batches that an index takes the mark of a sample from: ``names[0]``, ``batch["image_id"]``."""
-    shown = text(index, 80).lower()
-    if _OF_SAMPLE.search(shown) is None or _IN_COMMON.search(shown) is not None:
+        return counted_by(frame, index.left) or counted_by(frame, index.right)
+    if not isinstance(index, ir.Name):
         return ()
-    names = {part.id for part in walk_expression(index) if isinstance(part, ir.Name)}
     return tuple(
         loop
         for loop in frame.loops
-        if loop.counts
-        and loop.loop.over == "loader"
-        and (not loop.loop.assumed or _OF_SAMPLES.search(loop.loop.source) is not None)
-        and not names.isdisjoint(_of_round(loop))
+        if loop.counts and (index.id in loop.counters or _counts_up(loop.body, index.id, frame.statement))
     )
-
-
-def _of_round(loop: LoopFrame) -> set[str]:
-    """The names of what a round is given, of its parts and of what is made of them."""
-    found = set(loop.targets - loop.counters)
-    for _ in range(2):  # (what an inner loop goes through may be made behind it)
-        for statement in walk_statements(loop.body, into_definitions=False):
-            read = statement.value if isinstance(statement, ir.Assign) else None
-            read = statement.iter if isinstance(statement, ir.For) else read
-            if read is not None and reads_any(read, found):
-                found |= names_bound_by(statement)
-    return found
 
 
 def _counts_up(body: tuple[ir.Stmt, ...], name: str, store: ir.Stmt | None) -> bool:
@@ -173,19 +125,34 @@ def begun_where_missing(body: tuple[ir.Stmt, ...], member: str) -> bool:
 @kept
 def _made_where_missing(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     found: set[str] = set()
-    for statement in walk_statements(body, into_definitions=False):
-        missing = _missing(statement.test) if isinstance(statement, ir.If) else None
-        if missing is None or not isinstance(statement, ir.If):
+    statements = list(walk_statements(body, into_definitions=False))
+    for statement in statements:
+        if not isinstance(statement, ir.If) or (missing := _missing(statement.test)) is None:
             continue
         made = {text(target) for one in statement.body if isinstance(one, ir.Assign) for target in one.targets}
         found |= made & {missing}
-    return frozenset(found)
+    return frozenset(member for member in found if not _loses_members(statements, member.partition("[")[0]))
+
+
+def _loses_members(statements: list[ir.Stmt], name: str) -> bool:
+    """``del kept[name]``, ``kept.pop(name)``"""
+    for statement in statements:
+        if isinstance(statement, ir.Delete):
+            gone = (one.value for one in statement.targets if isinstance(one, ir.Subscript))
+            if any(text(one) == name for one in gone):
+                return True
+    methods = (call.func for call in calls(tuple(statements)) if isinstance(call.func, ir.Attr))
+    return any(func.name in _LOSING and text(func.value) == name for func in methods)
+
+
+#: methods by which a dictionary loses members
+_LOSING = frozenset({"clear", "pop", "popitem"})
 
 
 def _missing(test: ir.Expr) -> str | None:
     """``kept[name]`` of ``name not in kept``, ``not name in kept`` and ``name not in kept.keys()``"""
     inverted = isinstance(test, ir.Unary) and test.op == "not"
-    if isinstance(test, ir.Unary):
+    if isinstance(test, ir.Unary) and inverted:
         test = test.operand
     if not isinstance(test, ir.Compare) or test.ops != (("in",) if inverted else ("not in",)):
         return None

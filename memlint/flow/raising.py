@@ -2,9 +2,9 @@
 
 Four mistakes are looked for, in what surely runs before a place is reached or behind it: a call that its function's
 signature refuses, a name that nothing in the file binds, a variable that is made of nothing but itself, and a call of
-what a module of the project has not. What surely runs is what stands before it, and behind it as far as nothing leaves
-that way; what makes the object of a method; what all known callers do around their call; and what the functions do
-that are surely called there.
+what a module of the project has not. What surely runs is what stands before it, and behind it in the loop around it, as
+far as nothing leaves that; what makes the object of a method; what all known callers do around their call; and what the
+functions do that are surely called there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from memlint.flow.broken import names_in
 from memlint.flow.decided import Decided
 from memlint.flow.definitions import Function, Module
+from memlint.flow.kept import kept
 from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.program import Program
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
@@ -36,6 +37,8 @@ _FOR_PYTHON_2 = re.compile(
 )
 #: contexts that let exceptions through
 _PLAIN = re.compile(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
+#: calls that end the program
+_EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit"})
 #: what may bind names that the text does not show
 _DYNAMIC = frozenset({"exec", "globals", "vars", "locals", "setattr", "builtins", "__builtins__"})
 
@@ -68,7 +71,9 @@ class Raising:
         if key not in self._ways:
             self._ways[key] = ""  # (a call that leads to itself)
             decide = self._decided.of(function)
-            parts = [*_before(function.body, at, decide), *_after(function.body, at, decide)]
+            parts = list(_before(function.body, at, decide))
+            if not any(_is_tried(call) for call in self._calls.of(function)):
+                parts += _after(function.body, at, decide)
             self._ways[key] = (
                 next(filter(None, (self._mistake(function, part) for part in parts)), "")
                 or used_up(self._program, function, parts)
@@ -142,8 +147,23 @@ def _before(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.E
 
 
 def _after(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
-    """What is evaluated whenever what an ordinal of the body says has been, as far as that is sure: what raises there
-    ends the first round of a loop around both, and what is said of its rounds, or of what they give, does not come."""
+    """What is evaluated in the innermost loop around an ordinal whenever what that says has been, as far as it is sure:
+    what raises there ends the first of the loop's rounds, and what is said of its rounds does not come."""
+    loop: ir.For | ir.While | None = None
+    inside = body
+    while inside:
+        statement = next((one for one in reversed(inside) if one.at <= at), None)
+        if statement is None or isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            break
+        if isinstance(statement, ir.For | ir.While) and statement.body and statement.body[0].at <= at:
+            loop = statement
+        inside = next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), ())
+    if loop is not None:
+        # (who raises in so many words means to)
+        yield from (part for part in _behind(loop.body, at, decide) if not isinstance(part, ir.Raise))
+
+
+def _behind(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
     number = next((number for number in reversed(range(len(body))) if body[number].at <= at), None)
     if number is None:
         return
@@ -154,10 +174,8 @@ def _after(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Ex
         return
     inner = next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), None)
     if inner is not None:
-        yield from _after(inner, at, decide)
-    # (a loop's own jumps lead behind it)
-    leaving = ir.Return | ir.Raise if isinstance(statement, ir.For | ir.While) else ir.Return | ir.Raise | ir.Jump
-    if not any(isinstance(one, leaving) for one in walk_statements((statement,))):
+        yield from _behind(inner, at, decide)
+    if not any(isinstance(one, ir.Return | ir.Raise | ir.Jump) for one in walk_statements((statement,))):
         yield from _surely(body[number + 1 :], decide)
 
 
@@ -178,8 +196,16 @@ def _surely(body: Iterable[ir.Stmt], decide: Decide) -> Iterator[ir.Expr | ir.Ra
         if isinstance(statement, ir.If) and holds is not None:
             runs = statement.body if holds else statement.orelse
             yield from _surely(runs, decide)
-        if any(isinstance(inner, ir.Return | ir.Jump | ir.Raise) for inner in walk_statements(runs)):
+        if any(isinstance(inner, ir.Return | ir.Jump | ir.Raise) or _ends(inner) for inner in walk_statements(runs)):
             return  # what follows may not be reached
+
+
+def _ends(statement: ir.Stmt) -> bool:
+    """``sys.exit()``, and a loop that only an exception or what it returns ends."""
+    if isinstance(statement, ir.While):
+        return isinstance(statement.test, ir.Const) and bool(statement.test.value)
+    value = statement.value if isinstance(statement, ir.ExprStmt) else None
+    return isinstance(value, ir.Call) and dotted(value.func) in _EXITS
 
 
 def _has_members(expr: ir.Expr) -> bool:
@@ -213,6 +239,19 @@ def _evaluated(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
 # ------------------------------------------------------------------------------------- what raises
 
 
+def _is_tried(call: KnownCall) -> bool:
+    """Whether what a call raises may be caught beside it."""
+    tries = (one for one in walk_statements(call.caller.body) if isinstance(one, ir.Try))
+    return any(one.body[0].at <= call.call.at < _first_behind(one) for one in tries if one.body)
+
+
+def _first_behind(statement: ir.Try) -> float:
+    """The ordinal at which the body of a try has ended."""
+    later = [handler.at for handler in statement.handlers]
+    later += [block[0].at for block in (statement.orelse, statement.final) if block]
+    return min(later, default=float("inf"))
+
+
 def _unbound(module: Module, name: str) -> str:
     """A name that nothing in its file binds, and Python does not know."""
     if name in _PUT_IN or hasattr(builtins, name) or name.startswith("__") or module.stars:
@@ -225,13 +264,25 @@ def _unbound(module: Module, name: str) -> str:
 
 def _never_begun(function: Function, name: str) -> str:
     """A variable that all that binds it reads first: ``total = total + x``, ``total += x``."""
-    if function.node is None or name not in function.locals or any(param.name == name for param in function.params):
+    if function.node is None or name not in _of_themselves(function.body):
         return ""
-    if any(isinstance(one, ir.Scope) and name in one.names for one in walk_statements(function.body)):
-        return ""  # (a function in it may begin it)
-    binding = [one for one in walk_statements(function.body, into_definitions=False) if name in names_bound_by(one)]
-    begun = any(not _reads_itself(one, name) for one in binding)
-    return "" if begun or not binding else f"`{name}` is read before it has a value"
+    if name not in function.locals or any(param.name == name for param in function.params):
+        return ""
+    return f"`{name}` is read before it has a value"
+
+
+@kept
+def _of_themselves(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """The names that a body binds by what reads them, and in no other way."""
+    made: dict[str, bool] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        for name in names_bound_by(statement):
+            made[name] = made.get(name, True) and _reads_itself(statement, name)
+    if not any(made.values()):
+        return frozenset()
+    # (a function in it may begin one)
+    scoped = {name for one in walk_statements(body) if isinstance(one, ir.Scope) for name in one.names}
+    return frozenset(name for name, alone in made.items() if alone and name not in scoped)
 
 
 def _reads_itself(statement: ir.Stmt, name: str) -> bool:

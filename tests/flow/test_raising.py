@@ -377,14 +377,15 @@ def rank(loaders):
     for loader in loaders:
         first = evaluate(loader, model, 3)
         {called}
+    {last}
 
 
 rank([torch.utils.data.DataLoader([1])])
 """
 
 
-def behind(begin: str = "pass", behind: str = "pass", called: str = "pass") -> str:
-    return BEHIND.format(begin=begin, behind=behind, called=called)
+def behind(begin: str = "pass", behind: str = "pass", called: str = "pass", last: str = "pass") -> str:
+    return BEHIND.format(begin=begin, behind=behind, called=called, last=last)
 
 
 @pytest.mark.parametrize(
@@ -419,6 +420,17 @@ def test_what_is_done_behind_it_raises(tmp_path: Path, text: str, reason: str) -
         pytest.param(behind(behind="if count: continue\n        print(parts)"), id="not always reached"),
         pytest.param(behind(behind="try:\n            print(parts)\n        except NameError: pass"), id="tried"),
         pytest.param(behind(called="if first: return\n        print(second)"), id="left before"),
+        pytest.param(behind(last="print(second)"), id="when all rounds are over"),
+        pytest.param(behind(behind="raise SystemExit(0)"), id="meant to end there"),
+        pytest.param(behind(behind="exit()\n        print(parts)"), id="behind an exit"),
+        pytest.param(behind(behind="while True: pass\n        print(parts)"), id="behind a loop without an end"),
+        pytest.param(
+            behind(behind="print(parts)").replace(
+                "first = evaluate(loader, model, 3)",
+                "try: evaluate(loader, model, 3)\n        except NameError: pass",
+            ),
+            id="the caller goes on",
+        ),
         pytest.param(behind(called="[seen := 1]\n        seen += 1"), id="begun in an expression"),
     ],
 )

@@ -160,6 +160,37 @@ ROWS = "out = model(x.cuda())\n            for name, row in zip(names, out):\n  
         pytest.param("for x, class_names in loader:", "kept[class_names[0]] = model(x.cuda())", [], id="of a class"),
         pytest.param("for x, names in loader:", 'kept["last"] = model(x.cuda())', [], id="the same key"),
         pytest.param(
+            "for x, paths in loader:",
+            "kept[os.path.dirname(paths[0])] = model(x.cuda())",
+            [],
+            id="a folder comes again",
+        ),
+        pytest.param(
+            "for x, names in loader:",
+            "idx = model(x.cuda()).argmax().item()\n            kept[idx] = model(x.cuda())",
+            [],
+            id="what a model picks comes again",
+        ),
+        pytest.param(
+            "for batch in loader:",
+            "for name, value in model(batch).items():\n                kept[name] = value",
+            [],
+            id="what an output has comes again",
+        ),
+        pytest.param(
+            "for x, names in loader:",
+            "kept[names[0]] = model(x.cuda())\n            kept[names[0]] = kept[names[0]].cpu()",
+            [],
+            id="it is moved at once",
+        ),
+        pytest.param(
+            "for x, names in loader:",
+            "if names[0] not in kept:\n                kept[names[0]] = []\n"
+            "            kept[names[0]].append(model(x.cuda()))\n            kept.pop(names[0])",
+            [],
+            id="it is taken out again",
+        ),
+        pytest.param(
             "for x, names in loader:",
             "out = model(x.cuda())\n            for i in range(len(names)):\n                kept[i] = out[i]",
             [],
