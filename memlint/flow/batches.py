@@ -153,7 +153,8 @@ def _made_of(names: Names, expr: ir.Expr, shown: str, at: int) -> bool:
 
 def _in_a_batch(frame: Frame, call: ir.Call) -> bool:
     """Whether a loop over a data loader is around a call: what it cuts out of its batches is no data set."""
-    rounds = (held for held in frame.notes.rounds.values() if held.loop.over == "loader")
+    held_rounds = frame.notes.rounds.values()
+    rounds = (held for held in held_rounds if held.loop.over == "loader" or "loader" in held.loop.source)
     return any(one is call for held in rounds for one in calls(held.body))
 
 
@@ -256,10 +257,11 @@ def _batch_cuts(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[str, int]]:
             if isinstance(source, ir.Call) and len(source.args) == 3 and dotted(source.func).endswith("range"):
                 starts.add(statement.target.id)
         if isinstance(statement, ir.For | ir.While):
+            written = _written(statement.body)
             cuts.extend(
                 part
                 for part in parts(statement.body)
-                if isinstance(part, ir.Subscript) and isinstance(part.value, ir.Name)
+                if isinstance(part, ir.Subscript) and isinstance(part.value, ir.Name) and id(part) not in written
             )
         if isinstance(statement, ir.Assign) and isinstance(statement.targets[0], ir.Name):
             _learn_order(statement.targets[0].id, statement.value, orders, drawn)
@@ -268,6 +270,12 @@ def _batch_cuts(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[str, int]]:
         ranged = isinstance(index, ir.Slice) and isinstance(index.lower, ir.Name) and index.lower.id in starts
         if isinstance(cut.value, ir.Name) and (ranged or (isinstance(index, ir.Name) and index.id in drawn)):
             yield cut.value.id, cut.at
+
+
+def _written(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
+    """The targets of a body's assignments, by identity: what rows are written to is gone through by nobody."""
+    assigns = (one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.Assign))
+    return frozenset(id(target) for one in assigns for target in one.targets)
 
 
 def _learn_order(name: str, value: ir.Expr, orders: set[str], drawn: set[str]) -> None:

@@ -1004,6 +1004,7 @@ def run(loader, adj):
 def test_what_a_round_over_a_loader_draws_from_its_batch(tmp_path: Path) -> None:
     source = """
 import torch
+from attacks import attack
 
 
 def train(model: torch.nn.Module, loader, optimizer, criterion):
