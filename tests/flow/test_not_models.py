@@ -558,3 +558,30 @@ class Layer(nn.Module):
 )
 def test_parameters_that_a_module_holds(tmp_path: Path, holder: str, used: str, found: list[str]) -> None:
     assert codes(tmp_path, layer=HELD.format(holder=holder, used=used)) == found
+
+
+STATS = """
+import segmentation_models_pytorch as smp
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def validate(model, loader: DataLoader):
+    model.cuda().eval()
+    rows = []
+    with torch.no_grad():
+        for image, mask in loader:
+            out = model(image.cuda())
+            tp, fp, fn, tn = smp.metrics.get_stats(out.argmax(1), mask.cuda(), mode="multiclass", num_classes=3)
+            rows.append({{"tp": tp, "fp": fp, "out": {out}}})
+    return rows
+
+
+validate(nn.Conv2d(3, 3, 1), DataLoader([]))
+"""
+
+
+@pytest.mark.parametrize(("out", "expected"), [("out", ["MEM104"]), ("out.cpu()", [])])
+def test_what_counts_is_no_number(tmp_path: Path, out: str, expected: list[str]) -> None:
+    assert codes(tmp_path, program=STATS.format(out=out)) == expected
