@@ -161,6 +161,7 @@ def compared_with(analyser: Analyser, frame: Frame, store: Store) -> bool:
 
 
 def _compared_with(analyser: Analyser, frame: Frame, names: set[str]) -> bool:
+    names = _with_holders(frame, names)
     if _is_multiplied(frame.function, names):
         return True
     known = {call.at: call for call in calls(frame.function.body)}
@@ -293,16 +294,19 @@ def _joined(expr: ir.Expr, names: set[str]) -> bool:
 
 
 def made_from(frame: Frame, names: set[str]) -> set[str]:
-    """The names of containers, and of what is put together from their members or holds that, as long as it is on the
-    device."""
+    """The names of containers and of what is put together from their members, as long as that is on the device."""
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and mention(statement.value, names):
             bound = {name for target in statement.targets for name in _bound(target)}
             names = names - bound if goes_to_host(statement.value) else names | bound
-        put = _put_into(statement)
-        if put is not None and mention(put.value, names) and not goes_to_host(put.value):
-            names = names | {put.holder}
     return names
+
+
+def _with_holders(frame: Frame, names: set[str]) -> set[str]:
+    """The names, and those of the containers that any of this is put into."""
+    puts = (_put_into(statement) for statement in walk_statements(frame.function.body, into_definitions=False))
+    into = {put.holder for put in puts if put and mention(put.value, names) and not goes_to_host(put.value)}
+    return made_from(frame, names | into)
 
 
 class _Put(NamedTuple):
