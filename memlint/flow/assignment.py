@@ -221,8 +221,8 @@ def write_item(
     inner = deep(frame, state, value)
     all_of_them = name is None and is_replaced(frame, target)
     plain = isinstance(index.const, str) and not value.src and not value.kinds & ~(CONTAINER | DATA | NONE)
-    counted = () if by_carry else counted_by(frame, target.index)
     plain = plain and not base.may_be(TENSORS)  # (a sum that begins anew, or a list that is emptied, now and then)
+    counted = () if by_carry else counted_by(frame, target.index)
     for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:

@@ -149,9 +149,7 @@ def _places(targets: tuple[ir.Expr, ...]) -> Iterator[ir.Expr]:
 def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
     function = analyser.function_at(callee)
     summary = analyser.summary(function) if function is not None else None
-    return summary is not None and (
-        bool(summary.backwards) or summary.notes.blind_backward or bool(summary.notes.blind_calls)
-    )
+    return summary is not None and summary.may_train
 
 
 def compared_with(analyser: Analyser, frame: Frame, store: Store) -> bool:

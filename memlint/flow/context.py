@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from memlint.flow.analyser import Analyser
 from memlint.flow.program import Function, Program
 from memlint.flow.screen import relevant_modules
-from memlint.flow.syntax import parts, walk_expression, walk_statements
+from memlint.flow.syntax import parts, walk_statements, with_lambdas
 from memlint.ir import nodes as ir
 
 #: units of other files that are read to learn how a function of one name is called. Of more, the first ones: that
@@ -132,16 +132,11 @@ def _given(function: Function, names: set[str]) -> Iterator[str]:
 def _words(expressions: Iterable[ir.Expr]) -> set[str]:
     """The variables and attributes in expressions, and in the lambdas in them."""
     found: set[str] = set()
-    todo = [*expressions]
-    while todo:
-        part = todo.pop()
-        for inner in walk_expression(part):
-            if isinstance(inner, ir.Name):
-                found.add(inner.id)
-            elif isinstance(inner, ir.Attr):
-                found.add(inner.name)
-            elif isinstance(inner, ir.Lambda):
-                todo.append(inner.body)
+    for part in with_lambdas(expressions):
+        if isinstance(part, ir.Name):
+            found.add(part.id)
+        elif isinstance(part, ir.Attr):
+            found.add(part.name)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from memlint.flow.definitions import Function
 from memlint.flow.flags import decided
 from memlint.flow.known_calls import KnownCall, KnownCalls
-from memlint.flow.syntax import assigned_names, bodies, text
+from memlint.flow.syntax import assigned_names, block_at, text
 from memlint.ir import nodes as ir
 
 #: kinds of constants whose value is known
@@ -70,8 +70,8 @@ def _tests_around(body: tuple[ir.Stmt, ...], at: int) -> Iterator[tuple[ir.Expr,
     """The tests of the ``if`` statements around an ordinal, and whether they hold there."""
     while body:
         statement = next((one for one in reversed(body) if one.at <= at), None)
-        blocks = [] if statement is None or isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
-        inner = next((block for block in reversed(blocks) if block and block[0].at <= at), ())
+        apart = statement is None or isinstance(statement, ir.FunctionDef | ir.ClassDef)
+        inner = () if apart or statement is None else block_at(statement, at)
         if isinstance(statement, ir.If) and inner:
             yield statement.test, inner is statement.body
         body = inner

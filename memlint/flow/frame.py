@@ -402,6 +402,11 @@ class Frame(Lean):
             self.graphs.record(key, Node(at, self.function.name, unknown=True))
         return frozenset((key,))
 
+    @property
+    def may_train(self) -> bool:
+        """Whether a backward runs in it, be it of what is not known or in a call that is not."""
+        return bool(self.backwards) or self.notes.blind_backward or bool(self.notes.blind_calls)
+
     def backward(self, state: State, value: V, at: int, *, retain: bool = False) -> None:
         """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""
         if not value.src:

@@ -129,7 +129,7 @@ def _annassign(frame: Frame, state: State, statement: ir.AnnAssign) -> State:
 
 def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State | None:
     inert.dropped(frame, state, statement, evaluate(frame, state, statement.value))
-    exits = _EXITS.get(_qualified_exit(frame, statement.value)) if isinstance(statement.value, ir.Call) else None
+    exits = EXITS.get(_qualified_exit(frame, statement.value)) if isinstance(statement.value, ir.Call) else None
     if exits is None:
         return state
     if exits == "raises":
@@ -138,7 +138,7 @@ def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State | N
 
 
 #: what ends the program, so that nothing behind it runs: by an exception, or at once
-_EXITS = {"sys.exit": "raises", "exit": "raises", "quit": "raises", "os._exit": "at once", "os.abort": "at once"}
+EXITS = {"sys.exit": "raises", "exit": "raises", "quit": "raises", "os._exit": "at once", "os.abort": "at once"}
 
 
 def _qualified_exit(frame: Frame, call: ir.Call) -> str:

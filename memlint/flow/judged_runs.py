@@ -87,7 +87,8 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
-    thread = out_of_guard(analyser, frame.function) if not evaluation and not _trains_here(frame) else None
+    plain = not evaluation and not frame.may_train and not frame.notes.gradients
+    thread = out_of_guard(analyser, frame.function) if plain else None
     if thread is not None:
         evaluation = "eval"
     if not evaluation:
@@ -96,12 +97,6 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
         return None
     return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded, thread=thread)
-
-
-def _trains_here(frame: Frame) -> bool:
-    """Whether the function runs a backward of any kind, or may do so."""
-    notes = frame.notes
-    return bool(frame.backwards) or notes.blind_backward or bool(notes.blind_calls) or notes.gradients
 
 
 def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:

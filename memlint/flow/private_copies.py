@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.program import Class
-from memlint.flow.syntax import dotted, expressions, last_name, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, last_name, walk_statements, with_lambdas
 from memlint.flow.values import DATA, NONE
 from memlint.flow.wanted import asked_for
 from memlint.ir import nodes as ir
@@ -43,7 +42,7 @@ def is_private(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
             known.update(id(part) for part in (statement.targets[0], made if _is(made, name) else None) if part)
         elif isinstance(statement, ir.ExprStmt) and _is(_base(statement.value), name):
             known.add(id(_base(statement.value)))
-        for part in _parts(statement):
+        for part in with_lambdas(expressions(statement)):
             if not isinstance(part, ir.Call):
                 continue
             if _is(part.func, name):
@@ -51,7 +50,7 @@ def is_private(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
             elif isinstance(part.func, ir.Attr) and part.func.name in _QUIET and _is(part.func.value, name):
                 known.add(id(part.func.value))
                 loaded = loaded or part.func.name == "load_state_dict"
-    mentions = (part for statement in statements for part in _parts(statement) if _is(part, name))
+    mentions = (part for statement in statements for part in with_lambdas(expressions(statement)) if _is(part, name))
     if not loaded or any(id(part) not in known for part in mentions):
         return False
     # (nobody asks for the gradient of what it is given)
@@ -79,16 +78,6 @@ def _base(expr: ir.Expr) -> ir.Expr:
     while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _SAME:
         expr = expr.func.value
     return expr
-
-
-def _parts(statement: ir.Stmt) -> Iterator[ir.Expr]:
-    """All expressions of a statement, with the bodies of lambdas."""
-    todo = list(expressions(statement))
-    while todo:
-        for part in walk_expression(todo.pop()):
-            yield part
-            if isinstance(part, ir.Lambda):
-                todo.append(part.body)
 
 
 def _is_its_own(analyser: Analyser, frame: Frame, made: ir.Expr) -> bool:

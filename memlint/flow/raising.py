@@ -18,11 +18,22 @@ from collections.abc import Callable, Iterable, Iterator
 from memlint.flow.broken import names_in
 from memlint.flow.decided import Decided
 from memlint.flow.definitions import Function, Module
+from memlint.flow.inert import last_ordinal
+from memlint.flow.interpret import EXITS
 from memlint.flow.kept import kept
 from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.program import Program
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
-from memlint.flow.syntax import bodies, children, dotted, expressions, names_bound_by, text, walk_statements
+from memlint.flow.syntax import (
+    block_at,
+    children,
+    dotted,
+    expressions,
+    loops_around,
+    names_bound_by,
+    text,
+    walk_statements,
+)
 from memlint.flow.used_up import used_up
 from memlint.ir import nodes as ir
 
@@ -37,8 +48,6 @@ _FOR_PYTHON_2 = re.compile(
 )
 #: contexts that let exceptions through
 _PLAIN = re.compile(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
-#: calls that end the program
-_EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit"})
 #: what may bind names that the text does not show
 _DYNAMIC = frozenset({"exec", "globals", "vars", "locals", "setattr", "builtins", "__builtins__"})
 
@@ -137,8 +146,8 @@ def _before(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.E
         if not last:
             yield from _surely((statement,), decide)
             continue
-        inner = next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), None)
-        if inner is None:
+        inner = block_at(statement, at)
+        if not inner:
             yield from _surely((statement,), decide)
         elif not isinstance(statement, ir.FunctionDef | ir.ClassDef):
             yield from _evaluated(expressions(statement))
@@ -149,18 +158,10 @@ def _before(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.E
 def _after(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
     """What is evaluated in the innermost loop around an ordinal whenever what that says has been, as far as it is sure:
     what raises there ends the first of the loop's rounds, and what is said of its rounds does not come."""
-    loop: ir.For | ir.While | None = None
-    inside = body
-    while inside:
-        statement = next((one for one in reversed(inside) if one.at <= at), None)
-        if statement is None or isinstance(statement, ir.FunctionDef | ir.ClassDef):
-            break
-        if isinstance(statement, ir.For | ir.While) and statement.body and statement.body[0].at <= at:
-            loop = statement
-        inside = next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), ())
-    if loop is not None:
+    loops = loops_around(body, at)
+    if loops:
         # (who raises in so many words means to)
-        yield from (part for part in _behind(loop.body, at, decide) if not isinstance(part, ir.Raise))
+        yield from (part for part in _behind(loops[-1].body, at, decide) if not isinstance(part, ir.Raise))
 
 
 def _behind(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
@@ -172,9 +173,7 @@ def _behind(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.E
         return
     if isinstance(statement, ir.With) and not all(_PLAIN.search(text(item.context)) for item in statement.items):
         return
-    inner = next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), None)
-    if inner is not None:
-        yield from _behind(inner, at, decide)
+    yield from _behind(block_at(statement, at), at, decide)
     if not any(isinstance(one, ir.Return | ir.Raise | ir.Jump) for one in walk_statements((statement,))):
         yield from _surely(body[number + 1 :], decide)
 
@@ -205,7 +204,7 @@ def _ends(statement: ir.Stmt) -> bool:
     if isinstance(statement, ir.While):
         return isinstance(statement.test, ir.Const) and bool(statement.test.value)
     value = statement.value if isinstance(statement, ir.ExprStmt) else None
-    return isinstance(value, ir.Call) and dotted(value.func) in _EXITS
+    return isinstance(value, ir.Call) and dotted(value.func) in EXITS
 
 
 def _has_members(expr: ir.Expr) -> bool:
@@ -242,14 +241,7 @@ def _evaluated(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
 def _is_tried(call: KnownCall) -> bool:
     """Whether what a call raises may be caught beside it."""
     tries = (one for one in walk_statements(call.caller.body) if isinstance(one, ir.Try))
-    return any(one.body[0].at <= call.call.at < _first_behind(one) for one in tries if one.body)
-
-
-def _first_behind(statement: ir.Try) -> float:
-    """The ordinal at which the body of a try has ended."""
-    later = [handler.at for handler in statement.handlers]
-    later += [block[0].at for block in (statement.orelse, statement.final) if block]
-    return min(later, default=float("inf"))
+    return any(one.body[0].at <= call.call.at <= last_ordinal(one.body[-1]) for one in tries)
 
 
 def _unbound(module: Module, name: str) -> str:

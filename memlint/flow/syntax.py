@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -43,6 +43,11 @@ def walk_statements(body: tuple[ir.Stmt, ...], into_definitions: bool = True) ->
         if kind in _BLOCKS and (into_definitions or (kind is not ir.FunctionDef and kind is not ir.ClassDef)):
             for block in reversed(_BLOCKS[kind](statement)):
                 stack.extend(reversed(block))
+
+
+def block_at(statement: ir.Stmt, at: int) -> tuple[ir.Stmt, ...]:
+    """The block of a compound statement that an ordinal in it belongs to; none for one of its header."""
+    return next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), ())
 
 
 def dotted(expr: ir.Expr) -> str:
@@ -252,6 +257,16 @@ def parts(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator
     for statement in walk_statements(body, into_definitions):
         for expr in expressions(statement):
             yield from walk_expression(expr)
+
+
+def with_lambdas(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
+    """Expressions and everything in them, the bodies of lambdas included."""
+    todo = [*exprs]
+    while todo:
+        for part in walk_expression(todo.pop()):
+            yield part
+            if isinstance(part, ir.Lambda):
+                todo.append(part.body)
 
 
 def calls(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Call]:

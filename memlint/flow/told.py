@@ -94,7 +94,7 @@ def _gives(frame: Frame) -> bool:
 
 def _may_train(analyser: Analyser, caller: Frame, depth: int) -> bool:
     """Whether a caller, or one that it gives on what it is given, runs a backward."""
-    if caller.backwards or caller.notes.blind_backward or caller.notes.blind_calls:
+    if caller.may_train:
         return True
     if depth >= MAX_CALLERS_UP or not _gives(caller):
         return False

@@ -6,8 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-import memlint
+from linting import codes_in
 
 DISTIL = """
 import torch
@@ -57,10 +56,7 @@ CALL = "fit(student, teacher, optimizer, loader)"
 
 def codes(folder: Path, **parts: str) -> list[str]:
     given = {"given": "x.cuda()", "after": "pass", "before": "pass", "optimizer": OWN, "call": CALL} | parts
-    (folder / "main.py").write_text(DISTIL.format(**given), encoding="utf-8")
-    result = memlint.lint([folder], isolated=True)
-    assert not result.failures
-    return [one.code for one in result.findings]
+    return codes_in(folder, DISTIL.format(**given))
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,12 @@ def finding(tmp_path: Path, text: str) -> Finding:
     return found
 
 
+def assert_raising(found: Finding, reason: str) -> None:
+    assert found.severity == "note"
+    assert found.confidence != "low"  # (it is shown: a part of a program may stand where its names are known)
+    assert reason in found.message
+
+
 def of(before: str = "pass", inside: str = "pass") -> str:
     return EVALUATE.format(before=before, inside=inside)
 
@@ -87,10 +93,7 @@ def of(before: str = "pass", inside: str = "pass") -> str:
     ],
 )
 def test_it_is_said_why(tmp_path: Path, text: str, reason: str) -> None:
-    found = finding(tmp_path, text)
-    assert found.severity == "note"
-    assert found.confidence != "low"  # (it is shown: a part of a program may stand where its names are known)
-    assert reason in found.message
+    assert_raising(finding(tmp_path, text), reason)
 
 
 OBJECT = """
@@ -260,10 +263,7 @@ def called(
 )
 def test_its_only_callers_raise(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / ".git").mkdir()
-    found = finding(tmp_path, text)
-    assert found.severity == "note"
-    assert found.confidence != "low"  # (it is shown: a part of a program may stand where its names are known)
-    assert reason in found.message
+    assert_raising(finding(tmp_path, text), reason)
 
 
 @pytest.mark.parametrize(
@@ -399,10 +399,7 @@ def behind(begin: str = "pass", behind: str = "pass", called: str = "pass", last
 )
 def test_what_is_done_behind_it_raises(tmp_path: Path, text: str, reason: str) -> None:
     """The first round of the loop ends there, or what calls it does: nothing grows, and nothing comes of it."""
-    found = finding(tmp_path, text)
-    assert found.severity == "note"
-    assert found.confidence != "low"  # (it is shown: a part of a program may stand where its names are known)
-    assert reason in found.message
+    assert_raising(finding(tmp_path, text), reason)
 
 
 @pytest.mark.parametrize(

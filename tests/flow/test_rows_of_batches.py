@@ -6,16 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-import memlint
-
-
-def codes(folder: Path, text: str) -> list[str]:
-    (folder / "main.py").write_text(text, encoding="utf-8")
-    result = memlint.lint([folder], isolated=True)
-    assert not result.failures
-    return sorted(one.code for one in result.findings)
-
+from linting import codes_in
 
 EVALUATED = """
 import torch
@@ -54,7 +45,7 @@ evaluate(nn.Linear(3, 3), DataLoader([]))
 def test_rows_of_an_evaluation(
     tmp_path: Path, begin: str, each: str, rows: str, row: str, shown: str, found: bool
 ) -> None:
-    told = codes(tmp_path, EVALUATED.format(begin=begin, each=each, rows=rows, row=row, shown=shown))
+    told = codes_in(tmp_path, EVALUATED.format(begin=begin, each=each, rows=rows, row=row, shown=shown))
     assert bool({"MEM101", "MEM102"} & set(told)) is found
     assert "MEM201" in told
 
@@ -87,7 +78,7 @@ train(model, DataLoader([]), optim.SGD(model.parameters(), lr=0.1))
 @pytest.mark.parametrize(("kept", "found"), [("total += part", ["MEM101"]), ("total += part.item()", []), ("pass", [])])
 def test_parts_of_what_a_backward_goes_through(tmp_path: Path, kept: str, found: list[str]) -> None:
     """The sum that is trained by begins anew with each batch, and is none of a log."""
-    assert codes(tmp_path, TRAINED.format(kept=kept)) == found
+    assert codes_in(tmp_path, TRAINED.format(kept=kept)) == found
 
 
 KEYED = """
@@ -205,7 +196,7 @@ ROWS = "out = model(x.cuda())\n            for name, row in zip(names, out):\n  
     ],
 )
 def test_keys_of_samples(tmp_path: Path, loop: str, store: str, found: list[str]) -> None:
-    assert codes(tmp_path, KEYED.format(loop=loop, store=store)) == found
+    assert codes_in(tmp_path, KEYED.format(loop=loop, store=store)) == found
 
 
 RECORDS = """
@@ -238,4 +229,4 @@ collect(nn.Linear(3, 3), DataLoader([]))
     ],
 )
 def test_a_record_is_as_large_as_its_largest_part(tmp_path: Path, record: str, found: list[str]) -> None:
-    assert codes(tmp_path, RECORDS.format(record=record)) == found
+    assert codes_in(tmp_path, RECORDS.format(record=record)) == found

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-import memlint
+from linting import codes_in
 
 TRAINER = """
 import torch
@@ -61,7 +60,4 @@ Trainer(build(), DataLoader([]), DataLoader([])).run()
 def test_an_evaluation_beside_the_training(
     tmp_path: Path, trained: str, name: str, data: str, use: str, found: list[str]
 ) -> None:
-    (tmp_path / "train.py").write_text(TRAINER.format(trained=trained, name=name, data=data, use=use), encoding="utf-8")
-    result = memlint.lint([tmp_path], isolated=True)
-    assert not result.failures
-    assert [one.code for one in result.findings] == found
+    assert codes_in(tmp_path, TRAINER.format(trained=trained, name=name, data=data, use=use)) == found
