@@ -17,6 +17,7 @@ from memlint.flow.handed_methods import HOLDER, handed
 from memlint.flow.instances import names_class
 from memlint.flow.interpret import run
 from memlint.flow.known_calls import KnownCalls
+from memlint.flow.modes import frozen_class
 from memlint.flow.ops import batch_tree
 from memlint.flow.program import Class, Function, Module, Program, in_tests
 from memlint.flow.sharing import Shared
@@ -139,6 +140,8 @@ class Analyser:
             return self.facts.usual(*about)
         if kind == "attribute":
             return self.facts.attributes.value(*about)
+        if kind == "frozen":
+            return frozen_class(self, about)
         return self.evaluate_constant(*about)
 
     def _interpret(self, function: Function, flags: Flags) -> Frame:
@@ -369,7 +372,7 @@ class Analyser:
     def usual(self, function: Function, name: str) -> bool | None:
         """What a flag is by default, where no known call passes another."""
         value = self.facts.usual(function, name)
-        self.summaries.note("usual", name, (function, name), value)
+        self.summaries.note("usual", (function.key, name), (function, name), value)
         return value
 
     def attribute(self, cls: Class, name: str) -> V:

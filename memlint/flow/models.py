@@ -10,7 +10,7 @@ from memlint.flow.arity import fitting_classes
 from memlint.flow.computing import prepares
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
-from memlint.flow.modes import frozen_class, frozen_of, mode_of
+from memlint.flow.modes import freezes_itself, frozen_of, mode_of
 from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
@@ -84,7 +84,7 @@ def run_module(
         if ref.kind != "instance" or frozen:
             continue
         cls = program.module(ref.key).cls(ref.name)
-        if freezes is None and module.syms and cls is not None and frozen_class(frame.analyser, cls):
+        if freezes is None and module.syms and cls is not None and freezes_itself(frame.analyser, cls):
             continue  # (another one may be passed in, which is not)
         function = program.method(cls, method) if cls is not None else None
         if function is None and cls is not None and method == "forward":

@@ -113,7 +113,7 @@ def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bo
     for ref in ordered(module.refs):
         if ref.kind == "instance":
             cls = frame.analyser.program.module(ref.key).cls(ref.name)
-            if cls is not None and frozen_class(frame.analyser, cls):
+            if cls is not None and freezes_itself(frame.analyser, cls):
                 # (what is made where nothing was passed in says nothing of what was)
                 return None if module.syms and is_made(module) else True
     return made_frozen(frame, module)
@@ -179,14 +179,27 @@ def frozen_class(analyser: Analyser, cls: Class) -> bool:
     if not init.params:
         return False
     own: Source = ("frozen", Path(f"p:{init.params[0].name}"))
+    usual = [param.name for param in init.params if _is_flag(param)]
+    switching = analyser.flags(init) if usual else frozenset()
     flags = {
-        param.name: V(DATA, const=flag)
-        for param in init.params
-        if (flag := analyser.usual(init, param.name)) is not None
+        name: V(DATA, const=flag)
+        for name in usual
+        if name in switching and (flag := analyser.usual(init, name)) is not None
     }
     # (as it is made in general, and as every call that is seen makes it)
     summaries = [analyser.summary(init), analyser.summary(init, flags)] if flags else [analyser.summary(init)]
     return any(one is not None and one.exit is not None and one.exit.modes.get(own) is True for one in summaries)
+
+
+def freezes_itself(analyser: Analyser, cls: Class) -> bool:
+    """As `frozen_class`, where a summary is made: of all that the constructor does, that hangs on this alone."""
+    value = analyser.summaries.apart(lambda: frozen_class(analyser, cls))
+    analyser.summaries.note("frozen", cls.key, cls, value)
+    return value
+
+
+def _is_flag(param: ir.Param) -> bool:
+    return isinstance(param.default, ir.Const) and isinstance(param.default.value, bool)
 
 
 def outward(key: Source) -> list[Source]:
@@ -339,6 +352,7 @@ __all__ = [
     "PARAMETERS",
     "forget_name",
     "freeze",
+    "freezes_itself",
     "freezing_loop",
     "frozen_class",
     "frozen_of",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from memlint.flow.flags import Flags
 from memlint.flow.frame import Frame
 from memlint.flow.program import Function
 from memlint.flow.sameness import same_summary
-from memlint.flow.values import V
+
+_T = TypeVar("_T")
 
 #: summaries that wait for each other: deeper chains are cut (their calls are unknown)
 MAX_NESTING = 24
@@ -95,7 +96,7 @@ class Summaries:
             question = self._questions.setdefault(question, (question, about))[0]
             self._open[-1][question] = answer
 
-    def apart(self, find: Callable[[], V]) -> V:
+    def apart(self, find: Callable[[], _T]) -> _T:
         """What is asked to find an answer is no question of the summary that is being made: the answer is, and is
         found again where it is asked whether it still holds."""
         if not self._open:
