@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -107,6 +108,35 @@ def bound_to(source: str) -> dict[str, list[ast.expr | None]]:
                 found.setdefault(name, []).append(None)
             case ast.alias(name=name, asname=other):
                 found.setdefault(other or name.partition(".")[0], []).append(None)
+    return found
+
+
+class Put(NamedTuple):
+    """Something that a statement puts on an object. ``maker``: what is called for it, where that is all that an
+    assignment to an attribute of ``self`` does."""
+
+    maker: ast.expr | None
+    line: int
+
+
+#: (who asks what is put on objects asks every file in which the name stands, for one name after the other)
+@functools.lru_cache(maxsize=512)
+def puts(source: str) -> dict[str, list[Put]] | None:
+    """What is put on objects and taken from them, by the attribute; None for a text that cannot be read."""
+    tree = tree_of(source)
+    if tree is None:
+        return None
+    found: dict[str, list[Put]] = {}
+    seen: set[ast.Attribute] = set()
+    for node in ast.walk(tree):
+        target, maker = node, None
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Attribute):
+            target = node.targets[0]
+            maker = node.value.func if isinstance(node.value, ast.Call) and root(target) == "self" else None
+        if isinstance(target, ast.Attribute) and not isinstance(target.ctx, ast.Load) and target not in seen:
+            seen.add(target)
+            line = node.value.lineno if isinstance(node, ast.Assign) else target.lineno
+            found.setdefault(target.attr, []).append(Put(maker, line))
     return found
 
 

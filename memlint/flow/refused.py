@@ -6,7 +6,7 @@ import ast
 import re
 
 from memlint.flow.definitions import Class, Function, Module
-from memlint.flow.mentions import bound_to, root, tree_of
+from memlint.flow.mentions import Put, bound_to, puts
 from memlint.flow.program import Program
 from memlint.flow.receivers import find_class
 from memlint.flow.syntax import dotted, last_name, text
@@ -121,41 +121,35 @@ def _is_self(function: Function, expr: ir.Expr) -> bool:
 
 def class_of_object(program: Program, function: Function, expr: ir.Expr) -> Class | None:
     """The class that an object is made of, where one statement makes it: ``net = Net()``, ``self.net = Net()``."""
-    made: ast.expr | None = None
+    maker: ast.expr | None = None
     if isinstance(expr, ir.Name):
         bound = bound_to(function.module.text).get(expr.id, [])
         made = bound[0] if len(bound) == 1 else None
+        maker = made.func if isinstance(made, ast.Call) else None
     elif isinstance(expr, ir.Attr) and _is_self(function, expr.value) and function.cls is not None:
         own = function.cls.methods.get(expr.name) is None and not any(program.below(function.cls))
-        made = _put_once(program, function.cls, expr.name) if own else None
-    cls = find_class(program, function.module, made.func) if isinstance(made, ast.Call) else None
+        maker = _put_once(program, function.cls, expr.name) if own else None
+    cls = find_class(program, function.module, maker) if maker is not None else None
     return cls if cls is not None and _is_plain(program, cls) else None
 
 
 def _put_once(program: Program, cls: Class, name: str) -> ast.expr | None:
-    """What is assigned to an attribute in a class, where nothing else in the project assigns one of that name."""
+    """What is called to make an attribute of a class, where nothing else in the project assigns one of that name."""
     files = program.words.files(name)
     if files != [cls.module.key] and len(files) > MAX_FILES:
         return None
-    found: list[ast.expr | None] = []
+    found: list[Put] = []
     for key in files:
-        tree = tree_of(program.module(key).text)
-        if tree is None or "setattr" in program.module(key).index.names:
+        there = puts(program.module(key).text)
+        if there is None or "setattr" in program.module(key).index.names:
             return None
-        plain = set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Attribute):
-                plain.add(node.targets[0])
-                if node.targets[0].attr == name:
-                    found.append(node.value if key == cls.module.key and root(node.targets[0]) == "self" else None)
-            elif _is_put(node, name) and node not in plain:
-                found.append(None)
-    if len(found) != 1:
+        own = key == cls.module.key
+        found += [each if own else each._replace(maker=None) for each in there.get(name, ())]
+    if len(found) != 1 or found[0].maker is None:
         return None
     extent = next((each for each in cls.module.index.definitions if each.name == cls.qual), None)
-    value = found[0]
-    inside = value is not None and extent is not None and extent.first_line <= value.lineno <= extent.last_line
-    return value if inside else None
+    inside = extent is not None and extent.first_line <= found[0].line <= extent.last_line
+    return found[0].maker if inside else None
 
 
 def _is_put_on(program: Program, name: str) -> bool:
@@ -163,12 +157,8 @@ def _is_put_on(program: Program, name: str) -> bool:
     files = program.words.files(name)
     if len(files) > MAX_FILES:
         return True
-    trees = (tree_of(program.module(key).text) for key in files)
-    return any(tree is None or any(_is_put(node, name) for node in ast.walk(tree)) for tree in trees)
-
-
-def _is_put(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load)
+    there = (puts(program.module(key).text) for key in files)
+    return any(each is None or name in each for each in there)
 
 
 def is_bound_once(module: Module, name: str) -> bool:
