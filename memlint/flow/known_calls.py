@@ -6,13 +6,12 @@ sight: nothing is said then.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.flow.definitions import Class, Function, Module, functions_of
 from memlint.flow.loading import may_be_lost
-from memlint.flow.mentions import finds_names, tree_of
+from memlint.flow.mentions import finds_names, reads
 from memlint.flow.program import Program
 from memlint.flow.syntax import expressions, walk_expression, walk_statements
 from memlint.flow.unused import Unused
@@ -81,11 +80,12 @@ class KnownCalls:
         found: list[KnownCall] = []
         for key in files:
             module = self._program.module(key)
-            tree = tree_of(module.text)
-            if tree is None or not module.index.complete or finds_names(module.text):
+            times = reads(module.text)
+            if times is None or not module.index.complete or finds_names(module.text):
                 return
-            uses = [(caller, *use) for caller in functions_of(module) for use in _uses(caller, name)]
-            if len(uses) < sum(_is_use(node, name) for node in ast.walk(tree)):
+            callers = (caller for caller in functions_of(module) if name in caller.names)
+            uses = [(caller, *use) for caller in callers for use in _uses(caller, name)]
+            if len(uses) < times[name]:
                 return  # (some stand in bodies of classes, in decorators, in lambdas)
             for caller, part, is_called in uses:
                 if not self._may_mean(module, caller, part.func if isinstance(part, ir.Call) else part, what):
@@ -124,12 +124,6 @@ def _uses(caller: Function, name: str) -> Iterator[tuple[ir.Expr, bool]]:
                 yield part, True
             elif _says(part) == name and part.at not in called:
                 yield part, False
-
-
-def _is_use(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute) and (
-        isinstance(node.ctx, ast.Load) and name == (node.id if isinstance(node, ast.Name) else node.attr)
-    )
 
 
 def _says(expr: ir.Expr) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -120,7 +121,7 @@ class Put(NamedTuple):
 
 
 #: (who asks what is put on objects asks every file in which the name stands, for one name after the other)
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=256)
 def puts(source: str) -> dict[str, list[Put]] | None:
     """What is put on objects and taken from them, by the attribute; None for a text that cannot be read."""
     tree = tree_of(source)
@@ -138,6 +139,15 @@ def puts(source: str) -> dict[str, list[Put]] | None:
             line = node.value.lineno if isinstance(node, ast.Assign) else target.lineno
             found.setdefault(target.attr, []).append(Put(maker, line))
     return found
+
+
+@functools.lru_cache(maxsize=256)
+def reads(source: str) -> Counter[str] | None:
+    """How often each name is read in a file, as a name or as an attribute; None for a text that cannot be read."""
+    tree = tree_of(source)
+    if tree is None:
+        return None
+    return Counter(_says(node) for node in walk(tree) if isinstance(node.ctx, ast.Load))
 
 
 @functools.lru_cache(maxsize=64)

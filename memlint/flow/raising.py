@@ -109,8 +109,13 @@ class Raising:
         """Why none of these calls comes to its end; "" where one may."""
         if depth == 0 or not calls or len(calls) > MAX_CALLS:
             return ""
-        ways = [self._before(call.caller, call.call.at, depth - 1) for call in calls]
-        return ways[0] if all(ways) else ""
+        first = ""
+        for call in calls:
+            why = self._before(call.caller, call.call.at, depth - 1)
+            if not why:
+                return ""
+            first = first or why
+        return first
 
     def _whole(self, function: Function, depth: int) -> str:
         """Why a function never runs to its end."""
