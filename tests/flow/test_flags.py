@@ -163,3 +163,42 @@ def test_a_helper_that_trains_where_it_gets_an_optimizer(
 ) -> None:
     (tmp_path / "epochs.py").write_text(BOTH.format(test=test, guard=guard, given=given), encoding="utf-8")
     assert [one.code for one in memlint.lint([tmp_path], isolated=True).findings] == expected
+
+
+NAMESAKE = """
+import torch
+from torch import nn
+
+
+def warm_up(model, loader, optimizer, {flag}=False):
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(model(x), y)
+        if not {flag}:
+            loss.backward()
+        optimizer.step()
+
+
+def fit(model, loader, optimizer, dry=False):
+    history = []
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        if not dry:
+            loss.backward()
+        optimizer.step()
+        history.append(loss)
+    return [float(value) for value in history]
+
+
+def main(model, loader, optimizer):
+    warm_up(model, loader, optimizer)
+    fit(model, loader, optimizer, dry={passed})
+"""
+
+
+@pytest.mark.parametrize("flag", ["dry", "quiet"])
+@pytest.mark.parametrize(("passed", "severity"), [("True", "note"), ("False", "warning")])
+def test_a_flag_is_that_of_its_own_function(tmp_path: Path, flag: str, passed: str, severity: str) -> None:
+    (tmp_path / "train.py").write_text(NAMESAKE.format(flag=flag, passed=passed))
+    (found,) = memlint.lint([tmp_path], min_confidence="low").findings
+    assert (found.code, found.severity) == ("MEM102", severity)
