@@ -15,6 +15,9 @@ from typing import Any
 from memlint.flow.events import Fact
 from memlint.flow.values import EMPTY, Path, Source, Sources
 
+#: closures of one function that are kept: each may hold all of its nodes
+MAX_CLOSURES = 200
+
 
 @dataclass(slots=True)
 class Node:
@@ -70,8 +73,9 @@ class Graphs:
     evidence: set[Sources] = field(default_factory=set)
     _ancestry: dict[Source, Sources] = field(default_factory=dict)
     _sure: dict[Sources, Sources] = field(default_factory=dict)
-    #: closures since the graph last changed
+    #: closures since the graph last changed, and all that is in them
     _closures: dict[Sources, Sources] = field(default_factory=dict)
+    _reached: set[Source] = field(default_factory=set)
     #: the models in single graphs, since a node last changed
     _models: dict[Source, Sources] = field(default_factory=dict)
     _digests: dict[Source, tuple[list[tuple[Path, bool]], list[Node], int | str]] = field(default_factory=dict)
@@ -95,8 +99,8 @@ class Graphs:
             node.parents |= old.parents
             node.definite |= old.definite
             node.model |= old.model
-        if old is None or node.parents != old.parents:
-            self._closures.clear()
+        if key in self._reached if old is None else node.parents != old.parents:
+            self._forget_closures()
         self._models.clear()
         self.nodes[key] = node
         self._clock += 1
@@ -179,7 +183,10 @@ class Graphs:
         sources = frozenset(sources)
         known = self._closures.get(sources)
         if known is None:
+            if len(self._closures) > MAX_CLOSURES:
+                self._forget_closures()
             known = self._closures[sources] = self._closure(sources)
+            self._reached |= known
         self._work += len(known)
         return known
 
@@ -188,7 +195,7 @@ class Graphs:
         node = self.nodes.get(key)
         if node is not None and not parents <= node.parents:
             node.parents |= parents
-            self._closures.clear()
+            self._forget_closures()
             self._models.clear()
 
     def models_of(self, tip: Source) -> Sources:
@@ -211,16 +218,24 @@ class Graphs:
         self._models.clear()
 
     def _closure(self, sources: Sources) -> Sources:
-        nodes = self.nodes
+        nodes, closures = self.nodes, self._closures
         seen: set[Source] = set(sources)
         todo = list(seen)
         while todo:
             node = nodes.get(todo.pop())
             if node is not None and not seen.issuperset(node.parents):
+                known = closures.get(node.parents)
+                if known is not None:
+                    seen |= known
+                    continue
                 new = node.parents - seen
                 seen |= new
                 todo.extend(new)
         return frozenset(seen)
+
+    def _forget_closures(self) -> None:
+        self._closures.clear()
+        self._reached.clear()
 
     def sure(self, sources: Sources) -> Sources:
         """The sources and those ancestors whose graph they have for certain, in a graph that is finished: a call that
@@ -276,7 +291,8 @@ class Graphs:
 
     def forget(self) -> None:
         """Let go of what can be worked out again, and of what only the interpretation asks."""
-        for known in (self._ancestry, self._sure, self._closures, self._models, self._digests, self._recorded):
+        self._forget_closures()
+        for known in (self._ancestry, self._sure, self._models, self._digests, self._recorded):
             known.clear()
 
     def take_work(self) -> int:

@@ -179,7 +179,21 @@ class V:
 
     def marked(self, source: Source) -> V:
         """The value with one more source."""
-        return self if source in self.src else self.but(src=self.src | {source})
+        if source in self.src:
+            return self
+        src = self.src | {source}  # (all fields by position: a loop marks what is there in each of its rounds)
+        return V(
+            self.kinds,
+            src,
+            self.bare,
+            self.objs,
+            self.refs,
+            self.syms,
+            self.store,
+            self.device,
+            self.size,
+            self.const,
+        )
 
     def resolved(self) -> bool:
         """Whether something in sight is known to be what the value refers to."""

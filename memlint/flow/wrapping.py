@@ -18,6 +18,8 @@ def decorated_grad(frame: Frame, function: Function) -> int:
     """The grad mode in which a function's body runs, by its decorators; AMBIENT where they say nothing."""
     from memlint.flow.evaluate import evaluate
 
+    if not function.decorators:
+        return AMBIENT
     state = State()
     # (what the body imports or binds for itself is nothing to them)
     named = {part.id for item in function.decorators for part in walk_expression(item) if isinstance(part, ir.Name)}

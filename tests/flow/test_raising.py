@@ -193,6 +193,46 @@ def test_an_object_that_may_well_be_made(tmp_path: Path, init: str) -> None:
     assert finding(tmp_path, OBJECT.format(init=init, inside="pass")).severity == "warning"
 
 
+HELD = """
+import torch
+from helpers import Net
+
+
+class Evaluator:
+    def __init__(self):
+        self.model = Net(4)
+        {other}
+
+    def evaluate(self, loader):
+        self.model.eval()
+        total = 0
+        for x in loader:
+            self.model.forward(x, x)
+            total += self.model(x).argmax().item()
+        return total
+{below}
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "below", "severity"),
+    [
+        pytest.param("pass", "", "note", id="put once"),
+        pytest.param("self.shown = Net(4)", "", "note", id="another beside it"),
+        pytest.param("self.model = None", "", "warning", id="put twice"),
+        pytest.param("del self.model", "", "warning", id="deleted"),
+        pytest.param("self.model, self.count = Net(4), 0", "", "warning", id="unpacked as well"),
+        pytest.param("setattr(self, 'model', None)", "", "warning", id="by its name"),
+        pytest.param("pass", "def put(other):\n    other.model = None\n", "warning", id="on any object"),
+        pytest.param("pass", "def put(other):\n    other.forward = print\n", "warning", id="a method on any object"),
+    ],
+)
+def test_an_object_that_one_statement_alone_makes(tmp_path: Path, other: str, below: str, severity: str) -> None:
+    found = finding(tmp_path, HELD.format(other=other, below=below))
+    assert found.severity == severity
+    assert ("`self.model.forward()` takes 1 positional argument" in found.message) == (severity == "note")
+
+
 CALLED = """
 import sys
 
