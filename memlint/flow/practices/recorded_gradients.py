@@ -11,7 +11,7 @@ from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Loop
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import KeptGraph
-from memlint.flow.practices.retained_graphs import is_leaf
+from memlint.flow.practices.brought_graphs import is_leaf
 from memlint.flow.program import Function
 from memlint.flow.spent import is_test, used_up
 from memlint.flow.syntax import (

@@ -10,8 +10,9 @@ from memlint.flow.frame import Backward, Frame, LoopFrame, excluded
 from memlint.flow.heap import deep
 from memlint.flow.later import dropped_by_callers
 from memlint.flow.practice_events import KeptGraph
+from memlint.flow.practices.brought_graphs import has_no_graph, is_given, is_kept, is_leaf, named
+from memlint.flow.practices.given_losses import given_for_nothing, united
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
-from memlint.flow.program import Class
 from memlint.flow.spent import captured, is_test
 from memlint.flow.syntax import (
     calls,
@@ -25,28 +26,21 @@ from memlint.flow.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.flow.values import CALLABLE, DATA, LOADER, MODULE, NONE, OPTIMIZER, TENSORS, UNKNOWN, Path, Source, V
+from memlint.flow.values import (
+    Path,
+    Source,
+)
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-#: kinds of what has no graph of its own
-_WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
-#: how many callers are asked where a parameter comes from
-_DEPTH = 3
 #: names of what a model keeps from one call to the next, and of what looks after it
 _STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
-#: names of plain settings
-_SETTINGS = re.compile(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
 #: names of what decides over mixed precision
 _PRECISION = re.compile(r"scal[ae]r|(^|[^a-z])amp($|[^a-z])|fp16|half|mixed|apex")
 #: names of the parameters of a model, one at a time
 _PARAMETER = re.compile(r"(p|param\w*|w|weights?|tensor|v|child|layer\w*)$")
-#: names of the batch of one step
-_BATCH = re.compile(r"batch")
-#: names of what a loop draws batches from
-_DATA = re.compile(r"loader|data|batches|iterator")
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
@@ -62,12 +56,13 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
         given = _argument(expr)
         if not own or given is None:
             continue
-        last = Backward(frozenset().union(*(one.reached for one in own)), own[-1].loops, own[-1].site, own[-1].tests)
+        last = united(own)
         marks = _recorded(frame, last)
-        if not marks or not _is_last(frame, last, marks) or _goes_on(analyser, frame, marks, left):
-            continue
-        sure = _is_sure(analyser, frame, last, marks)
-        if sure is None or _has_leaves_before(analyser, frame, last):
+        if marks:
+            sure = _for_nothing(analyser, frame, last, marks, left)
+        else:
+            sure = given_for_nothing(analyser, frame, last, left, _for_nothing_there)
+        if sure is None:
             continue
         loop = frame.notes.rounds.get(last.loops[-1]) if last.loops else None
         yield KeptGraph(
@@ -81,6 +76,22 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
             alive=_alive(frame, loop, marks, expr),
             loop=loop.loop if loop is not None else None,
         )
+
+
+def _for_nothing(
+    analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[Source], left: frozenset[Source]
+) -> bool | None:
+    """Whether it is sure that no backward goes through the operations that a backward keeps; None where one may."""
+    if not _is_last(frame, last, marks) or _goes_on(analyser, frame, marks, left):
+        return None
+    sure = _is_sure(analyser, frame, last, marks)
+    return None if sure is None or _has_leaves_before(analyser, frame, last) else sure
+
+
+def _for_nothing_there(analyser: Analyser, caller: Frame, last: Backward) -> bool | None:
+    """The same of a backward that a function runs for its caller, in the caller."""
+    marks = _recorded(caller, last)
+    return _for_nothing(analyser, caller, last, marks, frozenset()) if marks else None
 
 
 def _argument(expr: ir.Call) -> ir.Expr | None:
@@ -250,10 +261,10 @@ def _is_sure(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[
     for item in last.reached:
         if (
             isinstance(item, Path)
-            and not _has_no_graph(analyser, frame, item)
-            and not is_leaf(frame.function.body, _named(item))
+            and not has_no_graph(analyser, frame, item)
+            and not is_leaf(frame.function.body, named(item))
         ):
-            if _is_given(frame, item, last) or _is_kept(analyser, frame, item):
+            if is_given(frame, item, last) or is_kept(analyser, frame, item):
                 return None  # (each round, or the caller's next backward, goes through what it brings in)
             sure = False
     nodes = [frame.graphs.nodes[item] for item in marks]
@@ -283,115 +294,6 @@ def _handles_state(frame: Frame, model: str) -> bool:
         isinstance(part, ir.Attr) and _STATE.search(part.name.lower()) is not None and text(part.value) == owner
         for part in parts(frame.function.body)
     )
-
-
-def _named(path: Path) -> str:
-    """A symbol as the function writes it."""
-    return "".join((path.root.partition(":")[2], *path.steps))
-
-
-def is_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    """``u.requires_grad = True``, which torch refuses for what was computed: no graph comes in with it. (The method
-    ``u.requires_grad_(True)`` is allowed for that too.)"""
-    return any(
-        isinstance(statement, ir.Assign)
-        and isinstance(statement.value, ir.Const)
-        and statement.value.value is True
-        and any(text(target, 200) == f"{name}.requires_grad" for target in statement.targets)
-        for statement in walk_statements(body)
-    )
-
-
-def _is_given(frame: Frame, path: Path, last: Backward) -> bool:
-    """Whether a symbol is what the function is given, as it is or by position, and no attribute of it; beside a loop,
-    a batch of the caller's is none."""
-    if not last.loops and _BATCH.search(path.root[2:].lower()) is not None:
-        return False
-    own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
-    return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
-
-
-def _is_kept(analyser: Analyser, frame: Frame, path: Path) -> bool:
-    """Whether a symbol is a tensor that outlives the call: a variable of the function around, or an attribute."""
-    function = frame.function
-    if not path.root.startswith("p:"):
-        return True
-    own = function.takes_self and function.params and path.root[2:] == function.params[0].name
-    if not own or function.cls is None or len(path.steps) != 1:
-        return False
-    name = path.steps[0].lstrip(".")
-    known = analyser.attribute(function.cls, name)
-    return bool(known.kinds & TENSORS) or (bool(known.kinds & UNKNOWN) and _is_set_later(analyser, function.cls, name))
-
-
-def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:
-    """Whether a method beside ``__init__`` gives the attribute a value."""
-    order, _ = analyser.program.ancestors(cls)
-    return any(
-        isinstance(target, ir.Attr) and target.name == attribute
-        for one in order
-        for method in one.methods.values()
-        if method.name != "__init__"
-        for statement in walk_statements(method.body)
-        if isinstance(statement, ir.Assign)
-        for target in statement.targets
-    )
-
-
-def _has_no_graph(analyser: Analyser, frame: Frame, path: Path, depth: int = 0) -> bool:
-    """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data. ``depth``:
-    how many callers led here."""
-    function = frame.function
-    name = path.root[2:]
-    if any(_SETTINGS.search(part.strip(".").lower()) for part in (name.rpartition(":")[2], *path.steps[:1])):
-        return True
-    if path.root.startswith("p:") and function.takes_self and function.params and name == function.params[0].name:
-        if function.cls is None or not path.steps:
-            return False
-        attribute = path.steps[0].lstrip(".")
-        known = analyser.attribute(function.cls, attribute)
-        return _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None)
-    if path.root.startswith("g:") and not path.steps:
-        module, _, variable = path.root[2:].rpartition(":")
-        kind, what = analyser.program.find(analyser.program.module(module), variable)
-        return _is_plain(analyser.global_value(kind, what))
-    if path.root.startswith("p:"):
-        param = next((one for one in function.params if one.name == name), None)
-        if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:
-            return True  # a number or a text
-        passed = analyser.facts.parameter(function, name)
-        if passed is not None and _is_plain(passed):
-            return True
-        if "[]" in path.steps and _DATA.search(path.text.lower()):
-            return True
-        if frame.hook is not None and not path.steps:
-            return True
-        return depth < _DEPTH and _passed_without(analyser, frame, path, depth + 1)
-    return False
-
-
-def _is_plain(known: V) -> bool:
-    return bool(known.kinds) and not known.kinds & ~_WITHOUT
-
-
-def _passed_without(analyser: Analyser, frame: Frame, path: Path, depth: int) -> bool:
-    """Whether every known caller passes what has no graph."""
-    records = analyser.facts.calls_of(frame.function)
-    for caller, record in records:
-        value = record.args.get(path.root[2:])
-        if value is None or caller.exit is None:
-            return False
-        sources = deep(caller, caller.exit, value).src
-        symbols = [item for item in caller.graphs.closure(sources) if isinstance(item, Path)]
-        if caller.graphs.attached(sources)[0] != "no" and not all(
-            (item.steps[:1] == ("[]",) and _DATA.search(item.root.lower()))
-            or _has_no_graph(analyser, caller, item, depth)
-            for item in symbols
-        ):
-            return False
-        if any(item in caller.graphs.nodes for item in caller.graphs.closure(sources)):
-            return False
-    return bool(records)
 
 
 def _alive(frame: Frame, loop: LoopFrame | None, marks: frozenset[Source], expr: ir.Call) -> tuple[str, ...]:
