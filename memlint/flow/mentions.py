@@ -48,7 +48,7 @@ def walk(node: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
 
 
 def mentions(tree: ast.Module, name: str) -> Iterator[Mention]:
-    """All places of a file where a name stands, in functions that bear it themselves excepted."""
+    """All places of a file where a name stands."""
     todo: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(statement, ()) for statement in tree.body]
     while todo:
         node, around = todo.pop()
@@ -60,8 +60,6 @@ def mentions(tree: ast.Module, name: str) -> Iterator[Mention]:
                 method if isinstance(method, _FUNCTIONS) else None,
                 bool(around) and isinstance(around[-1], ast.ClassDef),
             )
-        if isinstance(node, _FUNCTIONS) and node.name == name:
-            continue
         if isinstance(node, DEFINITIONS):
             outside: list[ast.AST] = [*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else ())]
             todo.extend((inner, around) for inner in outside)

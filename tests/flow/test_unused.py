@@ -214,6 +214,15 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
             "nothing in this project uses `evaluate`",
             id="files are loaded by name, but this one is a program",
         ),
+        pytest.param(
+            {
+                "testing.py": TESTER,
+                "train.py": "from testing import Tester\n\nclass Suite:\n"
+                "    def evaluate(self, tester):\n        tester.evaluate([])\n\nprint(Suite, Tester)\n" + PROGRAM,
+            },
+            "nothing in this project calls `evaluate`",
+            id="a method of its name, which nothing calls, calls it",
+        ),
     ],
 )
 def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], reason: str) -> None:
@@ -419,6 +428,23 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
                 + PROGRAM,
             },
             id="handed out by a file that is loaded by name",
+        ),
+        pytest.param(
+            {
+                "testing.py": TESTER,
+                "train.py": "from testing import Tester\n\ndef evaluate(model, data):\n"
+                "    Tester(model).evaluate(data)\n\nif __name__ == '__main__':\n    evaluate(None, [])\n",
+            },
+            id="a function of its name calls the method",
+        ),
+        pytest.param(
+            {
+                "testing.py": TESTER,
+                "train.py": "from testing import Tester\n\nclass Suite:\n"
+                "    def evaluate(self, model):\n        Tester(model).evaluate([])\n\n"
+                "if __name__ == '__main__':\n    Suite().evaluate(None)\n",
+            },
+            id="a method of its name calls it",
         ),
     ],
 )
