@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame
-from memlint.flow.modes import frozen_of, look_up
+from memlint.flow.modes import frozen_class, frozen_of, look_up
 from memlint.flow.program import Class
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, walk_expression, walk_statements
@@ -129,10 +129,20 @@ def _told_at(
             continue
         moved = given.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in given.syms))
         told = look_up(record.modes, moved, "", tag)
+        if told is None and tag and _is_made_frozen(analyser, moved):
+            told = True
         if told is not None:
             return told
         outer += [item for item in sorted(moved.syms) if isinstance(item, Path)]
     return _told_of(analyser, caller, outer, tag, depth + 1) if outer else None
+
+
+def _is_made_frozen(analyser: Analyser, module: V) -> bool:
+    """Whether all that a module may be are objects of classes that freeze them as they are made."""
+    if module.syms or not module.refs or module.kinds & UNKNOWN:
+        return False
+    classes = [analyser.cls(ref) if ref.kind == "instance" else None for ref in module.refs]
+    return all(cls is not None and frozen_class(analyser, cls) for cls in classes)
 
 
 def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bool | None:

@@ -58,7 +58,9 @@ def _severity(event: Carry, graph: bool) -> Severity:
         return "error" if event.loop.over_data else "warning"
     small = event.value.size not in LARGE
     parts = event.loop.kind == "for" and not (event.loop.over_data or event.loop.trains or event.loop.names_samples)
-    few = event.loop.trips is not None or event.loop.over == "range" or event.bounded or parts
+    # (how many batches a count draws, nobody knows)
+    counts = event.loop.over == "range" or (not event.loop.trains and event.loop.source.startswith("range("))
+    few = event.loop.trips is not None or counts or event.bounded or parts
     return "note" if small or few else "warning"
 
 

@@ -1,0 +1,113 @@
+"""Attacks on a network: gradients of its input are wanted, so nothing is said of a network that no optimizer trains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from linting import codes_in
+
+ATTACK = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.lin(x)
+
+
+def main(train_loader, test_loader, device):
+    encoder = Encoder().to(device)
+    head = nn.Linear(3, 2).to(device)
+    optimizer = torch.optim.SGD(head.parameters(), 0.1)
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(head(x.to(device)), y.to(device)).backward()
+        optimizer.step()
+    encoder.eval()
+    for x, y in test_loader:
+        x, y = x.to(device), y.to(device)
+        {leaf}
+        loss = F.cross_entropy(head(encoder({given})), y)
+        loss.backward()
+        print({read})
+"""
+
+
+@pytest.mark.parametrize(
+    ("leaf", "given"),
+    [
+        ("x.requires_grad = True", "x"),
+        ("x.requires_grad_()", "x"),
+        ("x.requires_grad_(True)", "x"),
+        ("x = x.detach().requires_grad_()", "x"),
+        ("x = x.clone().detach()\n        x.requires_grad = True", "(x - 0.5) / 0.2"),
+        ("delta = torch.zeros_like(x)\n        delta.requires_grad = True", "x + delta"),
+    ],
+)
+def test_a_network_through_which_an_input_is_differentiated(tmp_path: Path, leaf: str, given: str) -> None:
+    source = ATTACK.format(leaf=leaf, given=given, read="x.grad")
+    assert "MEM202" not in codes_in(tmp_path, source)
+
+
+def test_a_network_whose_input_needs_no_gradient(tmp_path: Path) -> None:
+    assert "MEM202" in codes_in(tmp_path, ATTACK.format(leaf="pass", given="x", read="loss.item()"))
+
+
+INCEPTION = """
+import torch
+from torch import nn
+
+
+class Inception(nn.Module):
+    def __init__(self, blocks=3, requires_grad=False):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(3, 3) for _ in range(blocks)])
+        {freeze}
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def activations(files, model, device):
+    model.eval()
+    for i in range(10):
+        print(model(files[i].to(device)).cpu().data.numpy())
+
+
+def of_paths(paths, device):
+    activations(paths, Inception(3).to(device), device)
+
+
+def of_images(images, device, shared=False):
+    if shared:
+        global MODEL
+    if "MODEL" not in globals() or not shared:
+        model = Inception(3).to(device)
+        if shared:
+            MODEL = model
+    else:
+        model = MODEL
+    activations(images, model, device)
+
+
+if __name__ == "__main__":
+    of_paths([torch.zeros(3)] * 10, "cuda")
+    of_images([torch.zeros(3)] * 10, "cuda")
+"""
+
+
+@pytest.mark.parametrize(
+    ("freeze", "found"),
+    [("for p in self.parameters():\n            p.requires_grad = requires_grad", False), ("pass", True)],
+)
+def test_a_caller_that_makes_a_frozen_model_tells_of_it(tmp_path: Path, freeze: str, found: bool) -> None:
+    assert ("MEM201" in codes_in(tmp_path, INCEPTION.format(freeze=freeze))) is found
