@@ -11,7 +11,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.heap import as_held
 from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import dotted, expressions, is_true, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, expressions, is_true, last_name, walk_expression, walk_statements
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     CONTAINER,
@@ -245,11 +245,14 @@ class Attributes:
         )
 
     def _is_called(self, name: str) -> bool:
-        """Whether something of that name is called anywhere."""
+        """Whether something of that name is called anywhere but by constructors, which begin it once."""
         if name not in self._called:
             program = self.analyser.program
+            modules = (program.module(key) for key in program.words.files(name))
             self._called[name] = any(
-                name in unit.calls for key in program.words.files(name) for unit in program.module(key).index.units
+                name in unit.calls and not _by_constructor(module.cls(unit.name), name)
+                for module in modules
+                for unit in module.index.units
             )
         return self._called[name]
 
@@ -382,6 +385,14 @@ def _sets(function: Function, name: str) -> bool:
         and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
         for statement in walk_statements(function.body, into_definitions=False)
     )
+
+
+def _by_constructor(cls: Class | None, name: str) -> bool:
+    """Whether a class calls something of a name in its constructor alone."""
+    if cls is None or "__init__" not in cls.methods:
+        return False
+    within = [method for method in cls.methods.values() if method.name != "__init__"]
+    return not any(last_name(call.func) == name for method in within for call in calls(method.body))
 
 
 def _begins(method: Function, name: str) -> bool:

@@ -21,7 +21,7 @@ from memlint.flow.ops import names_count
 from memlint.flow.program import Function
 from memlint.flow.spent import blindly_reached, is_trial
 from memlint.flow.syntax import calls, dotted, text, walk_statements
-from memlint.flow.values import Path, Source, Sources, V
+from memlint.flow.values import EMPTY, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def would_raise(frame: Frame, store: Store, value: Value) -> bool:
     gives the state: code that runs tells that the model lets go of it somewhere."""
     if store.kind != "carry" or value.freed != "yes":
         return False
-    in_output = frame.graphs.closure(frame.notes.returned) & _nodes_of(frame, store.value)
+    # (of a sum, what is added to it is given as well: that has no state in it)
+    added = frame.graphs.closure(store.incoming.src) if store.how == "add" and store.incoming is not None else EMPTY
+    in_output = frame.graphs.closure(frame.notes.returned) & (_nodes_of(frame, store.value) - added)
     if store.loop is None and in_output and not _is_buffer(frame, store.place):
         return True  # a module's output is made from its state: the backward of the next one reaches this one's
     if isinstance(store.place, Path) and store.place.root.startswith(MADE) and store.loop is not None:

@@ -124,3 +124,74 @@ def test_parameters_of_a_model_of_the_module_bring_no_graph(tmp_path: Path) -> N
 def test_a_model_of_the_module_that_keeps_its_graph(tmp_path: Path) -> None:
     kept = "x = x if self.kept is None else x + self.kept\n        self.kept = x * self.scale"
     assert "MEM112" not in codes_in(tmp_path, GLOBAL.format(kept=kept))
+
+
+LABELS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Gan:
+    def __init__(self, loader):
+        self.loader = loader
+        self.model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1)).cuda()
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+
+    def train(self):
+        self.real = torch.ones(8, 1).cuda()
+        for x in self.loader:
+            self.optimizer.zero_grad()
+            loss = F.mse_loss(self.model(x.cuda()), self.real)
+            loss.backward(retain_graph=True)
+            self.optimizer.step()
+            {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "found"), [("pass", True), ("self.real = self.model(x.cuda())", False), ("self.renew(x)", False)]
+)
+def test_labels_that_are_the_same_in_each_round(tmp_path: Path, after: str, found: bool) -> None:
+    renew = "\n    def renew(self, x):\n        self.real = self.model(x.cuda())\n"
+    assert ("MEM112" in codes_in(tmp_path, LABELS.format(after=after) + renew)) is found
+
+
+METER = """
+import pytorch_lightning as pl
+import torch.nn.functional as F
+from torch import nn
+
+
+class Meter:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.sum, self.count = 0, 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+
+
+class Lit(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+        self.meter = Meter()
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        self.meter.update(loss)
+        return loss
+
+    def on_train_epoch_start(self):
+        {begin}
+"""
+
+
+@pytest.mark.parametrize(("begin", "found"), [("pass", True), ("self.meter.reset()", False)])
+def test_a_meter_that_its_constructor_alone_resets(tmp_path: Path, begin: str, found: bool) -> None:
+    assert ("MEM101" in codes_in(tmp_path, METER.format(begin=begin))) is found
