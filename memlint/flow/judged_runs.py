@@ -14,10 +14,11 @@ from memlint.flow.program import Function
 from memlint.flow.repeats import each_call, repeated
 from memlint.flow.spent import is_spent, is_test, is_trial
 from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.teachers import teaches
 from memlint.flow.threads import out_of_guard
 from memlint.flow.told import MAX_CALLERS_UP, told
 from memlint.flow.useless import gives_a_graph, runs_for_nothing
-from memlint.flow.wanted import asked_for, trained_by_callers, wanted_by
+from memlint.flow.wanted import REACHED, asked_for, trained_by_callers, wanted_by
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -66,15 +67,17 @@ def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None
 
 def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
     always = records(analyser, frame, run)
+    mode = run.mode
+    if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
+        # (where a module's own method runs its parts, the call of that method is the place for the guard)
+        mode = told(analyser, frame, run.module, "")
+    if mode is True and not always and run.grad == ON | OFF and teaches(analyser, frame, run):
+        return Verdict(run, "eval", REACHED)  # (``set_grad_enabled(phase == "train")``: the guard is the student's)
     unguarded = None if always else unguarded_call(analyser, frame, run)
     if not (always or unguarded) or gives_no_graph(frame, run):
         return None
     if unguarded is not None and may_give_no_graph(frame, run):
         return None  # (that call may be the one for which it raises)
-    mode = run.mode
-    if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
-        # (where a module's own method runs its parts, the call of that method is the place for the guard)
-        mode = told(analyser, frame, run.module, "")
     named = is_evaluation_name(frame.function) and run.origin is None
     evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
     if mode is True:

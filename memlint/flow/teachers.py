@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.owner import gives_no_gradient
+from memlint.flow.state import OFF, ON
 from memlint.flow.syntax import last_name, parts, walk_expression
 from memlint.ir import nodes as ir
 
@@ -28,8 +29,10 @@ def teaches(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
         return False
     backwards = [one for one in frame.backwards if run.node in one.reached]
     stepping = frame.hook is not None and frame.hook.returns == "backward"
+    # (where grad mode is on in one phase alone, the student changes its mode with it, and the teacher does not)
+    by_phases = run.grad == ON | OFF and run.mode is not False
     return any(
-        (other.mode is False or (stepping and other.mode is None and other.text != run.text))
+        (other.mode is False or ((stepping or by_phases) and other.mode is None and other.text != run.text))
         and {other.node, *other.value.src} & one.reached
         for other in frame.runs.values()
         for one in backwards

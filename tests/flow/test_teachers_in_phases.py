@@ -1,0 +1,72 @@
+"""A teacher inside ``set_grad_enabled(phase == "train")``: the guard is the student's, and in training it records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from linting import codes_in
+
+DISTIL = """
+import torch
+from torch import nn, optim
+from data import loaders
+from loss import distillation
+
+
+def train(student: nn.Module, teacher: nn.Module, optimizer, epochs=12):
+    {mode}
+    for epoch in range(epochs):
+        for phase in ["train", "val"]:
+            if phase == "train":
+                student.train()
+            else:
+                student.eval()
+            for x, y in loaders[phase]:
+                x, y = x.cuda(), y.cuda()
+                optimizer.zero_grad()
+                with torch.set_grad_enabled(phase == "train"):
+                    out = student(x)
+                    {teach}
+                    loss = distillation(out, y, soft)
+                    if phase == "train":
+                        loss.backward()
+                        optimizer.step()
+
+
+def main(student, teacher):
+    {caller}
+    optimizer = optim.Adam(student.parameters())
+    train(student.cuda(), teacher.cuda(), optimizer)
+"""
+PLAIN = {"mode": "teacher.eval()", "teach": "soft = teacher(x)", "caller": "pass"}
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"mode": "pass", "caller": "teacher.eval()"}], ids=["put into eval mode", "by the caller"]
+)
+def test_a_teacher_that_records_where_the_student_does(tmp_path: Path, change: dict[str, str]) -> None:
+    assert "MEM202" in codes_in(tmp_path, DISTIL.format(**{**PLAIN, **change}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"teach": "with torch.no_grad():\n                        soft = teacher(x)"},
+        {"mode": "for p in teacher.parameters():\n        p.requires_grad = False\n    teacher.eval()"},
+        {"mode": "pass"},
+        {"mode": "teacher.train()"},
+        {"mode": "teacher.eval()\n    more = optim.Adam(teacher.parameters())"},
+        {"teach": "soft = teacher(out)"},
+    ],
+    ids=[
+        "guarded",
+        "frozen",
+        "in a mode that nobody knows",
+        "in train mode",
+        "trained as well",
+        "of the student's own",
+    ],
+)
+def test_teachers_of_which_nothing_is_said(tmp_path: Path, change: dict[str, str]) -> None:
+    assert "MEM202" not in codes_in(tmp_path, DISTIL.format(**{**PLAIN, **change}))
