@@ -23,6 +23,7 @@ from memlint.flow.judged_runs import (
 )
 from memlint.flow.layered import guards_a_way, may_be_any
 from memlint.flow.owner import owner_of
+from memlint.flow.parameters import of_other_networks
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function, in_tests
 from memlint.flow.siblings import is_beside_training
@@ -32,7 +33,7 @@ from memlint.flow.syntax import statement_at
 from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
-from memlint.flow.wanted import ENABLED, ITSELF, REACHED, differentiates_itself, wanted_by
+from memlint.flow.wanted import ASKED, ENABLED, ITSELF, REACHED, REQUIRES, asked_for, differentiates_itself, wanted_by
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def model_calls(
     for verdict in verdicts:
         run = verdict.run
         owner = owner_of(analyser, frame, run)
-        if owner == "no" and not frame.notes.gradients and not differentiates_itself(analyser, run):
+        if owner == "no" and not _may_be_asked(frame, run) and not differentiates_itself(analyser, run):
             keeper = _keeper(frame, [run], kept)
             in_loss = any({run.node} & reached for reached, *_ in frame.backwards)
             yield _event(
@@ -151,6 +152,13 @@ def model_calls(
             consumed = "detached"
         beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
         yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside)
+
+
+def _may_be_asked(frame: Frame, run: ModelRun) -> bool:
+    """Whether the function asks for gradients of what may be given to the run: of a part of a batch, of another name
+    for it. (Whose parameters it goes through, is known.)"""
+    others = of_other_networks(frame.function.body, run.text)
+    return frame.notes.gradients or asked_for(frame, others) in (REQUIRES, ASKED)
 
 
 def _times_training(frame: Frame) -> bool:

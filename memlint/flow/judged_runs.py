@@ -71,8 +71,8 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
         # (where a module's own method runs its parts, the call of that method is the place for the guard)
         mode = told(analyser, frame, run.module, "")
-    if mode is True and not always and run.grad == ON | OFF and teaches(analyser, frame, run):
-        return Verdict(run, "eval", REACHED)  # (``set_grad_enabled(phase == "train")``: the guard is the student's)
+    if mode is True and not always and _teaches_in_a_phase(analyser, frame, run):
+        return Verdict(run, "eval", REACHED)
     unguarded = None if always else unguarded_call(analyser, frame, run)
     if not (always or unguarded) or gives_no_graph(frame, run):
         return None
@@ -100,6 +100,14 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
         return None
     return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded, thread=thread)
+
+
+def _teaches_in_a_phase(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether it is a teacher's run under ``set_grad_enabled(phase == "train")``, a guard that is the student's: in the
+    phase that trains, the teacher records as well."""
+    if run.grad != ON | OFF or gives_no_graph(frame, run) or asked_for(frame) or guarded_in_another_branch(frame, run):
+        return False
+    return told(analyser, frame, run.module, "frozen") is not True and teaches(analyser, frame, run)
 
 
 def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:

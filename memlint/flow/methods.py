@@ -12,7 +12,7 @@ from memlint.flow.functions import accepts, call_function, is_abstract, is_idle
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.held import held_module
-from memlint.flow.leaves import made_leaf
+from memlint.flow.leaves import made_leaf, no_leaf
 from memlint.flow.models import note_run, run_module
 from memlint.flow.modes import PARAMETERS, set_mode
 from memlint.flow.module_methods import module_method, with_its_parts
@@ -77,8 +77,10 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         weight_frozen(frame, state, expr.func.value, (flag is not None and not flag.const) if known else None)
         if flag is not None and flag.const is not True:
             switched(frame, receiver)
-        else:
+        if flag is None or flag.const is True:
             receiver = made_leaf(frame, state, expr.func.value, receiver, expr.at)
+        elif flag.const is False:
+            receiver = no_leaf(state, expr.func.value, receiver)
     if entered_by_hand(frame, state, receiver, name, args):
         return NONE_VALUE
     if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:

@@ -286,11 +286,9 @@ def _is_its_own(frame: Frame, run: ModelRun, item: Source) -> bool:
 
 
 def _made_by_model(path: Path) -> bool:
-    """An attribute may hold an output (``self.fake``): only what is passed in counts as data, and what is called so."""
+    """An attribute may hold an output (``self.fake``): only what is passed in counts as data."""
     if path.root == "p:self" and path.steps and _DATA.search(path.steps[0].lower()):
         return False
-    if path.root.startswith("g:") and path.steps and _DATA.search(path.root.rpartition(":")[2].lower()):
-        return False  # (``for x, y in loaders[phase]`` of the module's own loaders)
     return not path.root.startswith("p:") or path.root == "p:self"
 
 

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.inert import last_ordinal
 from memlint.flow.owner import gives_no_gradient
 from memlint.flow.state import OFF, ON
-from memlint.flow.syntax import last_name, parts, walk_expression
+from memlint.flow.syntax import calls, last_name, parts, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -22,21 +23,43 @@ _OF_PARAMETERS = re.compile(r"param|apply|children|modules|requires_grad|freez|o
 def teaches(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether a run of a model in eval mode is that of a teacher: another model is in train mode, or in a step of a
     framework that sees to it, and learns by the backward that both reach. (A backbone in eval mode for its statistics
-    alone has another name.)"""
+    alone has another name.) A student that is in train mode in one phase alone is in train mode where it learns."""
     if run.origin is not None or not _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower()):
         return False
     if not gives_no_gradient(analyser, frame, run) or _is_trained_or_frozen(frame, run.text):
         return False
     backwards = [one for one in frame.backwards if run.node in one.reached]
     stepping = frame.hook is not None and frame.hook.returns == "backward"
-    # (where grad mode is on in one phase alone, the student changes its mode with it, and the teacher does not)
-    by_phases = run.grad == ON | OFF and run.mode is not False
     return any(
-        (other.mode is False or ((stepping or by_phases) and other.mode is None and other.text != run.text))
+        (
+            other.mode is False
+            or (stepping and other.mode is None and other.text != run.text)
+            or _learns(frame, other, run)
+        )
         and {other.node, *other.value.src} & one.reached
         for other in frame.runs.values()
         for one in backwards
     )
+
+
+def _learns(frame: Frame, other: ModelRun, run: ModelRun) -> bool:
+    """Whether grad mode is on for both in one phase alone, in which the other one is put into train mode."""
+    by_phases = run.grad == other.grad == ON | OFF and _guards(frame, other) == _guards(frame, run)
+    if not by_phases or other.mode is not None or other.text == run.text:
+        return False
+    made = (call.func for call in calls(frame.function.body) if isinstance(call.func, ir.Attr))
+    return any(func.name == "train" and text(func.value) == other.text for func in made)
+
+
+def _guards(frame: Frame, run: ModelRun) -> list[int]:
+    """The ``with set_grad_enabled(…)`` around a run, by their ordinals."""
+    return [
+        one.at
+        for one in walk_statements(frame.function.body)
+        if isinstance(one, ir.With)
+        and one.at <= run.site.at <= last_ordinal(one)
+        and any("set_grad_enabled" in text(item.context) for item in one.items)
+    ]
 
 
 def _is_trained_or_frozen(frame: Frame, model: str) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from memlint.sdk import Around, Carry, Facts, Growth, Line, Meta, Plan, Report, Severity, each_round, weakest
+from memlint.sdk import Around, Carry, Facts, Growth, Line, Loop, Meta, Plan, Report, Severity, each_round, weakest
 
 META = Meta(
     code="MEM302",
@@ -58,10 +59,18 @@ def _severity(event: Carry, graph: bool) -> Severity:
         return "error" if event.loop.over_data else "warning"
     small = event.value.size not in LARGE
     parts = event.loop.kind == "for" and not (event.loop.over_data or event.loop.trains or event.loop.names_samples)
-    # (how many batches a count draws, nobody knows)
-    counts = event.loop.over == "range" or (not event.loop.trains and event.loop.source.startswith("range("))
+    counts = event.loop.over == "range" or _counts_a_few(event.loop)
     few = event.loop.trips is not None or counts or event.bounded or parts
     return "note" if small or few else "warning"
+
+
+#: what says that a count is that of all batches, or of steps without end
+_OF_ALL = re.compile(r"len\(|loader|dataset|batches|steps|iter|epoch")
+
+
+def _counts_a_few(loop: Loop) -> bool:
+    """Whether a loop draws batches by a count that names nothing of which there are many: ``range(times - 1)``."""
+    return not loop.trains and loop.source.startswith("range(") and _OF_ALL.search(loop.source) is None
 
 
 def _fix(event: Carry) -> Plan | None:

@@ -49,6 +49,10 @@ def main(train_loader, test_loader, device):
         ("x = x.detach().requires_grad_()", "x"),
         ("x = x.clone().detach()\n        x.requires_grad = True", "(x - 0.5) / 0.2"),
         ("delta = torch.zeros_like(x)\n        delta.requires_grad = True", "x + delta"),
+        ("with torch.no_grad():\n            x.requires_grad_()", "x"),
+        ("same = x\n        same.requires_grad_()", "x"),
+        ("held = {'x': x}\n        held['x'].requires_grad = True", "held['x']"),
+        ("x.requires_grad_(len(x) > 1)", "x"),
     ],
 )
 def test_a_network_through_which_an_input_is_differentiated(tmp_path: Path, leaf: str, given: str) -> None:
@@ -58,6 +62,36 @@ def test_a_network_through_which_an_input_is_differentiated(tmp_path: Path, leaf
 
 def test_a_network_whose_input_needs_no_gradient(tmp_path: Path) -> None:
     assert "MEM202" in codes_in(tmp_path, ATTACK.format(leaf="pass", given="x", read="loss.item()"))
+
+
+KEPT = """
+import torch
+import torch.nn.functional as F
+
+
+def saliency(net, loader, optimizer):
+    kept, total = [], 0
+    for x, y in loader:
+        x, y = x.cuda(), y.cuda()
+        x.requires_grad = True
+        F.cross_entropy(net(x), y).backward()
+        optimizer.step()
+        seen = x.grad.detach()
+        {off}
+        kept.append((x * seen).cpu())
+        total += (x * seen).sum()
+    return kept, total
+"""
+
+
+@pytest.mark.parametrize(
+    ("off", "found"),
+    [("pass", True), ("x.requires_grad = False", False), ("x.requires_grad_(False)", False), ("x = x.detach()", False)],
+)
+def test_a_tensor_is_a_leaf_until_its_flag_is_off(tmp_path: Path, off: str, found: bool) -> None:
+    codes = codes_in(tmp_path, KEPT.format(off=off))
+    assert ("MEM101" in codes) is found
+    assert ("MEM102" in codes) is found
 
 
 INCEPTION = """

@@ -14,6 +14,13 @@ from data import loaders
 from loss import distillation
 
 
+def frozen_teacher():
+    net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    for p in net.parameters():
+        p.requires_grad = False
+    return net
+
+
 def train(student: nn.Module, teacher: nn.Module, optimizer, epochs=12):
     {mode}
     for epoch in range(epochs):
@@ -58,14 +65,20 @@ def test_a_teacher_that_records_where_the_student_does(tmp_path: Path, change: d
         {"mode": "teacher.train()"},
         {"mode": "teacher.eval()\n    more = optim.Adam(teacher.parameters())"},
         {"teach": "soft = teacher(out)"},
+        {"teach": "pass\n" + " " * 16 + "with torch.set_grad_enabled(epoch > 3):\n" + " " * 20 + "soft = teacher(x)"},
+        {"teach": "x.requires_grad_(phase == 'train')\n                    soft = teacher(x)"},
+        {"mode": "teacher = frozen_teacher()\n    teacher.eval()"},
     ],
     ids=[
         "guarded",
         "frozen",
-        "in a mode that nobody knows",
+        "in no known mode",
         "in train mode",
         "trained as well",
         "of the student's own",
+        "under a guard of its own",
+        "behind an input whose gradient may be wanted",
+        "made frozen",
     ],
 )
 def test_teachers_of_which_nothing_is_said(tmp_path: Path, change: dict[str, str]) -> None:

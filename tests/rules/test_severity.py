@@ -15,7 +15,13 @@ STEPS = Loop("for", "range", "iteration", None, "for step in range(length)", SIT
 SINGLE = Loop("for", "loader", "iteration", None, "for x, y in loader", SITE, single=True)
 CALLS = Loop("calls", "unknown", "iteration", None, "each call of training_step", SITE)
 EPOCHS = Loop("for", "epochs", "epoch", None, "for epoch in range(epochs)", SITE)
+A_FEW, MANY = ("note", "device-tensor", "peak"), ("warning", "device-tensor", "peak")
 LOSS = Value("yes", "no", "accelerator", "scalar", "loss", "high", ())
+
+
+def drawn(source: str) -> Loop:
+    """A loop that draws a batch in each of so many rounds."""
+    return Loop("for", "loader", "iteration", None, f"for i in {source}", SITE)
 
 
 def value(**changes: object) -> Value:
@@ -128,6 +134,9 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM202", call(owner="no", evaluation="", consumed="detached"), ("note", "none", "peak")),
         ("MEM302", carry("cat", attached="no", size="batch"), ("warning", "device-tensor", "peak")),
         ("MEM302", carry("cat", attached="no", size="sample"), ("note", "none", "time")),
+        ("MEM302", carry("cat", loop=drawn("range(times - 1)"), attached="no", size="batch"), A_FEW),
+        ("MEM302", carry("cat", loop=drawn("range(len(loader))"), attached="no", size="batch"), MANY),
+        ("MEM302", carry("cat", loop=drawn("range(num_batches)"), attached="no", size="batch"), MANY),
         ("MEM302", carry("cat", size="batch"), ("error", "device-graph", "per-iteration")),
     ],
 )

@@ -12,7 +12,6 @@ from memlint.flow.syntax import text, walk_statements
 from memlint.flow.values import (
     CALLABLE,
     DATA,
-    INSTANCE,
     LOADER,
     MODULE,
     NONE,
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 #: kinds of what has no graph of its own
 _WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
-#: kinds of what is a model, or not yet
-_OF_MODELS = MODULE | INSTANCE | NONE
 #: how many callers are asked where a parameter comes from
 _DEPTH = 3
 #: names of plain settings
@@ -71,7 +68,7 @@ def is_kept(analyser: Analyser, frame: Frame, path: Path) -> bool:
     """Whether a symbol is a tensor that outlives the call: a variable of the function around, or an attribute."""
     function = frame.function
     if not path.root.startswith("p:"):
-        return not path.root.startswith("g:") or not has_no_graph(analyser, frame, path)
+        return True
     own = function.takes_self and function.params and path.root[2:] == function.params[0].name
     if not own or function.cls is None or len(path.steps) != 1:
         return False
@@ -107,12 +104,10 @@ def has_no_graph(analyser: Analyser, frame: Frame, path: Path, depth: int = 0) -
         attribute = path.steps[0].lstrip(".")
         known = analyser.attribute(function.cls, attribute)
         return _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None)
-    if path.root.startswith("g:"):
+    if path.root.startswith("g:") and not path.steps:
         module, _, variable = path.root[2:].rpartition(":")
         kind, what = analyser.program.find(analyser.program.module(module), variable)
-        known = analyser.global_value(kind, what)
-        # (of a model of the whole module, its parameters; of other things, an attribute may be anything)
-        return _is_plain(known) if not path.steps else bool(known.kinds & MODULE) and not known.kinds & ~_OF_MODELS
+        return _is_plain(analyser.global_value(kind, what))
     if path.root.startswith("p:"):
         param = next((one for one in function.params if one.name == name), None)
         if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:

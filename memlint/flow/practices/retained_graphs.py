@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Backward, Frame, LoopFrame, excluded
 from memlint.flow.heap import deep
@@ -89,9 +89,15 @@ def _for_nothing(
 
 
 def _for_nothing_there(analyser: Analyser, caller: Frame, last: Backward) -> bool | None:
-    """The same of a backward that a function runs for its caller, in the caller."""
+    """The same of a backward that a function runs for its caller, in the caller. (What the caller leaves anywhere,
+    another function may send into a backward of its own.)"""
     marks = _recorded(caller, last)
-    return _for_nothing(analyser, caller, last, marks, frozenset()) if marks else None
+    exit_ = caller.exit
+    if not marks or exit_ is None:
+        return None
+    if any(marks & caller.graphs.closure(deep(caller, exit_, value).src) for value in exit_.sym.values()):
+        return None
+    return _for_nothing(analyser, caller, last, marks, frozenset())
 
 
 def _argument(expr: ir.Call) -> ir.Expr | None:
@@ -144,31 +150,18 @@ def _from_earlier(frame: Frame, item: Source, last: Backward) -> bool:
 
 
 def _is_bare(frame: Frame, loop: Source, name: Source) -> bool:
-    """Whether a variable holds nothing with a graph when a round of the loop ends: words that were picked, numbers. So
-    for an attribute that was set before the loop: labels that are the same in each round."""
+    """Whether a variable holds nothing with a graph when a round of the loop ends: words that were picked, numbers."""
     assert frame.exit is not None
-    place: dict[Any, Any] = frame.exit.sym if isinstance(name, Path) else frame.exit.env
-    value = place.get(name) if isinstance(name, Path | str) else None
+    value = frame.exit.env.get(name) if isinstance(name, str) else None
     statements = list(walk_statements(frame.function.body))
     around = next((one for one in statements if one.at == loop[1] and isinstance(one, ir.For | ir.While)), None)
     if value is None or around is None:
         return False
-    if isinstance(name, Path):
-        if any(_sets_attribute(one, name.steps[-1:]) for one in statements if one.at > around.at):
-            return False
-    else:
-        inside = {one.at for one in walk_statements(around.body)}
-        if any(name in names_bound_by(one) and one.at > around.at and one.at not in inside for one in statements):
-            return False  # what it holds in the end is something else
+    inside = {one.at for one in walk_statements(around.body)}
+    if any(name in names_bound_by(one) and one.at > around.at and one.at not in inside for one in statements):
+        return False  # what it holds in the end is something else
     reached = frame.graphs.closure(deep(frame, frame.exit, value).src)
     return not any(item in frame.graphs.nodes or isinstance(item, Path) or item[0] != "prev" for item in reached)
-
-
-def _sets_attribute(statement: ir.Stmt, steps: tuple[str, ...]) -> bool:
-    """Whether a statement gives an attribute of any object that name."""
-    targets = statement.targets if isinstance(statement, ir.Assign) else (getattr(statement, "target", None),)
-    parts = (part for target in targets if target is not None for part in walk_expression(target))
-    return any(isinstance(part, ir.Attr) and (f".{part.name}",) == steps for part in parts)
 
 
 def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
