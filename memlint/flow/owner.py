@@ -298,8 +298,10 @@ def _attached_by_callers(analyser: Analyser, frame: Frame, path: Path) -> bool:
         value = record.args.get(name)
         if value is None or caller.exit is None:
             continue
-        if caller.graphs.attached(deep(caller, caller.exit, value).src)[0] == "yes":
-            return True
+        sources = deep(caller, caller.exit, value).src
+        nodes = (caller.graphs.nodes.get(item) for item in sources)
+        if caller.graphs.attached(sources)[0] == "yes" or any(node is not None and node.leaf for node in nodes):
+            return True  # (a leaf is learned, or looked at)
     return False
 
 

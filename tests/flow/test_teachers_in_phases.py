@@ -21,7 +21,7 @@ def frozen_teacher():
     return net
 
 
-def train(student: nn.Module, teacher: nn.Module, optimizer, epochs=12):
+def train(student: nn.Module, teacher: nn.Module, optimizer, prompt=0, epochs=12):
     {mode}
     for epoch in range(epochs):
         for phase in ["train", "val"]:
@@ -44,7 +44,7 @@ def train(student: nn.Module, teacher: nn.Module, optimizer, epochs=12):
 def main(student, teacher):
     {caller}
     optimizer = optim.Adam(student.parameters())
-    train(student.cuda(), teacher.cuda(), optimizer)
+    train(student.cuda(), teacher.cuda(), optimizer, nn.Parameter(torch.zeros(3)))
 """
 PLAIN = {"mode": "teacher.eval()", "teach": "soft = teacher(x)", "caller": "pass"}
 
@@ -68,6 +68,7 @@ def test_a_teacher_that_records_where_the_student_does(tmp_path: Path, change: d
         {"teach": "pass\n" + " " * 16 + "with torch.set_grad_enabled(epoch > 3):\n" + " " * 20 + "soft = teacher(x)"},
         {"teach": "x.requires_grad_(phase == 'train')\n                    soft = teacher(x)"},
         {"mode": "teacher = frozen_teacher()\n    teacher.eval()"},
+        {"teach": "soft = teacher(x + prompt)"},
     ],
     ids=[
         "guarded",
@@ -79,6 +80,7 @@ def test_a_teacher_that_records_where_the_student_does(tmp_path: Path, change: d
         "under a guard of its own",
         "behind an input whose gradient may be wanted",
         "made frozen",
+        "behind a prompt that is learned",
     ],
 )
 def test_teachers_of_which_nothing_is_said(tmp_path: Path, change: dict[str, str]) -> None:
