@@ -116,3 +116,35 @@ class Lit(pl.LightningModule):
 @pytest.mark.parametrize(("begin", "found"), [("pass", True), ("self.meter.reset()", False)])
 def test_a_meter_that_its_constructor_alone_resets(tmp_path: Path, begin: str, found: bool) -> None:
     assert ("MEM101" in codes_in(tmp_path, METER.format(begin=begin))) is found
+
+
+KEPT = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Trainer:
+    def __init__(self):
+        self.net = nn.Linear(3, 3).cuda()
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+
+    def one(self, x, y):
+        out = self.net(x)
+        self.optimizer.zero_grad()
+        F.cross_entropy(out, y).backward(retain_graph=True)
+        self.optimizer.step()
+        self.out = out
+
+    def run(self, loader):
+        for x, y in loader:
+            self.one(x.cuda(), y.cuda())
+            {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "found"), [("print(self.out.argmax(1))", True), ("self.out.pow(2).mean().backward()", False)]
+)
+def test_what_a_method_leaves_to_one_that_trains(tmp_path: Path, after: str, found: bool) -> None:
+    assert ("MEM112" in codes_in(tmp_path, KEPT.format(after=after))) is found

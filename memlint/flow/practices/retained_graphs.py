@@ -13,6 +13,7 @@ from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.brought_graphs import has_no_graph, is_given, is_kept, is_leaf, named
 from memlint.flow.practices.given_losses import given_for_nothing, united
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
+from memlint.flow.program import Class
 from memlint.flow.spent import captured, is_test
 from memlint.flow.syntax import (
     calls,
@@ -222,9 +223,22 @@ def _goes_on(analyser: Analyser, frame: Frame, marks: frozenset[Source], left: f
         cls = frame.function.cls
         if cls is None or not isinstance(path, Path) or not path.steps or analyser.facts.in_backward(path.steps):
             return True
+        if _is_read_in_training(analyser, frame, cls, path.steps[-1].removeprefix(".")):
+            return True
         if not all(name.startswith(("torch.nn.", "abc.")) for name in analyser.program.ancestors(cls)[1]):
             return True
     return False
+
+
+def _is_read_in_training(analyser: Analyser, frame: Frame, cls: Class, name: str) -> bool:
+    """Whether another method of the class that runs a backward reads an attribute, which a call may just have set."""
+    return any(
+        method is not frame.function
+        and any(isinstance(part, ir.Attr) and part.name == name for part in parts(method.body))
+        and ((summary := analyser.summary(method)) is None or bool(summary.backwards))
+        for one in analyser.program.ancestors(cls)[0]
+        for method in one.methods.values()
+    )
 
 
 def _has_leaves_before(analyser: Analyser, frame: Frame, last: Backward) -> bool:
