@@ -23,7 +23,7 @@ from memlint.flow.judged_runs import (
 )
 from memlint.flow.layered import guards_a_way, may_be_any
 from memlint.flow.owner import owner_of
-from memlint.flow.parameters import of_other_networks
+from memlint.flow.parameters import of_networks
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function, in_tests
 from memlint.flow.siblings import is_beside_training
@@ -86,7 +86,7 @@ def model_calls(
     for verdict in verdicts:
         run = verdict.run
         owner = owner_of(analyser, frame, run)
-        if owner == "no" and not _may_be_asked(frame, run) and not differentiates_itself(analyser, run):
+        if owner == "no" and not _may_be_asked(frame) and not differentiates_itself(analyser, run):
             keeper = _keeper(frame, [run], kept)
             in_loss = any({run.node} & reached for reached, *_ in frame.backwards)
             yield _event(
@@ -154,11 +154,10 @@ def model_calls(
         yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside)
 
 
-def _may_be_asked(frame: Frame, run: ModelRun) -> bool:
+def _may_be_asked(frame: Frame) -> bool:
     """Whether the function asks for gradients of what may be given to the run: of a part of a batch, of another name
-    for it. (Whose parameters it goes through, is known.)"""
-    others = of_other_networks(frame.function.body, run.text)
-    return frame.notes.gradients or asked_for(frame, others) in (REQUIRES, ASKED)
+    for it. (The parameters of a network that it goes through are none.)"""
+    return frame.notes.gradients or asked_for(frame, of_networks(frame.function.body)) in (REQUIRES, ASKED)
 
 
 def _times_training(frame: Frame) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from memlint.flow.syntax import dotted, expressions, names_bound_by, reads_any, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
@@ -10,10 +12,19 @@ def of_other_networks(body: tuple[ir.Stmt, ...], model: str) -> frozenset[int]:
     """The mentions (by identity) of what goes through the parameters of another network than the one that runs as
     ``model``: ``p`` in ``for p in critic.parameters(): p.requires_grad = True``."""
     model = model.removesuffix(".forward")
+    return _through(body, lambda network: _is_apart(body, network, model))
+
+
+def of_networks(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
+    """The same of any network."""
+    return _through(body, lambda _: True)
+
+
+def _through(body: tuple[ir.Stmt, ...], is_meant: Callable[[str], bool]) -> frozenset[int]:
     found: set[int] = set()
     for loop in walk_statements(body):
         network = _goes_through(loop.iter) if isinstance(loop, ir.For) else ""
-        if not isinstance(loop, ir.For) or not network or not _is_apart(body, network, model):
+        if not isinstance(loop, ir.For) or not network or not is_meant(network):
             continue
         own = names_bound_by(loop)
         found.update(
@@ -46,4 +57,4 @@ def _is_apart(body: tuple[ir.Stmt, ...], network: str, model: str) -> bool:
     )
 
 
-__all__ = ["of_other_networks"]
+__all__ = ["of_networks", "of_other_networks"]

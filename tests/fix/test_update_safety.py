@@ -30,12 +30,16 @@ def relax(x, steps):
         ("rand(512, 512)", "field = field + field.t()", "unsafe"),
         ("rand(512, 512)", "field = field * field[0]", "unsafe"),
         ("ones_like(x)", "field = field * 0.5", "unsafe"),
-        ("rand(512, 512).requires_grad_()", "field = field * 0.5", "unsafe"),
         ("rand(512, 512)", "field = (field  # the old one\n                 * 0.5)", "unsafe"),
     ],
 )
 def test_an_update_in_place(made: str, update: str, expected: str, tmp_path: Path) -> None:
     assert safety(tmp_path, UPDATE.format(made=made, update=update), "MEM301") == expected
+
+
+def test_a_leaf_of_a_graph_is_not_to_be_updated_in_place(tmp_path: Path) -> None:
+    text = UPDATE.format(made="rand(512, 512).requires_grad_()", update="field = field * 0.5")
+    assert findings(tmp_path, text, "MEM301") == []
 
 
 @pytest.mark.parametrize(
