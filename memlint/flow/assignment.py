@@ -13,7 +13,7 @@ from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
 from memlint.flow.keys import counted_by, is_of_pairs, is_replaced, over_itself
-from memlint.flow.leaves import made_leaf, no_leaf
+from memlint.flow.leaves import flagged
 from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
 from memlint.flow.made_places import made_places
 from memlint.flow.modes import forget_name, freeze, frozen_of
@@ -24,7 +24,6 @@ from memlint.flow.sample_keys import by_sample
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources, parts_of
 from memlint.flow.syntax import mentions, text, walk_expression
-from memlint.flow.touched import switched
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -65,12 +64,8 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame, state, base, target.value):
                 freeze(state, base, target.value, None)  # a new part of a frozen module trains
             if target.name == "requires_grad":
-                if value.const is not True:
-                    switched(frame, base)
-                if isinstance(value.const, bool):
-                    made = made_leaf(frame, state, target.value, base, target.at) if value.const else None
-                    base = no_leaf(state, target.value, base) if made is None else made
-                weight_frozen(frame, state, target.value, not value.const if isinstance(value.const, bool) else None)
+                on = value.const if isinstance(value.const, bool) else None
+                base = flagged(frame, state, target.value, base, on, target.at)
             elif target.name == "weight" and base.kinds & MODULE and state.grad != OFF:
                 weight_frozen(frame, state, target, value.is_only(TENSOR) and not value.src)
             write_attribute(frame, state, base, target.name, value)

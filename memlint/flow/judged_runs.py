@@ -67,17 +67,14 @@ def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None
 
 def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
     always = records(analyser, frame, run)
-    mode = run.mode
-    if mode is None and run.mode_key is None and not of_module(analyser, frame.function):
-        # (where a module's own method runs its parts, the call of that method is the place for the guard)
-        mode = told(analyser, frame, run.module, "")
-    if mode is True and not always and _teaches_in_a_phase(analyser, frame, run):
+    if not always and _teaches_in_a_phase(analyser, frame, run):
         return Verdict(run, "eval", REACHED)
     unguarded = None if always else unguarded_call(analyser, frame, run)
     if not (always or unguarded) or gives_no_graph(frame, run):
         return None
     if unguarded is not None and may_give_no_graph(frame, run):
         return None  # (that call may be the one for which it raises)
+    mode = _mode(analyser, frame, run)
     named = is_evaluation_name(frame.function) and run.origin is None
     evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
     if mode is True:
@@ -102,10 +99,20 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded, thread=thread)
 
 
+def _mode(analyser: Analyser, frame: Frame, run: ModelRun) -> bool | None:
+    """Whether the model is in eval mode, by the function itself or by what others say of it."""
+    if run.mode is None and run.mode_key is None and not of_module(analyser, frame.function):
+        # (where a module's own method runs its parts, the call of that method is the place for the guard)
+        return told(analyser, frame, run.module, "")
+    return run.mode
+
+
 def _teaches_in_a_phase(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether it is a teacher's run under ``set_grad_enabled(phase == "train")``, a guard that is the student's: in the
     phase that trains, the teacher records as well."""
-    if run.grad != ON | OFF or gives_no_graph(frame, run) or asked_for(frame) or guarded_in_another_branch(frame, run):
+    if run.grad != ON | OFF or _mode(analyser, frame, run) is not True or asked_for(frame):
+        return False
+    if gives_no_graph(frame, run) or guarded_in_another_branch(frame, run):
         return False
     return told(analyser, frame, run.module, "frozen") is not True and teaches(analyser, frame, run)
 

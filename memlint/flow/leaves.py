@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
+from memlint.flow.frozen import weight_frozen
 from memlint.flow.owner import parameters_of
 from memlint.flow.state import ON, State
+from memlint.flow.touched import switched
 from memlint.flow.values import EMPTY, MODULE, TENSORS, UNKNOWN, Source, V
 from memlint.ir import nodes as ir
 
@@ -12,9 +14,22 @@ from memlint.ir import nodes as ir
 _FLAG = "requires_grad"
 
 
-def made_leaf(frame: Frame, state: State, place: ir.Expr, value: V, at: int) -> V:
-    """``value.requires_grad = True`` or ``value.requires_grad_()``: the value as it is then, also for the variable that
-    holds it. (A parameter is a leaf already, and a module is none.)"""
+def flagged(frame: Frame, state: State, place: ir.Expr, value: V, on: bool | None, at: int) -> V:
+    """``value.requires_grad = on``, ``value.requires_grad_(on)``: the value as it is then, also for the variable that
+    holds it; of a parameter or a module, its network is told. None: a flag that is no literal."""
+    if on is not True:
+        switched(frame, value)
+    weight_frozen(frame, state, place, None if on is None else not on)
+    if on is None:
+        return value
+    made = _leaf(frame, state, value, at) if on else _no_leaf(value)
+    if isinstance(place, ir.Name) and state.env.get(place.id) is value:
+        state.env[place.id] = made
+    return made
+
+
+def _leaf(frame: Frame, state: State, value: V, at: int) -> V:
+    """(A parameter is a leaf already, and a module is none.)"""
     if value.kinds & MODULE or not value.kinds & (TENSORS | UNKNOWN) or parameters_of(value):
         return value
     if any((node := frame.graphs.nodes.get(item)) is not None and node.definite for item in value.src):
@@ -22,22 +37,16 @@ def made_leaf(frame: Frame, state: State, place: ir.Expr, value: V, at: int) -> 
     grad, state.grad = state.grad, ON  # (a leaf is one in any mode)
     leaf = frame.record(state, (_FLAG, at), at, _FLAG, EMPTY, definite=True, leaf=True)
     state.grad = grad
-    return _held(state, place, value, value.but(src=value.src | leaf))
+    return value.but(src=value.src | leaf)
 
 
-def no_leaf(state: State, place: ir.Expr, value: V) -> V:
-    """``value.requires_grad = False``: what is computed from it from here on is not recorded."""
-    return _held(state, place, value, value.but(src=frozenset(item for item in value.src if not _is_flag(item))))
-
-
-def _held(state: State, place: ir.Expr, value: V, made: V) -> V:
-    if isinstance(place, ir.Name) and state.env.get(place.id) is value:
-        state.env[place.id] = made
-    return made
+def _no_leaf(value: V) -> V:
+    """What is computed from it from here on is not recorded."""
+    return value.but(src=frozenset(item for item in value.src if not _is_flag(item)))
 
 
 def _is_flag(item: Source) -> bool:
     return isinstance(item, tuple) and item[:1] == (_FLAG,)
 
 
-__all__ = ["made_leaf", "no_leaf"]
+__all__ = ["flagged"]

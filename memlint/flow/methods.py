@@ -7,12 +7,11 @@ from memlint.flow import call as calls
 from memlint.flow import containers, instances, tables, tensors, threads
 from memlint.flow.boxes import updated
 from memlint.flow.frame import Backward, Frame
-from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import accepts, call_function, is_abstract, is_idle
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.held import held_module
-from memlint.flow.leaves import made_leaf, no_leaf
+from memlint.flow.leaves import flagged
 from memlint.flow.models import note_run, run_module
 from memlint.flow.modes import PARAMETERS, set_mode
 from memlint.flow.module_methods import module_method, with_its_parts
@@ -24,7 +23,6 @@ from memlint.flow.state import State, join_states
 from memlint.flow.summands import note_summands
 from memlint.flow.syntax import dotted
 from memlint.flow.told import note_asked
-from memlint.flow.touched import switched
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.uses import is_no_network
 from memlint.flow.values import (
@@ -73,14 +71,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         hook_calls.noted(frame, name, expr, args, words)
     if name == "requires_grad_" and isinstance(expr.func, ir.Attr):
         flag = next(iter([*args, *words.values()]), None)
-        known = flag is None or isinstance(flag.const, bool)
-        weight_frozen(frame, state, expr.func.value, (flag is not None and not flag.const) if known else None)
-        if flag is not None and flag.const is not True:
-            switched(frame, receiver)
-        if flag is None or flag.const is True:
-            receiver = made_leaf(frame, state, expr.func.value, receiver, expr.at)
-        elif flag.const is False:
-            receiver = no_leaf(state, expr.func.value, receiver)
+        on = True if flag is None else flag.const if isinstance(flag.const, bool) else None
+        receiver = flagged(frame, state, expr.func.value, receiver, on, expr.at)
     if entered_by_hand(frame, state, receiver, name, args):
         return NONE_VALUE
     if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:

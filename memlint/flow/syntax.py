@@ -245,11 +245,16 @@ def statement_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Stmt | None:
 
 def loops_around(body: tuple[ir.Stmt, ...], at: int) -> list[ir.For | ir.While]:
     """The loops of a body in whose own body an ordinal stands, the outermost first."""
-    return [
-        statement
-        for statement in walk_statements(body, into_definitions=False)
-        if isinstance(statement, ir.For | ir.While) and statement_at(statement.body, at) is not None
-    ]
+    return [one for one in walk_statements(body, False) if isinstance(one, ir.For | ir.While) and _is_in(one.body, at)]
+
+
+def withs_around(body: tuple[ir.Stmt, ...], at: int) -> list[ir.With]:
+    """The ``with`` statements of a body in whose own body an ordinal stands, the outermost first."""
+    return [one for one in walk_statements(body, False) if isinstance(one, ir.With) and _is_in(one.body, at)]
+
+
+def _is_in(body: tuple[ir.Stmt, ...], at: int) -> bool:
+    return statement_at(body, at) is not None
 
 
 def parts(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Expr]:

@@ -6,10 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.inert import last_ordinal
 from memlint.flow.owner import gives_no_gradient
 from memlint.flow.state import OFF, ON
-from memlint.flow.syntax import calls, last_name, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, last_name, parts, text, walk_expression, withs_around
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -51,15 +50,10 @@ def _learns(frame: Frame, other: ModelRun, run: ModelRun) -> bool:
     return any(func.name == "train" and text(func.value) == other.text for func in made)
 
 
-def _guards(frame: Frame, run: ModelRun) -> list[int]:
-    """The ``with set_grad_enabled(…)`` around a run, by their ordinals."""
-    return [
-        one.at
-        for one in walk_statements(frame.function.body)
-        if isinstance(one, ir.With)
-        and one.at <= run.site.at <= last_ordinal(one)
-        and any("set_grad_enabled" in text(item.context) for item in one.items)
-    ]
+def _guards(frame: Frame, run: ModelRun) -> list[ir.With]:
+    """The ``with set_grad_enabled(…)`` around a run."""
+    around = withs_around(frame.function.body, run.site.at)
+    return [one for one in around if any("set_grad_enabled" in text(item.context) for item in one.items)]
 
 
 def _is_trained_or_frozen(frame: Frame, model: str) -> bool:

@@ -78,46 +78,6 @@ def test_graphs_that_a_caller_may_need(tmp_path: Path, change: dict[str, str]) -
     assert "MEM112" not in codes_in(tmp_path, AGENT.format(**{**PLAIN, **change}))
 
 
-METER = """
-import pytorch_lightning as pl
-import torch.nn.functional as F
-from torch import nn
-
-
-class Meter:
-    def __init__(self):
-        self.reset()
-
-    def reset(self):
-        self.sum, self.count = 0, 0
-
-    def update(self, value, n=1):
-        self.sum += value * n
-        self.count += n
-
-
-class Lit(pl.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.net = nn.Linear(3, 3)
-        self.meter = Meter()
-
-    def training_step(self, batch, batch_idx):
-        x, y = batch
-        loss = F.cross_entropy(self.net(x), y)
-        self.meter.update(loss)
-        return loss
-
-    def on_train_epoch_start(self):
-        {begin}
-"""
-
-
-@pytest.mark.parametrize(("begin", "found"), [("pass", True), ("self.meter.reset()", False)])
-def test_a_meter_that_its_constructor_alone_resets(tmp_path: Path, begin: str, found: bool) -> None:
-    assert ("MEM101" in codes_in(tmp_path, METER.format(begin=begin))) is found
-
-
 KEPT = """
 import torch
 import torch.nn.functional as F

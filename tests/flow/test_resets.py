@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from linting import codes_in
 
 import memlint
 
@@ -238,3 +239,43 @@ def test_a_sum_that_its_own_round_trains_by(tmp_path: Path, backward: str, codes
     (tmp_path / "train.py").write_text(SWITCHED.format(backward=backward))
     found = [each.code for each in memlint.lint([tmp_path]).findings]
     assert [code for code in found if code == "MEM101"] == codes
+
+
+OWN_RESET = """
+import pytorch_lightning as pl
+import torch.nn.functional as F
+from torch import nn
+
+
+class Meter:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.sum, self.count = 0, 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+        self.count += n
+
+
+class Lit(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+        self.meter = Meter()
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        self.meter.update(loss)
+        return loss
+
+    def on_train_epoch_start(self):
+        {begin}
+"""
+
+
+@pytest.mark.parametrize(("begin", "found"), [("pass", True), ("self.meter.reset()", False)])
+def test_a_meter_that_its_constructor_alone_resets(tmp_path: Path, begin: str, found: bool) -> None:
+    assert ("MEM101" in codes_in(tmp_path, OWN_RESET.format(begin=begin))) is found

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.heap import deep
 from memlint.flow.mends.mentions import TooManyError, calls_of_function
 from memlint.flow.program import Function
-from memlint.flow.values import Path
+from memlint.flow.values import Path, Source
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -24,6 +24,14 @@ Ask = Callable[["Analyser", Frame, Backward], bool | None]
 def united(backwards: Sequence[Backward]) -> Backward:
     """The backwards of one place, on all ways that lead there, as one."""
     return backwards[-1]._replace(reached=frozenset().union(*(one.reached for one in backwards)))
+
+
+def places_with(frame: Frame, marks: frozenset[Source]) -> Iterator[Path]:
+    """The places outside of a function that hold something of a graph when it is left."""
+    assert frame.exit is not None
+    for path, value in frame.exit.sym.items():
+        if marks & frame.graphs.closure(deep(frame, frame.exit, value).src):
+            yield path
 
 
 def given_for_nothing(
@@ -70,5 +78,4 @@ def _is_used_again(frame: Frame, loss: Path, last: Backward, left: frozenset[obj
         return True
     if loss in frame.notes.returned or frame.yields or frame.exit is None:
         return True
-    kept = (value for path, value in frame.exit.sym.items() if path != loss)
-    return any(loss in frame.graphs.closure(deep(frame, frame.exit, value).src) for value in kept)
+    return any(path != loss for path in places_with(frame, frozenset((loss,))))

@@ -20,10 +20,10 @@ from memlint.flow.syntax import (
     expressions,
     last_name,
     names_bound_by,
-    statement_at,
     text,
     walk_expression,
     walk_statements,
+    withs_around,
 )
 from memlint.ir import nodes as ir
 
@@ -448,12 +448,6 @@ def _guarded(frame: Frame, *places: int) -> bool:
     """Whether autograd is off at one of the places."""
     if frame.entry == OFF or frame.function.decorator_names & _GUARDS:
         return True
-    return any(
-        isinstance(block, ir.With)
-        and any(
-            last_name(item.context.func if isinstance(item.context, ir.Call) else item.context) in _GUARDS
-            for item in block.items
-        )
-        and any(statement_at(block.body, place) is not None for place in places)
-        for block in walk_statements(frame.function.body, into_definitions=False)
-    )
+    blocks = (block for place in places for block in withs_around(frame.function.body, place))
+    contexts = (item.context for block in blocks for item in block.items)
+    return any(last_name(one.func if isinstance(one, ir.Call) else one) in _GUARDS for one in contexts)

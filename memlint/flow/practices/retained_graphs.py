@@ -11,7 +11,7 @@ from memlint.flow.heap import deep
 from memlint.flow.later import dropped_by_callers
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.brought_graphs import has_no_graph, is_given, is_kept, is_leaf, named
-from memlint.flow.practices.given_losses import given_for_nothing, united
+from memlint.flow.practices.given_losses import given_for_nothing, places_with, united
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
 from memlint.flow.program import Class
 from memlint.flow.spent import captured, is_test
@@ -27,10 +27,7 @@ from memlint.flow.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.flow.values import (
-    Path,
-    Source,
-)
+from memlint.flow.values import Path, Source
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -93,10 +90,7 @@ def _for_nothing_there(analyser: Analyser, caller: Frame, last: Backward) -> boo
     """The same of a backward that a function runs for its caller, in the caller. (What the caller leaves anywhere,
     another function may send into a backward of its own.)"""
     marks = _recorded(caller, last)
-    exit_ = caller.exit
-    if not marks or exit_ is None:
-        return None
-    if any(marks & caller.graphs.closure(deep(caller, exit_, value).src) for value in exit_.sym.values()):
+    if not marks or any(places_with(caller, marks)):
         return None
     return _for_nothing(analyser, caller, last, marks, frozenset())
 
@@ -216,10 +210,7 @@ def _goes_on(analyser: Analyser, frame: Frame, marks: frozenset[Source], left: f
         return True
     if any(marks & frame.graphs.closure(deep(frame, state, value).src) for value, state in frame.yields):
         return True
-    assert frame.exit is not None
-    for path, value in frame.exit.sym.items():
-        if not marks & frame.graphs.closure(deep(frame, frame.exit, value).src):
-            continue
+    for path in places_with(frame, marks):
         cls = frame.function.cls
         if cls is None or not isinstance(path, Path) or not path.steps or analyser.facts.in_backward(path.steps):
             return True
