@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 #: attributes of torchvision's data sets that hold all samples
 _ALL_SAMPLES = frozenset({"data", "train_data", "test_data", "tensors", "x", "X", "features", "images"})
 #: an order of all rows (a part of it is a batch), and a draw of some
-_SHUFFLES, _DRAWS = frozenset({"randperm", "permutation"}), frozenset({"choice", "randint"})
+_SHUFFLES = frozenset({"randperm", "permutation"})
+#: what draws some rows, and how many positions come before that of their number, which it draws one without
+_DRAWS = {"choice": 1, "randint": 2}
 #: functions that give the next batch, not a data set
 _BATCHWISE = ("next", "batch", "sample", "iter", "zip", "step", "collate")
 _MAX_STEPS = 12
@@ -283,12 +285,22 @@ def _learn_order(name: str, value: ir.Expr, orders: set[str], drawn: set[str]) -
     if not isinstance(value, ir.Call | ir.Subscript):
         return
     inside = tuple(walk_expression(value))
-    called = {dotted(part.func).rsplit(".", 1)[-1] for part in inside if isinstance(part, ir.Call)}
+    made = tuple(part for part in inside if isinstance(part, ir.Call))
+    called = {dotted(part.func).rsplit(".", 1)[-1] for part in made}
     ordered = bool(called & _SHUFFLES) or any(isinstance(part, ir.Name) and part.id in orders for part in inside)
-    if called & _DRAWS or (ordered and isinstance(value, ir.Subscript)):
+    if any(map(_draws_rows, made)) or (ordered and isinstance(value, ir.Subscript)):
         drawn.add(name)
     elif called & _SHUFFLES:
         orders.add(name)
+
+
+def _draws_rows(call: ir.Call) -> bool:
+    """Whether a call draws the numbers of several rows, and not that of a single one (``random.randint(0, 9)``)."""
+    path, _, name = dotted(call.func).rpartition(".")
+    if name not in _DRAWS:
+        return False
+    sized = len(call.args) > _DRAWS[name] or any(word.name in ("size", "k", None) for word in call.keywords)
+    return sized or path.split(".")[0] in ("torch", "th")
 
 
 __all__ = ["events", "loader_made", "model_called"]
