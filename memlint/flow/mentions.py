@@ -13,7 +13,7 @@ from typing import NamedTuple
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: functions that find names of the file that they stand in
-_LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
+LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
 #: functions that find an attribute by its name, and which argument that is
 FINDERS = {"getattr": 1, "methodcaller": 0, "attrgetter": 0}
 #: what settings are called, which are no objects with methods of ours
@@ -150,25 +150,60 @@ def reads(source: str) -> Counter[str] | None:
 
 @functools.lru_cache(maxsize=64)
 def finds_names(source: str) -> bool:
-    """Whether code finds first-level names by what only runs tell. (``vars(args)`` reads an object, and a file's own
-    ``eval`` is another function.)"""
+    """Whether code finds first-level names by what only runs tell. (``vars(args)`` reads an object, and an ``eval``
+    that the file binds itself is another function.)"""
     tree = tree_of(source)
     if tree is None:
         return True
-    bound = bound_to(source)
+    lookups = set(_unbound(tree, LOOKUPS))
     objects: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and node.args:
             if root(node.args[0]) not in imported(source) and not _reads_modules(node.args[0]):
                 objects.add(node.func)
         elif (
-            (isinstance(node, ast.Name) and node.id in _LOOKUPS and node.id not in bound and node not in objects)
+            (node in lookups and node not in objects)
             or (isinstance(node, ast.Attribute) and _reads_modules(node))
             or (isinstance(node, ast.Attribute) and node.attr == "__dict__" and root(node) in imported(source))
             or (isinstance(node, ast.Call) and not node.args and ast.unparse(node.func) in ("fire.Fire", "Fire"))
         ):
             return True
     return False
+
+
+def _unbound(tree: ast.Module, names: frozenset[str]) -> Iterator[ast.Name]:
+    """The mentions of some names where they are Python's own: bound by the file itself, or by a function around, they
+    mean something else. (A class's methods are no names to what stands in them.)"""
+    todo: list[tuple[ast.AST, frozenset[str]]] = [(tree, names - _binds(tree))]
+    while todo:
+        node, left = todo.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Name) and child.id in left:
+                yield child
+            makes_scope = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            todo.append((child, left - _binds(child) if left and makes_scope else left))
+
+
+def _binds(scope: ast.AST) -> frozenset[str]:
+    """The names that a file or a function binds, those of the scopes in it left out."""
+    found: set[str] = set()
+    todo = list(ast.iter_child_nodes(scope))
+    while todo:
+        node = todo.pop()
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+                continue
+            case ast.Lambda():
+                continue
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                found.add(name)
+            case ast.alias(name=name, asname=other):
+                found.add(other or name.partition(".")[0])
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                found.add(name)
+        todo.extend(ast.iter_child_nodes(node))
+    return frozenset(found)
 
 
 def _reads_modules(node: ast.expr) -> bool:

@@ -17,6 +17,7 @@ from memlint.flow.loading import is_imported, is_loaded, loaded, may_be_lost
 from memlint.flow.mentions import (
     DEFINITIONS,
     FINDERS,
+    LOOKUPS,
     bound_to,
     finds_attributes,
     finds_names,
@@ -160,7 +161,8 @@ class Unused:
         if self._may_be_loaded(module, what):
             return False
         if cls is None:
-            return not finds_names(module.text) and not self._is_picked_from(module)
+            here = finds_names(module.text) or self._is_picked_from(module)
+            return not here and not self._is_looked_up(module, name)
         if name.startswith("__") or name in _CALLED or not self._knows_bases(cls):
             return False
         near = {inner.module.key for inner in (*self._program.ancestors(cls)[0], *self._program.below(cls))}
@@ -278,6 +280,16 @@ class Unused:
             item.binds in picked and self._brings_module(other, item, module)
             for other in files
             if (picked := picked_from(other.text))
+            for item in other.index.imports
+        )
+
+    def _is_looked_up(self, module: Module, name: str) -> bool:
+        """Whether a file that looks names up by what only a run tells has the name there, though it says it nowhere:
+        ``from nets import *; net = eval(args.net)()``."""
+        files = {key for word in LOOKUPS for key in self._program.words.files(word)}
+        return any(
+            item.name == "*" and self._leads_to(other, item, module, name) and finds_names(other.text)
+            for other in map(self._program.module, sorted(files))
             for item in other.index.imports
         )
 

@@ -319,6 +319,18 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
             id="picked by a name that is not written",
         ),
         pytest.param(
+            {"testing.py": EVALUATE, "train.py": "from testing import *\neval(input())(1, 2)\n" + PROGRAM},
+            id="taken by a star, and called by a name that is not written",
+        ),
+        pytest.param(
+            {
+                "testing.py": EVALUATE,
+                "train.py": "from testing import *\n\ndef forward(net, x, eval=False):\n    return net(x)\n\n"
+                "class Task:\n    def eval(self):\n        return 1\n\neval(input())(1, 2)\n" + PROGRAM,
+            },
+            id="called so, in a file that calls other things eval as well",
+        ),
+        pytest.param(
             {
                 "net/modeling_testing.py": TESTER,
                 "train.py": "from transformers import AutoModel as A\nA.from_pretrained("
