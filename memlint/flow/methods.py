@@ -6,6 +6,7 @@ from memlint import knowledge
 from memlint.flow import call as calls
 from memlint.flow import containers, instances, tables, tensors, threads
 from memlint.flow.boxes import updated
+from memlint.flow.computing import names_part
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.functions import accepts, call_function, is_abstract, is_idle
 from memlint.flow.guards import entered_by_hand
@@ -13,8 +14,9 @@ from memlint.flow.heap import deep, make
 from memlint.flow.held import held_module
 from memlint.flow.leaves import flagged
 from memlint.flow.models import note_run, run_module
-from memlint.flow.modes import PARAMETERS, set_mode
+from memlint.flow.modes import PARAMETERS, frozen_of, set_mode
 from memlint.flow.module_methods import module_method, with_its_parts
+from memlint.flow.namesakes import unseen
 from memlint.flow.owner import note_optimizer
 from memlint.flow.practices import hook_calls
 from memlint.flow.reading import read_attribute
@@ -46,6 +48,7 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Args,
+    Path,
     Ref,
     V,
     Words,
@@ -273,9 +276,30 @@ def _module_call(
     if name in ("eval", "train"):
         assert isinstance(expr.func, ir.Attr)
         set_mode(state, expr.func, receiver, name, args, words)
+    if not member.kinds & MODULE and _is_of_unknown_part(frame, state, receiver, name, result):
+        return module_method(frame, state, expr, receiver.but(kinds=MODULE, refs=EMPTY), name, args, words)
     if len(frame.graphs.nodes) > before and not member.kinds & MODULE:
         note_method_run(frame, state, expr, receiver, name, result, args)
     return result
+
+
+def _is_of_unknown_part(frame: Frame, state: State, receiver: V, name: str, result: V) -> bool:
+    """Whether a method gives what a part of its module gave of which nothing is known (``return self.inner.encode(x)``,
+    where the constructor was handed the part): it is known no better then than one of a class that is not in sight."""
+    if not result.kinds & UNKNOWN or unseen(name) == "unheard" or _is_self(frame, receiver):
+        return False
+    if frozen_of(frame, state, receiver, None) is True:
+        return False
+    nodes = [node for item in result.src if (node := frame.graphs.nodes.get(item)) is not None]
+    return all(node.unknown for node in nodes) and any(
+        isinstance(item, Path)
+        and item.root == whole.root
+        and item.steps[: len(whole.steps)] == whole.steps
+        and names_part(item.steps[len(whole.steps) :])
+        for node in nodes
+        for item in node.loose
+        for whole in receiver.syms
+    )
 
 
 def note_method_run(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, result: V, args: Args) -> None:

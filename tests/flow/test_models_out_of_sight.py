@@ -350,3 +350,52 @@ def test_rounds_over_the_members_that_they_call(tmp_path: Path, rounds: str, ind
     """A sum over a handful of networks ends with them."""
     text = MEMBERS.format(rounds=rounds, index=index)
     assert {code for code, _ in said(tmp_path, text)} == codes
+
+
+WRAPPED = """
+import torch
+from parts import build
+from torch import nn
+
+
+class Wrapped(nn.Module):
+    def __init__(self, autoencoder):
+        super().__init__()
+        self.autoencoder = autoencoder
+
+    def encode(self, x):
+        return self.autoencoder.encode(x)
+
+    def compare(self, x):
+        return self.autoencoder.compare(x)
+
+
+def codes(model, loader):
+    {moved}
+    model.eval()
+    found = []
+    for x, _ in loader:
+        found.append(model.{method}(x.float()).detach().cpu())
+    return torch.cat(found).detach().cpu().numpy()
+
+
+if __name__ == "__main__":
+    print(codes(Wrapped(build()){frozen}, torch.utils.data.DataLoader([])))
+"""
+
+
+@pytest.mark.parametrize("moved", ["pass", "model.to('cuda')"])
+@pytest.mark.parametrize(
+    ("method", "frozen", "found"),
+    [
+        ("encode", "", ["MEM201"]),
+        ("compare", "", []),  # (the part may be any function, and so may what has such a name)
+        ("encode", ".requires_grad_(False)", []),
+    ],
+)
+def test_a_method_that_hands_all_to_a_part_out_of_sight(
+    tmp_path: Path, moved: str, method: str, frozen: str, found: list[str]
+) -> None:
+    """It is known no better than that of a model of which nothing is in sight."""
+    text = WRAPPED.format(moved=moved, method=method, frozen=frozen)
+    assert [code for code, _ in said(tmp_path, text)] == found
