@@ -41,6 +41,10 @@ _TENSOR_TYPES = frozenset({"Tensor", "Variable"})
 
 def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
     """What a test says of a variable: isinstance, is_tensor, is None, and their combinations."""
+    number = _number_by(test, truth)
+    if number is not None:
+        _narrow_to(state, number, DATA, True)
+        return
     match test:
         case ir.Unary(op="not"):
             narrow(frame, state, test.operand, not truth)
@@ -74,14 +78,35 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                     _narrow_to(state, test.args[0], LOADER, True)
                 elif "Tensor" in names:
                     _narrow_to(state, test.args[0], TENSOR, truth)
-                elif (
-                    truth
-                    and names
-                    and all(item in ("float", "int", "str", "bool", "Number", "ndarray") for item in names)
-                ):
-                    _narrow_to(state, test.args[0], DATA, True)
         case _:
             pass
+
+
+def _number_by(test: ir.Expr, truth: bool) -> ir.Expr | None:
+    """What a test tells to be a number, text or an array: ``isinstance(x, float)``, ``type(x) in (int, float)``, or
+    either of two such tests of the same thing."""
+    match test:
+        case ir.Unary(op="not"):
+            return _number_by(test.operand, not truth)
+        case ir.BoolOp() if (test.op == "or") == truth:
+            one, other = _number_by(test.left, truth), _number_by(test.right, truth)
+            return one if one is not None and other is not None and text(one) == text(other) else None
+        case ir.Call() if truth and dotted(test.func) == "isinstance" and len(test.args) == 2:
+            return test.args[0] if _are_numbers(test.args[1]) else None
+        case ir.Compare(left=ir.Call() as left) if len(test.ops) == 1 and dotted(left.func) == "type" and left.args:
+            same = ("==", "is", "in") if truth else ("!=", "is not", "not in")
+            return left.args[0] if test.ops[0] in same and _are_numbers(test.rights[0]) else None
+        case _:
+            return None
+
+
+#: types of what has no graph
+_NUMBERS = frozenset({"float", "int", "str", "bool", "Number", "ndarray"})
+
+
+def _are_numbers(types: ir.Expr) -> bool:
+    parts = types.elements if isinstance(types, ir.Display) else (types,)
+    return bool(parts) and all(dotted(part).rsplit(".", 1)[-1] in _NUMBERS for part in parts)
 
 
 def asked_for_tensor(test: ir.Expr) -> ir.Expr | None:
