@@ -13,8 +13,8 @@ not taught. The later sets have all categories, and one reader each; the places 
 said of them in issues, of which some were never mended (``changed_by`` is then the issue); of the fifth, half by issues
 and half by reading the history of repositories that were drawn by their subject. The eighth and
 the ninth have all categories in about the shares in which they are reported, the others what their drawing brought (of
-the seventh, 70 % are evaluations; of the tenth, two in five; of the eleventh, 57 %). Three places of the ninth and
-tenth, drawn as bugs, are none by the code itself: they count among what has to stay silent, and say why.
+the seventh, 70 % are evaluations; of the tenth, two in five; of the eleventh, 57 %). Four places of the ninth to
+eleventh, drawn as bugs, are none by the code itself: they count among what has to stay silent, and say why.
 """
 
 from __future__ import annotations
