@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from memlint.flow.syntax import assigned_names, dotted, walk_statements
 from memlint.flow.texts import Indexes
+from memlint.flow.words import words_of_bases
 from memlint.frontend.index import Imported, ModuleIndex, read, units_of
 from memlint.frontend.lower import lower
 from memlint.frontend.problem import SyntaxProblem
@@ -202,8 +203,19 @@ class Module:
                 found.setdefault(unit.name, []).append(number)
         return found
 
+    def inheriting_from(self, base: str) -> Sequence[str]:
+        """The classes with a base of that name, by its last component. (Most files that name a class have none: their
+        texts tell, and are read no further.)"""
+        if self._index is None and self._named_bases is not None and base not in self._named_bases:
+            return ()
+        return self._inheriting.get(base, ())
+
     @functools.cached_property
-    def inheriting(self) -> dict[str, list[str]]:
+    def _named_bases(self) -> frozenset[str] | None:
+        return words_of_bases(self.text)
+
+    @functools.cached_property
+    def _inheriting(self) -> dict[str, list[str]]:
         """The classes with a base of a name, by its last component."""
         found: dict[str, list[str]] = {}
         for definition in self.index.definitions:

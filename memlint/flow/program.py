@@ -253,7 +253,7 @@ class Program:
     def _by_base(self, name: str) -> Iterator[tuple[str, str]]:
         """Top-level classes of the project with a base of that name, by its last component."""
         for key in self.words.files(name):
-            for inheriting in self.module(key).inheriting.get(name, ()):
+            for inheriting in self.module(key).inheriting_from(name):
                 yield key, inheriting
 
     def subclasses(self, cls: Class) -> list[Class]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 
@@ -10,7 +11,15 @@ from memlint.frontend.index import ModuleIndex
 from memlint.project import Source
 
 _WORD = re.compile(r"[^\W\d]\w*")
-_DEFINED = re.compile(r"\bdef[\s\\]+(\w+)")
+#: (a pattern that begins with letters is searched for by these, twenty times as fast as one that begins with ``\\b``)
+_DEFINED = re.compile(r"def(?<!\wdef)[\s\\]+(\w+)")
+#: a blank for each byte that is no part of a word; those of characters beyond ASCII are looked at again
+_BLANKS = bytes(at if at >= 128 or chr(at).isalnum() or at == ord("_") else ord(" ") for at in range(256))
+
+#: the beginning of a class up to its bases or its body, where these follow
+_CLASS = re.compile(r"class(?<![^\s]class)[\s\\]+\w+[\s\\]*(?=[\[(:])")
+#: what is in the parentheses after it: no comment and no string, and parentheses in it but one deep
+_BASES = re.compile(r"(?:\[[^\[\]'\"#]*\][\s\\]*)?(?::|\(((?:[^()'\"#]|\([^()'\"#]*\))*)\)[\s\\]*:)")
 
 
 class Words:
@@ -31,7 +40,7 @@ class Words:
                 text = self._sources[key].text
                 index = self._known(key, text)
                 if index is None:
-                    names: Iterable[str] = _identifiers(_WORD.findall(text))
+                    names: Iterable[str] = words_of(text)
                 else:
                     names = index.names
                 for name in names:
@@ -54,6 +63,31 @@ class Words:
         return self._defining.get(method, [])
 
 
+def words_of(text: str) -> set[str]:
+    """The words of a source, its strings and comments included, as Python reads them as names."""
+    rough = set(text.encode("utf-8", "surrogatepass").translate(_BLANKS).split())
+    plain = {word.decode("ascii") for word in rough if word.isascii()}
+    found = {word for word in plain if not word[0].isdigit()}
+    found.update(word.lstrip(string.digits) for word in plain - found)
+    for word in rough:
+        if not word.isascii():
+            found |= _identifiers(_WORD.findall(word.decode("utf-8", "surrogatepass")))
+    return found - {""}
+
+
 def _identifiers(words: Iterable[str]) -> set[str]:
     """The words as Python reads them as names."""
     return {word if word.isascii() else unicodedata.normalize("NFKC", word) for word in set(words)}
+
+
+def words_of_bases(text: str) -> frozenset[str] | None:
+    """The words between the parentheses of the classes of a source, and maybe more: what is not among them is the base
+    of none. None where only a parser can tell."""
+    found: set[str] = set()
+    for beginning in _CLASS.finditer(text):
+        bases = _BASES.match(text, beginning.end())
+        if bases is None or not bases[0].isascii():
+            return None
+        if bases[1]:
+            found.update(_WORD.findall(bases[1]))
+    return frozenset(found)
