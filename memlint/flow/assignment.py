@@ -293,7 +293,10 @@ def _cut_member(frame: Frame, state: State, name: str, target: ir.Subscript) -> 
 
 def _is_rebuilt(frame: Frame, mark: Source, value: V, target: ir.Subscript) -> bool:
     """Whether a member is built from its previous value, which is a carry, or takes the place of what is there."""
-    if any(item == mark or _within(item, mark) for item in frame.graphs.closure(value.src)):
+    reached = frame.graphs.closure(value.src)
+    if mark in reached or (
+        isinstance(mark, Path) and any(isinstance(item, Path) and item.is_in(mark) for item in reached)
+    ):
         return True
     return over_itself(frame, target)
 
@@ -312,16 +315,6 @@ def _note_key(
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
     where, at = text(target.value), frame_at(frame)
     note_store(frame, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
-
-
-def _within(item: Source, mark: Source) -> bool:
-    """Whether a symbol is a part of what another one names: ``items[i][mask]`` of ``items[i]``."""
-    return (
-        isinstance(item, Path)
-        and isinstance(mark, Path)
-        and item.root == mark.root
-        and item.steps[: len(mark.steps)] == mark.steps
-    )
 
 
 def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import boxes, containers, external, instances, methods, records
+from memlint.flow import boxes, containers, external, instances, method_runs, methods, records
 from memlint.flow import evaluate as evaluating
 from memlint.flow.arity import fitting
 from memlint.flow.collecting import collects, listed
@@ -169,7 +169,7 @@ def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words
         before = len(frame.graphs.nodes)
         result = call_function(frame, state, function, [ref.self_, *args], words, expr.at, expr)
         if isinstance(expr.func, ir.Name) and ref.self_.kinds & MODULE and len(frame.graphs.nodes) > before:
-            methods.note_method_run(
+            method_runs.note_method_run(
                 frame, state, expr, ref.self_, function.name, result, args
             )  # ``encode = net.encode``
         return result

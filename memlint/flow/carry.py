@@ -300,9 +300,8 @@ def _brings_more(frame: Frame, place: Path, value: V) -> bool:
     """Whether what is written comes of more than the place itself: ``queue[n:] = queue[:-n].clone()`` shifts it."""
     reached = frame.graphs.closure(value.src) - own_sources(frame, place)
     nodes = (frame.graphs.nodes.get(item) for item in reached)
-    inside = (place.root, place.steps)
-    others = ((item.root, item.steps[: len(place.steps)]) != inside for item in reached if isinstance(item, Path))
-    return any(others) or any(node is not None and (node.model or node.definite or node.unknown) for node in nodes)
+    others = any(isinstance(item, Path) and not item.is_in(place) for item in reached)
+    return others or any(node is not None and (node.model or node.definite or node.unknown) for node in nodes)
 
 
 def _how_written(frame: Frame, state: State, target: ir.Subscript, value: V) -> str:

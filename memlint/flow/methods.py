@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow import call as calls
-from memlint.flow import containers, instances, tables, tensors, threads
+from memlint.flow import containers, instances, method_runs, tables, tensors, threads
 from memlint.flow.boxes import updated
-from memlint.flow.computing import names_part
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.functions import accepts, call_function, is_abstract, is_idle
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.held import held_module
 from memlint.flow.leaves import flagged
-from memlint.flow.models import note_run, run_module
-from memlint.flow.modes import PARAMETERS, frozen_of, set_mode
+from memlint.flow.models import run_module
+from memlint.flow.modes import PARAMETERS, set_mode
 from memlint.flow.module_methods import module_method, with_its_parts
-from memlint.flow.namesakes import unseen
 from memlint.flow.owner import note_optimizer
 from memlint.flow.practices import hook_calls
 from memlint.flow.reading import read_attribute
@@ -48,7 +46,6 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Args,
-    Path,
     Ref,
     V,
     Words,
@@ -234,10 +231,10 @@ def _resolved_method(
         ):
             return unknown_call(frame, state, expr, member, args, words)
         return None
-    if receiver.kinds & MODULE and name == "forward" and not _is_self(frame, receiver):
+    if receiver.kinds & MODULE and name == "forward" and not method_runs.is_self(frame, receiver):
         return run_module(frame, state, expr, receiver, args, words)
     if receiver.kinds & MODULE:
-        return _module_call(frame, state, expr, receiver, name, member, args, words)
+        return method_runs.module_call(frame, state, expr, receiver, name, member, args, words)
     given = calls.call_value(frame, state, member, args, words, expr)
     if receiver.kinds & UNKNOWN and _stands_in(frame, callable_refs):
         guessed = by_name(frame, state, expr, receiver, name, args, words, idles=True)
@@ -252,11 +249,6 @@ def _stands_in(frame: Frame, known: set[Ref]) -> bool:
     return all(method is not None and is_idle(frame, method) for method in methods)
 
 
-def _is_self(frame: Frame, receiver: V) -> bool:
-    own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
-    return any(path.root == f"p:{own}" and not path.steps for path in receiver.syms)
-
-
 def _own_method(frame: Frame, receiver: V, name: str) -> bool:
     program = frame.analyser.program
     for ref in ordered(receiver.refs):
@@ -265,51 +257,6 @@ def _own_method(frame: Frame, receiver: V, name: str) -> bool:
             if cls is not None and program.method(cls, name) is not None:
                 return True
     return False
-
-
-def _module_call(
-    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words
-) -> V:
-    """A resolved method of a module: what it computes is a model's output."""
-    before = len(frame.graphs.nodes)
-    result = calls.call_value(frame, state, member, args, words, expr)
-    if name in ("eval", "train"):
-        assert isinstance(expr.func, ir.Attr)
-        set_mode(state, expr.func, receiver, name, args, words)
-    if not member.kinds & MODULE and _is_of_unknown_part(frame, state, receiver, name, result):
-        return module_method(frame, state, expr, receiver.but(kinds=MODULE, refs=EMPTY), name, args, words)
-    if len(frame.graphs.nodes) > before and not member.kinds & MODULE:
-        note_method_run(frame, state, expr, receiver, name, result, args)
-    return result
-
-
-def _is_of_unknown_part(frame: Frame, state: State, receiver: V, name: str, result: V) -> bool:
-    """Whether a method gives what a part of its module gave of which nothing is known (``return self.inner.encode(x)``,
-    where the constructor was handed the part): it is known no better then than one of a class that is not in sight."""
-    if not result.kinds & UNKNOWN or unseen(name) == "unheard" or _is_self(frame, receiver):
-        return False
-    if frozen_of(frame, state, receiver, None) is True:
-        return False
-    nodes = [node for item in result.src if (node := frame.graphs.nodes.get(item)) is not None]
-    return all(node.unknown for node in nodes) and any(
-        isinstance(item, Path)
-        and item.root == whole.root
-        and item.steps[: len(whole.steps)] == whole.steps
-        and names_part(item.steps[len(whole.steps) :])
-        for node in nodes
-        for item in node.loose
-        for whole in receiver.syms
-    )
-
-
-def note_method_run(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, result: V, args: Args) -> None:
-    """Remember the call of a module's method that gave what its layers compute."""
-    if knowledge.is_bookkeeping(name):
-        return
-    inner = deep(frame, state, result)
-    tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
-    if tips:
-        note_run(frame, state, expr, receiver, inner, tips[0], args)
 
 
 def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
@@ -339,7 +286,7 @@ def _backward_inside(frame: Frame, state: State, expr: ir.Call, receiver: V) -> 
         source
         for path in receiver.syms
         for place, value in state.sym.items()
-        if place != path and place.root == path.root and place.steps[: len(path.steps)] == path.steps
+        if place != path and place.is_in(path)
         for source in (place, *value.src)
     )
     if held:

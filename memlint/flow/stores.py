@@ -309,13 +309,7 @@ def note_carry(
 
 
 def _is_item(place: Path, loop: LoopFrame) -> bool:
-    return any(
-        isinstance(item, Path)
-        and item.steps
-        and item.root == place.root
-        and item.steps == place.steps[: len(item.steps)]
-        for item in loop.items
-    )
+    return any(isinstance(item, Path) and item.steps and place.is_in(item) for item in loop.items)
 
 
 def carried_loosely(frame: Frame, store: Store) -> bool:

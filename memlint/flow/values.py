@@ -44,6 +44,10 @@ class Path(NamedTuple):
     def then(self, step: str) -> Path:
         return _tuple(Path, (self.root, (*self.steps, step)))
 
+    def is_in(self, whole: Path) -> bool:
+        """Whether it names what another symbol names, or a part of that: ``items[i].name`` and ``items[i]``."""
+        return self.root == whole.root and self.steps[: len(whole.steps)] == whole.steps
+
     @property
     def around(self) -> Path:
         """What the last step is taken from."""
