@@ -97,17 +97,26 @@ def bound_to(source: str) -> dict[str, list[ast.expr | None]]:
                     if isinstance(target, ast.Name):
                         plain.add(target)
                         found.setdefault(target.id, []).append(value)
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if node not in plain:
+            case _ if node not in plain and (name := name_bound_by(node)):
                 found.setdefault(name, []).append(None)
-            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                found.setdefault(name, []).append(None)
-            case ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-                found.setdefault(name, []).append(None)
-            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-                found.setdefault(name, []).append(None)
-            case ast.alias(name=name, asname=other):
-                found.setdefault(other or name.partition(".")[0], []).append(None)
     return found
+
+
+def name_bound_by(node: ast.AST) -> str:
+    """The name that a node by itself binds in its scope, what stands in it left out; "" for none."""
+    match node:
+        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.alias(name=name, asname=other):
+            return other or name.partition(".")[0]
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return name
+        case ast.MatchMapping(rest=str(name)):
+            return name
+        case _:
+            return ""
 
 
 class Put(NamedTuple):
@@ -174,6 +183,8 @@ def finds_names(source: str) -> bool:
 def _unbound(tree: ast.Module, names: frozenset[str]) -> Iterator[ast.Name]:
     """The mentions of some names where they are Python's own: bound by the file itself, or by a function around, they
     mean something else. (A class's methods are no names to what stands in them.)"""
+    if not any(isinstance(one, ast.Name) and one.id in names for one in walk(tree)):
+        return
     todo: list[tuple[ast.AST, frozenset[str]]] = [(tree, names - _binds(tree))]
     while todo:
         node, left = todo.pop()
@@ -190,19 +201,9 @@ def _binds(scope: ast.AST) -> frozenset[str]:
     todo = list(ast.iter_child_nodes(scope))
     while todo:
         node = todo.pop()
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
-                continue
-            case ast.Lambda():
-                continue
-            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                found.add(name)
-            case ast.alias(name=name, asname=other):
-                found.add(other or name.partition(".")[0])
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                found.add(name)
-        todo.extend(ast.iter_child_nodes(node))
+        found.add(name_bound_by(node))
+        if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
+            todo.extend(ast.iter_child_nodes(node))
     return frozenset(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, dotted, text, walk_expression
+from memlint.flow.syntax import assigned_names, dotted, last_name, text, walk_expression
 from memlint.flow.values import (
     ANYWHERE,
     DATA,
@@ -69,12 +69,11 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
                 if test.args[1].value in ("item", "detach", "backward", "grad_fn", "requires_grad", "cpu", "mean"):
                     _narrow_to(state, test.args[0], TENSOR, truth)
             elif name == "isinstance" and len(test.args) == 2:
-                wanted = test.args[1]
-                parts = wanted.elements if isinstance(wanted, ir.Display) else (wanted,)
-                names = [dotted(part).rsplit(".", 1)[-1] for part in parts]
+                types = _types(test.args[1])
+                names = [last_name(one) for one in types]
                 if names[:1] == ["Variable"]:
                     names[0] = "Tensor"
-                if truth and len(parts) == 1 and _is_loader(frame, parts[0]):
+                if truth and len(types) == 1 and _is_loader(frame, types[0]):
                     _narrow_to(state, test.args[0], LOADER, True)
                 elif "Tensor" in names:
                     _narrow_to(state, test.args[0], TENSOR, truth)
@@ -105,8 +104,13 @@ _NUMBERS = frozenset({"float", "int", "str", "bool", "Number", "ndarray"})
 
 
 def _are_numbers(types: ir.Expr) -> bool:
-    parts = types.elements if isinstance(types, ir.Display) else (types,)
-    return bool(parts) and all(dotted(part).rsplit(".", 1)[-1] in _NUMBERS for part in parts)
+    names = [last_name(one) for one in _types(types)]
+    return bool(names) and _NUMBERS.issuperset(names)
+
+
+def _types(types: ir.Expr) -> tuple[ir.Expr, ...]:
+    """The types that a test names: one, or those in a tuple."""
+    return types.elements if isinstance(types, ir.Display) else (types,)
 
 
 def asked_for_tensor(test: ir.Expr) -> ir.Expr | None:

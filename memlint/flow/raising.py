@@ -22,6 +22,7 @@ from memlint.flow.inert import last_ordinal
 from memlint.flow.interpret import EXITS
 from memlint.flow.kept import kept
 from memlint.flow.known_calls import KnownCall, KnownCalls
+from memlint.flow.mentions import name_bound_by, tree_of
 from memlint.flow.program import Program
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
 from memlint.flow.syntax import (
@@ -299,29 +300,16 @@ def _bound_names(module: Module) -> frozenset[str] | None:
 
 @functools.lru_cache(maxsize=64)
 def _bound_in(source: str) -> frozenset[str] | None:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(source)
+    if tree is None:
         return None
     found: set[str] = set()
     for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                found.add(name)
-            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                found.add(name)
-            case ast.ClassDef(name=name):
-                found.add(name)
-            case ast.alias(name=name, asname=other):
-                found.add(other or name.partition(".")[0])
-            case ast.Global(names=names) | ast.Nonlocal(names=names):
-                found.update(names)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                found.add(name)
-            case ast.MatchMapping(rest=str(name)):
-                found.add(name)
-            case _ if type(node).__name__ in ("TypeVar", "TypeVarTuple", "ParamSpec"):
-                found.add(getattr(node, "name", ""))
+        found.add(name_bound_by(node))
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            found.update(node.names)
+        elif type(node).__name__ in ("TypeVar", "TypeVarTuple", "ParamSpec"):
+            found.add(getattr(node, "name", ""))
     return frozenset(found)
 
 

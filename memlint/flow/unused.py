@@ -286,12 +286,19 @@ class Unused:
     def _is_looked_up(self, module: Module, name: str) -> bool:
         """Whether a file that looks names up by what only a run tells has the name there, though it says it nowhere:
         ``from nets import *; net = eval(args.net)()``."""
+        return any(self._leads_to(other, item, module, name) for other, item in self._looked_through)
+
+    @functools.cached_property
+    def _looked_through(self) -> list[tuple[Module, Imported]]:
+        """The star imports of the files that look names up by what only a run tells."""
         files = {key for word in LOOKUPS for key in self._program.words.files(word)}
-        return any(
-            item.name == "*" and self._leads_to(other, item, module, name) and finds_names(other.text)
+        stars = [
+            (other, item)
             for other in map(self._program.module, sorted(files))
             for item in other.index.imports
-        )
+            if item.name == "*"
+        ]
+        return [(other, item) for other, item in stars if finds_names(other.text)]
 
     def _is_in_strings(self, name: str, what: Function | Class) -> bool:
         pattern = re.compile(rf"[\"'][\w.:/]*\b{re.escape(name)}[\"'(]")
