@@ -52,6 +52,11 @@ class Function:
         return self.node.params if self.node is not None else ()
 
     @property
+    def own_name(self) -> str:
+        """What a method calls the object whose method it is; "" for what is none."""
+        return self.params[0].name if self.takes_self and self.params else ""
+
+    @property
     def given(self) -> tuple[ir.Param, ...]:
         """The parameters that a caller gives values: without the object whose method it is."""
         return self.params[1:] if self.takes_self else self.params

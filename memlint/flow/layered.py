@@ -42,7 +42,7 @@ def _forwards(analyser: Analyser, run: ModelRun) -> Iterator[tuple[Class, Functi
 
 def _given(forward: Function) -> Iterator[str]:
     """The methods of ``self`` whose result is returned as it is."""
-    own = forward.params[0].name if forward.takes_self and forward.params else ""
+    own = forward.own_name
     for statement in walk_statements(forward.body, into_definitions=False):
         call = statement.value if isinstance(statement, ir.Return) else None
         func = call.func if isinstance(call, ir.Call) else None

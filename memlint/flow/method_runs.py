@@ -18,7 +18,7 @@ from memlint.ir import nodes as ir
 
 def is_self(frame: Frame, receiver: V) -> bool:
     """Whether a value is the object whose method the function is."""
-    own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
+    own = frame.function.own_name
     return any(path.root == f"p:{own}" and not path.steps for path in receiver.syms)
 
 

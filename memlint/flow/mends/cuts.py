@@ -100,7 +100,7 @@ def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, 
                 target = statement.value.func.value
         if statement is None or target is None:
             continue
-        first = function.params[0].name if function.takes_self and function.params else ""
+        first = function.own_name
         own = isinstance(target, ir.Attr) and text(target.value) == first
         if own or isinstance(statement, ir.ExprStmt | ir.AugAssign):
             return function, statement, text(target), own

@@ -60,7 +60,7 @@ def is_given(frame: Frame, path: Path, last: Backward) -> bool:
     a batch of the caller's is none."""
     if not last.loops and _BATCH.search(path.root[2:].lower()) is not None:
         return False
-    own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
+    own = frame.function.own_name
     return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
 
 

@@ -13,7 +13,7 @@ from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.practice_events import DiagnosticLeftOn
 from memlint.flow.practices.hook_runs import goes_on
 from memlint.flow.practices.outside import ANOMALIES, HISTORY, PROFILERS, MetricUse, OutsideCall
-from memlint.flow.program import Class, Function, in_tests
+from memlint.flow.program import Class, in_tests
 from memlint.flow.repeats import each_call
 from memlint.flow.syntax import calls, expressions, last_name, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -218,7 +218,7 @@ def _never_reset(analyser: Analyser, frame: Frame, use: MetricUse) -> Diagnostic
         return None
     function = frame.function
     held = use.held
-    if isinstance(held, ir.Attr) and isinstance(held.value, ir.Name) and held.value.id == _own_name(function):
+    if isinstance(held, ir.Attr) and isinstance(held.value, ir.Name) and held.value.id == function.own_name:
         if frame.hook is None or frame.hook.every != "iteration" or function.cls is None:
             return None
         if not _is_left_alone(analyser, function.cls, held.name):
@@ -245,7 +245,7 @@ def _is_left_alone(analyser: Analyser, cls: Class, name: str) -> bool:
     """Whether the project does nothing with an attribute but make it once, update it and read it."""
     for key in analyser.program.words.files(name):
         for function in functions_of(analyser.program.module(key)):
-            foreign = "" if function.cls is None or _related(analyser, function.cls, cls) else _own_name(function)
+            foreign = "" if function.cls is None or _related(analyser, function.cls, cls) else function.own_name
 
             def is_it(part: ir.Expr, foreign: str = foreign) -> bool:
                 if not isinstance(part, ir.Attr) or part.name != name:
@@ -257,11 +257,6 @@ def _is_left_alone(analyser: Analyser, cls: Class, name: str) -> bool:
             if function.module is cls.module and any(_resets_others(call) for call in calls(function.body)):
                 return False
     return all(_keeps_all(value) for value in _made(cls, name))
-
-
-def _own_name(function: Function) -> str:
-    """``self``, by whatever name; "" where a function has none."""
-    return function.params[0].name if function.takes_self and function.params else ""
 
 
 def _related(analyser: Analyser, one: Class, other: Class) -> bool:

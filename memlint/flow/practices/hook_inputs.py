@@ -50,7 +50,7 @@ def _owners(frame: Frame, call: HookCall) -> set[str]:
     root = root_of(frame, call.owner)
     if root is None:
         return set()
-    own = function.params[0].name if function.takes_self and function.params else ""
+    own = function.own_name
     if root == own:
         shown = dotted(call.owner).split(".")
         return {".".join(shown[:2])} if len(shown) > 1 else set()

@@ -41,7 +41,7 @@ def place_of(analyser: Analyser, frame: Frame, hook: Frame, store: Store) -> Pla
         key = path.root[2:].rsplit(":", 1)[0]
         return None if _attribute_steps(path) else Place(name, analyser.program.module(key))
     if root == "p:":
-        own = function.params[0].name if function.takes_self and function.params else ""
+        own = function.own_name
         return _of_self(function, path) if own == name else None
     if root != "c:":
         return None
@@ -79,7 +79,7 @@ def _given(frame: Frame, factory: Function, name: str) -> Place | None:
     if not found or len({text(value) for value in found}) != 1:
         return None
     value = found[0]
-    own = frame.function.params[0].name if frame.function.takes_self and frame.function.params else ""
+    own = frame.function.own_name
     if isinstance(value, ir.Attr) and isinstance(value.value, ir.Name) and value.value.id == own:
         return Place(value.name, frame.module, owner=frame.function.cls)
     if not isinstance(value, ir.Name):
@@ -168,7 +168,7 @@ def _is_of_another(place: Place, function: Function, target: ir.Expr) -> bool:
         return local or function.module is not place.module
     if place.owner is None or not isinstance(target, ir.Attr) or not isinstance(target.value, ir.Name):
         return False
-    own = function.params[0].name if function.takes_self and function.params else ""
+    own = function.own_name
     if target.value.id != own or function.cls is None or function.module is place.module:
         return (
             target.value.id == own

@@ -151,7 +151,7 @@ def call_at(frame: Frame, record: CallRecord) -> ir.Call | None:
 
 def given_for(caller: Frame, callee: Function, expr: ir.Call, owner: str) -> str | None:
     """The name of what a call gives for a parameter of the callee: for ``self``, what the method is called on."""
-    own = callee.params[0].name if callee.takes_self and callee.params else ""
+    own = callee.own_name
     if owner == own:
         if callee.name == "__init__":
             made = (

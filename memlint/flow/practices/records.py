@@ -340,7 +340,7 @@ class Contents:
         return ""
 
     def _method(self, expr: ir.Call, func: ir.Attr) -> Content:
-        own = self._function.params[0].name if self._function.takes_self and self._function.params else ""
+        own = self._function.own_name
         if isinstance(func.value, ir.Name) and func.value.id == own and self._function.cls is not None:
             method = self._analyser.program.method(self._function.cls, func.name)
             return self._result(method, expr, 1 if method.takes_self else 0) if method is not None else ""

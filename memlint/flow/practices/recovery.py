@@ -211,7 +211,7 @@ def _is_itself(frame: Frame, call: ir.Call) -> bool:
         return False
     if isinstance(call.func, ir.Name):
         return function.cls is None
-    own = function.params[0].name if function.takes_self and function.params else ""
+    own = function.own_name
     return isinstance(call.func, ir.Attr) and bool(own) and text(call.func.value) == own
 
 
