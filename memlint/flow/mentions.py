@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SCOPES = (*DEFINITIONS, ast.Lambda)
 #: functions that find names of the file that they stand in
 LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
 #: functions that find an attribute by its name, and which argument that is
@@ -91,14 +92,13 @@ def bound_to(source: str) -> dict[str, list[ast.expr | None]]:
     tree = tree_of(source)
     plain: set[ast.Name] = set()
     for node in () if tree is None else ast.walk(tree):
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        plain.add(target)
-                        found.setdefault(target.id, []).append(value)
-            case _ if node not in plain and (name := name_bound_by(node)):
-                found.setdefault(name, []).append(None)
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    plain.add(target)
+                    found.setdefault(target.id, []).append(node.value)
+        elif node not in plain and (name := name_bound_by(node)):
+            found.setdefault(name, []).append(None)
     return found
 
 
@@ -202,7 +202,7 @@ def _binds(scope: ast.AST) -> frozenset[str]:
     while todo:
         node = todo.pop()
         found.add(name_bound_by(node))
-        if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
+        if not isinstance(node, _SCOPES):
             todo.extend(ast.iter_child_nodes(node))
     return frozenset(found)
 

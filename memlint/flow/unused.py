@@ -292,13 +292,12 @@ class Unused:
     def _looked_through(self) -> list[tuple[Module, Imported]]:
         """The star imports of the files that look names up by what only a run tells."""
         files = {key for word in LOOKUPS for key in self._program.words.files(word)}
-        stars = [
+        return [
             (other, item)
             for other in map(self._program.module, sorted(files))
             for item in other.index.imports
-            if item.name == "*"
+            if item.name == "*" and finds_names(other.text)
         ]
-        return [(other, item) for other, item in stars if finds_names(other.text)]
 
     def _is_in_strings(self, name: str, what: Function | Class) -> bool:
         pattern = re.compile(rf"[\"'][\w.:/]*\b{re.escape(name)}[\"'(]")

@@ -11,7 +11,7 @@ from memlint.frontend.index import ModuleIndex
 from memlint.project import Source
 
 _WORD = re.compile(r"[^\W\d]\w*")
-#: (a pattern that begins with letters is searched for by these, twenty times as fast as one that begins with ``\\b``)
+#: (a pattern that begins with letters is searched for by these, twenty times as fast as one that begins with ``\b``)
 _DEFINED = re.compile(r"def(?<!\wdef)[\s\\]+(\w+)")
 #: a blank for each byte that is no part of a word; those of characters beyond ASCII are looked at again
 _BLANKS = bytes(at if at >= 128 or chr(at).isalnum() or at == ord("_") else ord(" ") for at in range(256))
@@ -66,9 +66,7 @@ class Words:
 def words_of(text: str) -> set[str]:
     """The words of a source, its strings and comments included, as Python reads them as names."""
     rough = set(text.encode("utf-8", "surrogatepass").translate(_BLANKS).split())
-    plain = {word.decode("ascii") for word in rough if word.isascii()}
-    found = {word for word in plain if not word[0].isdigit()}
-    found.update(word.lstrip(string.digits) for word in plain - found)
+    found = {word.decode("ascii").lstrip(string.digits) for word in rough if word.isascii()}
     for word in rough:
         if not word.isascii():
             found |= _identifiers(_WORD.findall(word.decode("utf-8", "surrogatepass")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_words_of_a_text(text: str, words: set[str]) -> None:
 
 
 def test_every_name_of_a_program_is_a_word_of_its_text() -> None:
-    text = open(ast.__file__, encoding="utf-8").read()  # noqa: PTH123, SIM115
+    text = Path(ast.__file__).read_text("utf-8")
     names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     assert names and names <= words_of(text)
 
