@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from memlint.patterns import lazy_pattern
 
 #: top-level packages whose values are tensors, modules, optimizers or loaders
 TORCH_FAMILY = frozenset(
@@ -71,4 +71,4 @@ TORCH_FAMILY = frozenset(
 )
 
 #: what is done to tensors, modules and optimizers: a file that imports none of these libraries may be given some
-TENSOR_WORDS = re.compile(r"\.(?:backward|cpu|cuda|detach_?|eval|item|no_grad|requires_grad_?|zero_grad)\b")
+TENSOR_WORDS = lazy_pattern(r"\.(?:backward|cpu|cuda|detach_?|eval|item|no_grad|requires_grad_?|zero_grad)\b")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,10 +12,11 @@ from types import ModuleType
 import msgspec
 
 from memlint.config import ConfigError
+from memlint.patterns import lazy_pattern
 from memlint.sdk import Facts, Meta, Report
 
-ROOM = re.compile(r"mem\d{3}_[a-z0-9_]+")
-CODE = re.compile(r"MEM\d{3}")
+ROOM = lazy_pattern(r"mem\d{3}_[a-z0-9_]+")
+CODE = lazy_pattern(r"MEM\d{3}")
 
 
 class Room(msgspec.Struct, frozen=True):

@@ -10,16 +10,18 @@ from typing import Literal
 
 import msgspec
 
-_NOQA = re.compile(
+from memlint.patterns import lazy_pattern
+
+_NOQA = lazy_pattern(
     r"#\s*noqa(?:\s*:\s*(?P<codes>[A-Za-z]+\d+\w*(?:[\s,]+[A-Za-z]+\d+\w*)*))?(?!\w)(?P<rest>.*?)(?=#\s*(?:noqa|memlint)\b|$)",
     re.IGNORECASE,
 )
-_OURS = re.compile(
+_OURS = lazy_pattern(
     r"#\s*memlint\s*:\s*(?P<word>[A-Za-z][\w-]*)\s*(?:\[(?P<codes>[^\]]*)\])?(?P<rest>.*?)(?=#\s*(?:noqa|memlint)\b|$)",
     re.IGNORECASE,
 )
 
-_MAY_BE_OURS = re.compile(r"noqa[^\n]*\bmem\w*\d|memlint", re.IGNORECASE)
+_MAY_BE_OURS = lazy_pattern(r"noqa[^\n]*\bmem\w*\d|memlint", re.IGNORECASE)
 
 By = Literal["noqa", "ignore", "ignore-file"]
 

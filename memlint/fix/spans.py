@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import re
 from bisect import bisect_right
 
 from memlint.finding import Span
+from memlint.patterns import lazy_pattern
 
 #: what Python takes for the end of a line; for str.splitlines, a form feed is one, too
-NEWLINE = re.compile(r"\r\n?|\n")
+NEWLINE = lazy_pattern(r"\r\n?|\n")
 
 
 class EditError(Exception):

@@ -11,7 +11,7 @@ __all__ = ["Analysis", "AnalysisOptions", "analyse"]
 
 
 def __getattr__(name: str) -> Any:
-    """The analysis brings libcst with it: rules, which import only events, do not wait for that."""
+    """The analysis is a hundred modules: rules, which import only events, do not wait for them."""
     if name not in __all__:
         raise AttributeError(name)
     import importlib

@@ -27,11 +27,12 @@ from memlint.flow.raising import Raising
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
 from memlint.flow.unnamed import Unnamed
+from memlint.frontend.placed import placed
 from memlint.frontend.problem import SyntaxProblem, outdated
 from memlint.project.source import decode
 
 if TYPE_CHECKING:
-    from memlint.frontend.spans import SpanTable
+    from memlint.frontend.span_table import SpanTable
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,9 +78,6 @@ class Analysis:
     def _table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
         if key not in self._tables:
-            # libcst comes in here, for what is reported on alone
-            from memlint.frontend.spans import placed
-
             module = self._program.module(site.path)
             self._tables[key] = placed(module.units[site.unit], module.lowered(site.unit).count)
         return self._tables[key]

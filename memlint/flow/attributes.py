@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -25,13 +24,14 @@ from memlint.flow.values import (
     join,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.facts import Facts
 
 
 #: methods that make what an object holds
-_MAKES = re.compile(
+_MAKES = lazy_pattern(
     r"_*(init|setup|set_up|build|make|create|configure|define|construct|load_(model|net)|prepare_(model|net))(_|$|ialize)"
 )
 #: classes that keep something under a name, of which it is asked what that is

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.collected import drawn
@@ -24,6 +23,7 @@ from memlint.flow.syntax import (
 )
 from memlint.flow.values import Path, Source
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -90,7 +90,7 @@ def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
 
 
 #: a member of what a framework passes on from a step
-_MEMBER = re.compile(r"outputs\[(['\"])(\w+)\1\]")
+_MEMBER = lazy_pattern(r"outputs\[(['\"])(\w+)\1\]")
 
 
 def _no_step_returns_it(analyser: Analyser, frame: Frame, store: Store) -> bool:
@@ -283,7 +283,7 @@ def once_in_a_loop(store: Store) -> bool:
 
 
 #: names of what counts rounds (not of what counts epochs, which have many)
-_COUNTS = re.compile(r"(^|_)(n_?)?(iter|iters|iteration|iter_num|step|batch|batch_idx|idx)(_(num|idx|i|id|count))?$")
+_COUNTS = lazy_pattern(r"(^|_)(n_?)?(iter|iters|iteration|iter_num|step|batch|batch_idx|idx)(_(num|idx|i|id|count))?$")
 
 
 def _counted(tests: tuple[ir.Expr, ...]) -> list[str]:

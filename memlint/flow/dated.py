@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 
 from memlint.flow.program import Program
+from memlint.patterns import lazy_pattern
 
 #: the release that brought ``torch.no_grad``
 _GRAD_MODE = (0, 4)
 #: a number taken out of a loss as it was done before 0.4; since then a loss has no dimension, and this raises
-_NUMBER = re.compile(r"^[^#\n\"']*?\b((?:\w+_)?loss\.data\[0\])", re.MULTILINE)
+_NUMBER = lazy_pattern(r"^[^#\n\"']*?\b((?:\w+_)?loss\.data\[0\])", re.MULTILINE)
 #: signs that a file serves several releases
-_SEVERAL = re.compile(r"__version__|hasattr\(|torch\.compile|except\b")
+_SEVERAL = lazy_pattern(r"__version__|hasattr\(|torch\.compile|except\b")
 
 
 def dated(program: Program, key: str) -> str:

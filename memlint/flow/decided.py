@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from memlint.flow.definitions import Function
@@ -10,11 +9,12 @@ from memlint.flow.flags import decided
 from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.syntax import assigned_names, block_at, text
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: kinds of constants whose value is known
 _KNOWN = frozenset({"bool", "int", "None", "str"})
 #: what makes an object of a class without naming it, or makes one again
-_MAKES_ITSELF = re.compile(r"__class__|type\(|\bcls\(|(?<!super\(\))\.__init__\(")
+_MAKES_ITSELF = lazy_pattern(r"__class__|type\(|\bcls\(|(?<!super\(\))\.__init__\(")
 #: how far the calls of a function are followed to those who make them
 MAX_DEPTH = 2
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,10 +15,11 @@ from memlint.frontend.lower import lower
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.units import UnitText
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 from memlint.project import Source
 
 #: what an import of everything looks like, wherever it stands
-_STAR = re.compile(r"import[\s\\(]*\*")
+_STAR = lazy_pattern(r"import[\s\\(]*\*")
 #: files whose units are kept as texts, the last ones that some were asked of
 MAX_CUT = 32
 

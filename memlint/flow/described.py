@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
@@ -18,6 +17,7 @@ from memlint.flow.repeats import layer_code
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.step_outputs import OUTPUT_OF_STEP
 from memlint.flow.values import ACTIVATION, BATCH, CPU, DATA, OUTPUT, TENSORS, UNKNOWN, Path, Source, V
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -135,14 +135,14 @@ def _of_parameters(frame: Frame, value: V) -> bool:
 
 
 #: a member of what a framework passes on from a step, which may be text or numbers, and names of what is none of these
-_MEMBER = re.compile(r"""outputs?\[["'](\w+)["']\]""")
+_MEMBER = lazy_pattern(r"""outputs?\[["'](\w+)["']\]""")
 #: names of what may be a few numbers a sample
-_A_FEW = re.compile(r"logit|prob|pred|score|label|target")
-_LARGE = re.compile(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|attention|prob|output|y_hat")
+_A_FEW = lazy_pattern(r"logit|prob|pred|score|label|target")
+_LARGE = lazy_pattern(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|attention|prob|output|y_hat")
 
 
 #: names of what has many numbers a sample
-_WIDE = re.compile(
+_WIDE = lazy_pattern(
     r"feat|emb|repr|latent|hidden|activation|attention|image|img|video|frame|recon|mask|depth|flow|map\b|maps\b"
     r"|mel|spec|wav|audio"
 )

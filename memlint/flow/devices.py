@@ -7,14 +7,15 @@ import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-_ACCELERATOR = re.compile(r"cuda|device|\bxpu\b|\bnpu\b|\bmps\b|accelerat|\bgpus?\b", re.IGNORECASE)
+_ACCELERATOR = lazy_pattern(r"cuda|device|\bxpu\b|\bnpu\b|\bmps\b|accelerat|\bgpus?\b", re.IGNORECASE)
 _WORDS = ("cuda", "device", "xpu", "npu", "mps", "accelerator")
 _OF_CUDA = "is of cuda"
-_SCRIPT = re.compile(r"__name__\s*==\s*['\"]__main__")
+_SCRIPT = lazy_pattern(r"__name__\s*==\s*['\"]__main__")
 
 
 def names_an_accelerator(words: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
@@ -23,6 +22,7 @@ from memlint.flow.spent import blindly_reached, is_trial
 from memlint.flow.syntax import calls, dotted, text, walk_statements
 from memlint.flow.values import EMPTY, Path, Source, Sources, V
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -165,7 +165,7 @@ def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
 
 
 #: methods that let go of what others of their object have kept
-_BEGINS_ANEW = re.compile(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|start)(_|$)")
+_BEGINS_ANEW = lazy_pattern(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|start)(_|$)")
 
 
 def _asks_to_begin(frame: Frame, store: Store) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +41,7 @@ from memlint.flow.values import (
     join_all,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 
 def evaluate(frame: Frame, state: State, expr: ir.Expr) -> V:
@@ -220,7 +220,7 @@ def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
 
 
 #: tests that ask what the machine has, or what it may be used for
-_AVAILABLE = re.compile(r"cuda|gpu|device|accelerat|mps|xpu|is_available")
+_AVAILABLE = lazy_pattern(r"cuda|gpu|device|accelerat|mps|xpu|is_available")
 
 
 def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -35,12 +34,13 @@ from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
 from memlint.flow.wanted import ASKED, ENABLED, ITSELF, REACHED, REQUIRES, asked_for, differentiates_itself, wanted_by
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: names of files that measure how long things take
-_BENCHMARK = re.compile(r"(^|_)(bench|benchmarks?|benchmarking|profile|profiling|timing|timeit|speed)(_|\.|$)")
+_BENCHMARK = lazy_pattern(r"(^|_)(bench|benchmarks?|benchmarking|profile|profiling|timing|timeit|speed)(_|\.|$)")
 #: how an evaluation is known, the surest way first
 _SUREST = ("eval", "spent", "kept", "name")
 

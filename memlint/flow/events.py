@@ -6,12 +6,12 @@ Every event is about one place in linted code. Three-valued facts are the string
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 import msgspec
 
 from memlint.finding import Confidence
+from memlint.patterns import lazy_pattern
 
 Fact = Literal["yes", "no", "some", "unknown"]
 PlaceKind = Literal["local", "attribute", "global", "closure", "parameter", "buffer", "foreign"]
@@ -108,11 +108,11 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
 #: rounds that a literal tells to be no steps of one sequence
 _MANY = 100
 #: names of what counts batches
-_ROUNDS = re.compile(r"batch|\bepoch|\bit(er(ation)?s?|r)?\b")
+_ROUNDS = lazy_pattern(r"batch|\bepoch|\bit(er(ation)?s?|r)?\b")
 #: names of what holds a data set
-_DATA = re.compile(r"loader|data(set)?s?\b|batches|iterator")
+_DATA = lazy_pattern(r"loader|data(set)?s?\b|batches|iterator")
 #: names of how many samples, batches or episodes there are
-_SAMPLES = re.compile(
+_SAMPLES = lazy_pattern(
     r"samples?\b|images?\b|_set\b|episode|batch|iter|epoch|_(train|test|val|valid)\b|games?\b|rounds?\b"
 )
 

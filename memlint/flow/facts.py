@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
@@ -36,6 +35,7 @@ from memlint.flow.values import (
     ordered,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -45,7 +45,7 @@ MAX_METHODS = 8
 #: files with a method of one name, in which the nearest are looked for
 FILES = 100
 #: names of modules that differentiate to train by it
-_LOSSES = re.compile(r"loss|penalt|regular|criterion|discrimin|critic|trainer")
+_LOSSES = lazy_pattern(r"loss|penalt|regular|criterion|discrimin|critic|trainer")
 _PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
 
 

@@ -7,7 +7,6 @@ iterable is a data loader, whatever it is called.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Set as AbstractSet
 
 from memlint.flow.frame import Frame
@@ -27,17 +26,18 @@ from memlint.flow.syntax import (
 )
 from memlint.flow.values import LOADER, UNKNOWN, V
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: an item that is moved alone may be an object that knows how to move itself: a name must say that it is data
-_SOURCE = re.compile(
+_SOURCE = lazy_pattern(
     r"loader|dataset|batch|iter|queue|stream|sampler|prefetch"
     r"|(^|[._(\s])(data|dl|val|test|train|images|frames|inputs|(image|img|audio|wav|video)_(paths|files|list))(?=\)*$|,)"
 )
 #: what a member of several loaders is called, and the size of a batch
-_LOADER = re.compile(r"loader|dl$")
-_BATCH = re.compile(r"batch|(^|[._])bs$")
+_LOADER = lazy_pattern(r"loader|dl$")
+_BATCH = lazy_pattern(r"batch|(^|[._])bs$")
 #: what an iterable is called that brings one batch after the other
-_LOADS = re.compile(r"loader|dataset|iter|queue|stream|sampler|prefetch|(^|[._])dl$")
+_LOADS = lazy_pattern(r"loader|dataset|iter|queue|stream|sampler|prefetch|(^|[._])dl$")
 _MOVES = frozenset({"cuda", "to", "xpu", "npu", "pin_memory"})
 _HELPERS = (
     "to_device",

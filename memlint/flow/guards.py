@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from memlint import knowledge
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
@@ -12,6 +10,7 @@ from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.syntax import dotted, is_false, is_true
 from memlint.flow.values import CALLABLE, Ref, V, ordered
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 
 def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | None, V]:
@@ -51,8 +50,8 @@ def _of_object(frame: Frame, state: State, value: V) -> int | None:
 
 
 #: names of what turns autograd off
-_GUARD = re.compile(r"(^|_)(no_?(param_?)?grad|inference_mode|disable_grad|without_grad)(_|$)")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_GUARD = lazy_pattern(r"(^|_)(no_?(param_?)?grad|inference_mode|disable_grad|without_grad)(_|$)")
+_HUMP = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def _named_grad(state: State, func: V, context: ir.Call) -> int | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Iterator
 
 from memlint.flow.definitions import Module
 from memlint.flow.mentions import bound_to, imported, root, tree_of
 from memlint.flow.program import Program
+from memlint.patterns import lazy_pattern
 
 #: names of what loads code by its name, wherever it stands
 _LOADERS = (
@@ -40,9 +40,9 @@ LIBRARIES = frozenset(
 _LISTS = frozenset({"glob", "iglob", "rglob", "listdir", "iterdir", "scandir"})
 #: what stands for a part of a text that only a run tells, and how such parts are written
 _HOLE = "\0"
-_HOLES = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|%(?:\([^)]*\))?[-#0 +]*[\d*.]*[a-zA-Z]")
+_HOLES = lazy_pattern(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|%(?:\([^)]*\))?[-#0 +]*[\d*.]*[a-zA-Z]")
 #: a statement that is put together, and which files it brings
-_IMPORT = re.compile(rf"\s*(?:from|import)\s+([\w.{_HOLE}]*)")
+_IMPORT = lazy_pattern(rf"\s*(?:from|import)\s+([\w.{_HOLE}]*)")
 
 
 def may_be_lost(found: str, name: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
@@ -36,6 +35,7 @@ from memlint.flow.values import (
     join_all,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: a loop of so many rounds by a literal is no growth worth a word
 MAX_PERIOD = 16
@@ -196,7 +196,7 @@ def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
 
 
 #: settings of how many parts a network has
-_PARTS_COUNTED = re.compile(r"(num|n|number_of)_(layer|block|stage|level|head)s?")
+_PARTS_COUNTED = lazy_pattern(r"(num|n|number_of)_(layer|block|stage|level|head)s?")
 
 
 def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:

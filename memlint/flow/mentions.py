@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from memlint.patterns import lazy_pattern
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -18,7 +19,7 @@ LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
 #: functions that find an attribute by its name, and which argument that is
 FINDERS = {"getattr": 1, "methodcaller": 0, "attrgetter": 0}
 #: what settings are called, which are no objects with methods of ours
-SETTINGS = re.compile(r"(?:\w*_)?(?:args?|opts?|options|cfg|config|conf|hparams|params|flags|FLAGS|hps?|namespace)")
+SETTINGS = lazy_pattern(r"(?:\w*_)?(?:args?|opts?|options|cfg|config|conf|hparams|params|flags|FLAGS|hps?|namespace)")
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from memlint import knowledge
 from memlint.flow import batches, functions, instances
 from memlint.flow.arity import fitting_classes
@@ -39,9 +37,10 @@ from memlint.flow.values import (
     ordered,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: names of models whose ``encode`` libraries leave open (AutoencoderKL of diffusers)
-_AUTOENCODERS = re.compile(r"vae|vq|auto_?enc")
+_AUTOENCODERS = lazy_pattern(r"vae|vq|auto_?enc")
 #: methods that may well give what was decoded, on the host: words, numbers of classes
 _DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
 #: factories of inputs that are there for their shape

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from memlint import knowledge
@@ -15,9 +14,10 @@ from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.values import DATA, NONE, Args, Path, Source, V, Words
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: names by which models that no code in sight defines give what they compute
-_GIVES = re.compile(
+_GIVES = lazy_pattern(
     r"(get_|compute_|calc_|call_|run_|_)*"
     r"(forward|predict|encod|decod|embed|infer|extract|feature|logit|score|loss|reconstruct|classif|detect|act|action|"
     r"q|value|log_prob|likelihood|elbo|output|translate|transcribe|segment|sample|represent|repr|hidden|"
@@ -25,7 +25,7 @@ _GIVES = re.compile(
     r"attention|head|backbone|net)\w*"
 )
 #: names by which well-known networks keep their layers with parameters: ``resnet.layer4(resnet.conv1(x))``
-_LAYERS = re.compile(r"(conv|bn|norm|layer|block|fc|linear|stem|stage|features|classifier|patch_embed)(_?\d+)*")
+_LAYERS = lazy_pattern(r"(conv|bn|norm|layer|block|fc|linear|stem|stage|features|classifier|patch_embed)(_?\d+)*")
 
 
 class Namesakes(NamedTuple):

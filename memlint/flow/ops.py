@@ -27,19 +27,20 @@ from memlint.flow.values import (
     V,
     device_word,
 )
+from memlint.patterns import lazy_pattern
 
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     r"loss|criterion|metric|error|accuracy|(^|_)(err|acc|nll|kl|kld|elbo|iou|miou|dice|psnr|ssim|lpips|fid|mse|mae|bce|rmse|reg|lr|norm)s?(_|$)"
 )
-_COUNT = re.compile(
+_COUNT = lazy_pattern(
     r"(.*_)?batch_?size|bsz|num_.+|n_.+|.+_count|epochs?|(.*_)?steps?|(total|num)_(ops|flops|macs)|width|height"
 )
-_COUNTED = re.compile(r"(get_)?(.*_)?batch_?size|(get_)?num_\w+|(get_)?\w+_count")
-_MODEL = re.compile(
+_COUNTED = lazy_pattern(r"(get_)?(.*_)?batch_?size|(get_)?num_\w+|(get_)?\w+_count")
+_MODEL = lazy_pattern(
     r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
 )
-_TEXT = re.compile(r"\w*names?|datasets?|subsets?|splits?|domains?|captions?|sentences?|texts?")
-_LABELS = re.compile(
+_TEXT = lazy_pattern(r"\w*names?|datasets?|subsets?|splits?|domains?|captions?|sentences?|texts?")
+_LABELS = lazy_pattern(
     r"(.*_)?(y|ys|yb|y_(true|mb|b|i|gt)|b?box(es)?|difficult\w*|\w*labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
     r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
     r"rewards?|rews?|dones?|actions?|scores?|domains?|valid|num|counts?|sizes?|meta|info|"

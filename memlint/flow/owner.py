@@ -7,7 +7,6 @@ resolved, the module was made in sight and given to nothing that could own it, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -23,12 +22,13 @@ from memlint.flow.state import State
 from memlint.flow.syntax import expressions, statement_at, walk_expression, walk_statements
 from memlint.flow.values import MODULE, UNKNOWN, Path, Source, Sources, V, ordered
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: names of what batches are drawn from
-_DATA = re.compile(r"loader|dataset|iter")
+_DATA = lazy_pattern(r"loader|dataset|iter")
 #: calls that give data, so that what they return has no graph
 _DATA_CALLS = (
     "sample",

@@ -37,6 +37,7 @@ from memlint.flow.syntax import (
 )
 from memlint.flow.used_up import used_up
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: names that programs around a file put into it
 _PUT_IN = frozenset({"get_ipython", "display", "profile", "reveal_type", "dbutils", "spark", "sc", "_"})
@@ -44,11 +45,11 @@ _PUT_IN = frozenset({"get_ipython", "display", "profile", "reveal_type", "dbutil
 _OF_PYTHON_2 = frozenset(
     {"basestring", "cmp", "execfile", "file", "long", "raw_input", "reduce", "reload", "unichr", "unicode", "xrange"}
 )
-_FOR_PYTHON_2 = re.compile(
+_FOR_PYTHON_2 = lazy_pattern(
     r"^from __future__ import .*\b(print_function|division|absolute_import|unicode_literals)", re.MULTILINE
 )
 #: contexts that let exceptions through
-_PLAIN = re.compile(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
+_PLAIN = lazy_pattern(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
 #: what may bind names that the text does not show
 _DYNAMIC = frozenset({"exec", "globals", "vars", "locals", "setattr", "builtins", "__builtins__"})
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from memlint.flow.boxes import opens
 from memlint.flow.class_places import class_of, class_places, shared_place
 from memlint.flow.frame import Frame
@@ -43,8 +41,9 @@ from memlint.flow.values import (
     ordered,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
-_PACKS = re.compile(r"\b(pack_padded_sequence|pack_sequence)\(")
+_PACKS = lazy_pattern(r"\b(pack_padded_sequence|pack_sequence)\(")
 
 
 #: what a dict has whatever its keys are

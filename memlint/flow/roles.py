@@ -3,7 +3,6 @@ as it is or under a local name (``training = optimizer is not None``)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import calls, names_bound_by, text, walk_expression, walk_statements
 from memlint.flow.values import NONE, V
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: what a flag may be: any object (an optimizer), or a literal
 _GIVEN = object()
@@ -177,11 +177,11 @@ def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[
 
 
 #: words of evaluation, in the names of what a caller passes: not ``develop``, ``latest``
-EVALUATION = re.compile(
+EVALUATION = lazy_pattern(
     r"(?:^|[^a-z])(?:val|valid|validate|validation|eval|evaluation|test|testing|dev|inference)(?![a-z])"
 )
 #: parameters that say whether to train
-_TRAINS = re.compile(r"_?(is_|do_)?train(ing)?(_mode|_flag)?")
+_TRAINS = lazy_pattern(r"_?(is_|do_)?train(ing)?(_mode|_flag)?")
 
 
 def _is_told_to(frame: Frame, name: str, off: _Value) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TypeGuard
 
 from memlint.flow.kept import kept
 from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: methods that give the same tensor, elsewhere or without its graph
 PASSED = frozenset(
@@ -28,9 +28,9 @@ PASSED = frozenset(
 )
 #: what picks a class for each row: the rows are scores of classes
 _PICKS = frozenset({"argmax", "max", "topk"})
-_SCORES = re.compile(r"logit|log_?prob|(^|_)probs?(_|$)")
+_SCORES = lazy_pattern(r"logit|log_?prob|(^|_)probs?(_|$)")
 #: scores of each pixel or voxel are no few numbers
-_DENSE = re.compile(r"image|img|pixel|voxel|frame|mask|seg|map|volume|recon")
+_DENSE = lazy_pattern(r"image|img|pixel|voxel|frame|mask|seg|map|volume|recon")
 _MAKES = frozenset(
     {"empty", "zeros", "ones", "full", "new_empty", "new_zeros", "new_ones", "FloatTensor", "LongTensor"}
 )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
-
 from memlint.flow.collected import goes_to_host
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
 from memlint.flow.syntax import dotted, names_bound_by, text, walk_statements
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: names of what tells one sample from all others
-_OF_SAMPLE = re.compile(
+_OF_SAMPLE = lazy_pattern(
     r"(?:(?:im(?:a)?ge?|img|file|wav|audio|video|clip|sample|base)_?)?(?:names?|paths?|files?|stems?)|f_?names?"
     r"|(?:image|img|sample)_?ids?|u(?:tt_?|u)?ids?|urls?"
 )
 #: what a loop over files goes through
-_OF_FILES = re.compile(r"listdir|glob|scandir|iterdir|files?\b|paths?\b|filenames\b")
+_OF_FILES = lazy_pattern(r"listdir|glob|scandir|iterdir|files?\b|paths?\b|filenames\b")
 #: calls of text that keep it apart from others
 _OF_TEXT = frozenset({"Path", "basename", "decode", "item", "join", "replace", "split", "splitext", "str", "strip"})
 #: calls that give what they are given, one after the other

@@ -6,18 +6,18 @@ is added for its gradient: nobody adds a number to what is trained by.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from memlint.flow.frame import Frame
 from memlint.flow.syntax import dotted, last_name, walk_statements
 from memlint.flow.values import V
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: so many sums of sums
 _DEPTH = 4
 #: what stands before a loss
-_FACTOR = re.compile(r"weight|scale|coef|lambd|factor|ratio|alpha|beta|gamma|norm|(^|_)w(_|$)|mask|count|num")
+_FACTOR = lazy_pattern(r"weight|scale|coef|lambd|factor|ratio|alpha|beta|gamma|norm|(^|_)w(_|$)|mask|count|num")
 
 
 def note_summands(frame: Frame, expr: ir.Expr) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from memlint import knowledge
 from memlint.flow.frame import Frame
 from memlint.flow.heap import make
@@ -13,6 +11,7 @@ from memlint.flow.state import State
 from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import CALLABLE, DATA_VALUE, NOTHING, Ref, V
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 #: what makes a network of which nothing more is known
 ANY_NETWORK = Ref("ext", "", "torchvision.models.resnet18")
@@ -179,7 +178,7 @@ def _gather(frame: Frame, module: Module, refs: set[Ref], others: set[Ref], dept
 
 
 #: modules that compute no features: what they are given has its graph already, or none
-_NO_NETWORK = re.compile(r"loss|criterion|metric|score|transform|augment|norm|act|pool")
+_NO_NETWORK = lazy_pattern(r"loss|criterion|metric|score|transform|augment|norm|act|pool")
 
 
 def _is_network(frame: Frame, ref: Ref) -> bool:

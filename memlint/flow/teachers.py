@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
@@ -10,13 +9,14 @@ from memlint.flow.owner import gives_no_gradient
 from memlint.flow.state import OFF, ON
 from memlint.flow.syntax import calls, last_name, parts, text, walk_expression, withs_around
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-_TEACHERS = re.compile(r"teacher|(^|_)(target|ema|momentum|reference|frozen|pretrained)(_|$)|(^|_)ref(_model|_net)?$")
+_TEACHERS = lazy_pattern(r"teacher|(^|_)(target|ema|momentum|reference|frozen|pretrained)(_|$)|(^|_)ref(_model|_net)?$")
 #: methods and functions by which parameters learn, or stop to
-_OF_PARAMETERS = re.compile(r"param|apply|children|modules|requires_grad|freez|optim|adam|sgd|clip|grad")
+_OF_PARAMETERS = lazy_pattern(r"param|apply|children|modules|requires_grad|freez|optim|adam|sgd|clip|grad")
 
 
 def teaches(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:

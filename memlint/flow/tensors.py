@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from memlint import knowledge
 from memlint.flow import factories
 from memlint.flow.frame import Frame
@@ -34,6 +32,7 @@ from memlint.flow.values import (
     ordered,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 _INTEGERS = frozenset(
     {"int64", "int32", "int16", "int8", "uint8", "long", "int", "bool", "LongTensor", "IntTensor", "ByteTensor"}
@@ -202,7 +201,7 @@ def destination(device: V, expr: ir.Expr | None) -> int:
 
 
 #: objects whose ``device`` is the one that a program was told to use; the ``device`` of anything else may be any
-_SETTINGS = re.compile(
+_SETTINGS = lazy_pattern(
     r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)"
 )
 

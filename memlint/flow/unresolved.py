@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from memlint.flow import hotloops
@@ -33,6 +32,7 @@ from memlint.flow.values import (
     Words,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 
 def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
@@ -86,7 +86,7 @@ def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:
     return OUTPUT if large and not names_number(shown) else SOME_SIZE
 
 
-_LOSS = re.compile(r"criterion|(^|_)crit$|loss(_?(f|fn|fun|func|fct|function|module|layer|criterion))?_?\d*$")
+_LOSS = lazy_pattern(r"criterion|(^|_)crit$|loss(_?(f|fn|fun|func|fct|function|module|layer|criterion))?_?\d*$")
 
 
 def is_loss(func: ir.Expr) -> bool:
@@ -95,7 +95,7 @@ def is_loss(func: ir.Expr) -> bool:
 
 
 #: classes of libraries whose objects are losses
-_LOSS_CLASS = re.compile(r"(Loss|Criterion)\d*$")
+_LOSS_CLASS = lazy_pattern(r"(Loss|Criterion)\d*$")
 
 
 def _made_as_loss(callee: V) -> bool:
@@ -104,7 +104,7 @@ def _made_as_loss(callee: V) -> bool:
 
 
 #: names of a loss that somebody trains by or sums, and none of what is kept for a log
-_LOSS_NAME = re.compile(r"(\w+_)?loss\d*")
+_LOSS_NAME = lazy_pattern(r"(\w+_)?loss\d*")
 
 
 def _named_loss(frame: Frame, expr: ir.Call, args: Args) -> bool:
@@ -121,7 +121,7 @@ def _named_loss(frame: Frame, expr: ir.Call, args: Args) -> bool:
 
 
 #: methods of loggers, which show what they are given
-_LOGS = re.compile(r"(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
+_LOGS = lazy_pattern(r"(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
 
 
 def leave(frame: Frame, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:

@@ -30,6 +30,7 @@ from memlint.flow.program import Program, in_tests
 from memlint.flow.programs import has_program, is_program
 from memlint.flow.receivers import is_of_another
 from memlint.frontend.index import Imported
+from memlint.patterns import lazy_pattern
 from memlint.project.published import is_published
 
 #: decorators that leave a function to whoever calls it by its name
@@ -54,9 +55,9 @@ _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters
 #: what a package says that finds its members when they are asked for
 _LAZY = frozenset({"__getattr__", "import_module", "__import__", "modules", "__path__", "attach", "lazy_loader"})
 #: files that a hub loads for the weights beside them
-_OF_HUB = re.compile(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
+_OF_HUB = lazy_pattern(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 #: names that a file hands out
-ALL = re.compile(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
+ALL = lazy_pattern(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
 #: beyond so many files with a name, nobody reads them all
 MAX_FILES = 40
 

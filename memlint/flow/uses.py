@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, names_bound_by, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import module_evidence
+from memlint.patterns import lazy_pattern
 
 
 @kept
@@ -112,7 +111,7 @@ def _owner(optimizer: ir.Expr) -> str:
 
 
 #: names of what has modes and is no network: an environment, a data set (``env_model`` is one)
-_NO_NETWORK = re.compile(
+_NO_NETWORK = lazy_pattern(
     r"(?:^|_)(?:loss|criterion|metric|score|transform|augment(?:ation)?|scheduler|env|environment|dataset|tokenizer)s?$"
 )
 
@@ -159,7 +158,7 @@ def _train_flag(call: ir.Call) -> bool:
 
 
 #: names of flags: what is called ``train`` may as well be a data set
-_FLAG = re.compile(r"(is|do|in)_train(ing)?|training|train(ing)?_(mode|flag)|mode")
+_FLAG = lazy_pattern(r"(is|do|in)_train(ing)?|training|train(ing)?_(mode|flag)|mode")
 
 
 def isinstance_self(func: ir.Expr) -> bool:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 
 from memlint.frontend.index import ModuleIndex
+from memlint.patterns import lazy_pattern
 from memlint.project import Source
 
-_WORD = re.compile(r"[^\W\d]\w*")
+_WORD = lazy_pattern(r"[^\W\d]\w*")
 #: (a pattern that begins with letters is searched for by these, twenty times as fast as one that begins with ``\b``)
-_DEFINED = re.compile(r"def(?<!\wdef)[\s\\]+(\w+)")
+_DEFINED = lazy_pattern(r"def(?<!\wdef)[\s\\]+(\w+)")
 #: a blank for each byte that is no part of a word; those of characters beyond ASCII are looked at again
 _BLANKS = bytes(at if at >= 128 or chr(at).isalnum() or at == ord("_") else ord(" ") for at in range(256))
 
 #: the beginning of a class up to its bases or its body, where these follow
-_CLASS = re.compile(r"class(?<![^\s]class)[\s\\]+\w+[\s\\]*(?=[\[(:])")
+_CLASS = lazy_pattern(r"class(?<![^\s]class)[\s\\]+\w+[\s\\]*(?=[\[(:])")
 #: what is in the parentheses after it: no comment and no string, and parentheses in it but one deep
-_BASES = re.compile(r"(?:\[[^\[\]'\"#]*\][\s\\]*)?(?::|\(((?:[^()'\"#]|\([^()'\"#]*\))*)\)[\s\\]*:)")
+_BASES = lazy_pattern(r"(?:\[[^\[\]'\"#]*\][\s\\]*)?(?::|\(((?:[^()'\"#]|\([^()'\"#]*\))*)\)[\s\\]*:)")
 
 
 class Words:

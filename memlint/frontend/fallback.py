@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -15,8 +14,9 @@ from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.room import normalised
 from memlint.frontend.units import Extent, UnitText, cut
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_IDENTIFIER = lazy_pattern(r"[^\W\d]\w*")
 
 
 def extents(text: str) -> tuple[Extent, ...]:

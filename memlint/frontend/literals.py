@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from memlint.patterns import lazy_pattern
+
 #: Longer string values are cut: no rule reads more of them.
 MAX_STRING = 200
 
-_ESCAPE = re.compile(r"\\(\n|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|.)", re.DOTALL)
+_ESCAPE = lazy_pattern(r"\\(\n|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|.)", re.DOTALL)
 _SIMPLE = {"\n": "", **dict(zip("\\'\"abfnrtv", "\\'\"\a\b\f\n\r\t\v", strict=True))}
 _INT_LIMIT = 1 << 63
 

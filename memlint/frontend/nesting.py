@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from memlint.patterns import lazy_pattern
+
 #: CPython's own tokenizer refuses more brackets than this ("too many nested parentheses").
 MAX_BRACKETS = 200
 #: All that nests in one expression: brackets, operators of a chain, attributes, lambdas. libcst takes time
@@ -26,23 +28,23 @@ _STRING = (
 _BROKEN = r"""["'][^\n]*"""
 _SKIPPED = r"\#[^\n]*|\\\n"
 # Each match starts with a run of characters that do not matter: much faster than trying every token at each.
-_LAYOUT = re.compile(
+_LAYOUT = lazy_pattern(
     r"""[^"'\#\\()\[\]{}\n]*"""
     rf"(?:{_SKIPPED}|(?P<string>{_STRING})|(?P<flat>\([^()\[\]{{}}\"'\#\\]*\))|(?P<open>[(\[{{])|(?P<close>[)\]}}])"
     rf"|(?P<newline>\n[\n ]*)|(?P<broken>{_BROKEN})|.|\Z)",
     re.DOTALL,
 )
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     rf"{_SKIPPED}|(?P<string>{_STRING})|(?P<broken>{_BROKEN})|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<comma>,)|(?P<colon>:)"
     r"|(?P<lambda>\blambda\b)|(?P<link>[.]|[-+*/%@&|^~<>=!]+|\b(?:not|if|and|or|in|is|await|yield|from)\b)",
     re.DOTALL,
 )
-_SIGN = re.compile(r"[-+~]")
-_OPEN = re.compile(r"[(\[{]")
+_SIGN = lazy_pattern(r"[-+~]")
+_OPEN = lazy_pattern(r"[(\[{]")
 #: What makes a string an f-string or t-string, right before its quote.
-_PREFIX = re.compile(r"(?<!\w)(?:[ft]r?|r[ft])\Z", re.IGNORECASE)
+_PREFIX = lazy_pattern(r"(?<!\w)(?:[ft]r?|r[ft])\Z", re.IGNORECASE)
 #: In an f-string: its braces, and all that may nest between them.
-_PART = re.compile(r"\{\{|\}\}|[^\w,:\"']")
+_PART = lazy_pattern(r"\{\{|\}\}|[^\w,:\"']")
 #: A statement of fewer characters nests less than matters, brackets apart.
 _SHORT = 200
 
@@ -113,7 +115,7 @@ def _nested(statement: str) -> int:
     return _links(statement)
 
 
-_FORMATTED = re.compile(r"""[fFtT][rR]?["']""")
+_FORMATTED = lazy_pattern(r"""[fFtT][rR]?["']""")
 
 
 def _links(text: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -10,10 +9,11 @@ import libcst as cst
 
 from memlint.frontend.problem import SyntaxProblem, rejected
 from memlint.frontend.room import with_room
+from memlint.patterns import lazy_pattern
 
 T = TypeVar("T")
 
-_PLACE = re.compile(r"error at (\d+):(\d+): (.*)")
+_PLACE = lazy_pattern(r"error at (\d+):(\d+): (.*)")
 
 
 def with_tree(text: str, use: Callable[[cst.Module], T]) -> T:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import TypeVar
 
 from memlint.frontend.nesting import MAX_BRACKETS, MAX_DEPTH, MAX_ELIFS, depth
 from memlint.frontend.problem import TOO_DEEP, SyntaxProblem
+from memlint.patterns import lazy_pattern
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ _SHALLOW_BRACKETS = 40
 _SHALLOW_DEPTH = 200
 _DEEP_STACK = 64 << 20
 _DEEP_RECURSION = 20_000
-_NEWLINE = re.compile(r"\r\n?")
+_NEWLINE = lazy_pattern(r"\r\n?")
 _stack_size = threading.Lock()
 
 

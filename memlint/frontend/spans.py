@@ -1,8 +1,7 @@
-"""Where the records of a unit are in its file."""
+"""Where the records of a unit are in its file, by libcst: for what the host's ``ast`` does not tell."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
@@ -10,80 +9,20 @@ from itertools import accumulate
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
-from memlint.finding import Span
 from memlint.frontend.expressions import Lowering
-from memlint.frontend.host_places import host_places
 from memlint.frontend.lower import in_file
 from memlint.frontend.parsing import with_tree
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.room import normalised
+from memlint.frontend.span_table import SpanTable
 from memlint.frontend.statements import statements
 from memlint.frontend.units import UnitText
 
 _Tokens = tuple[int, int]
 
 
-class SpanTable:
-    """Spans of a unit's records by their ordinal, in the file's lines and columns.
-
-    A span holds no comment, newline or parenthesis around the record. That of a decorated definition starts
-    at ``def`` or ``class``.
-    """
-
-    def __init__(
-        self,
-        start_line: int,
-        lines: list[int],
-        dropped: dict[int, int],
-        spans: list[_Tokens],
-        headers: dict[int, _Tokens],
-    ) -> None:
-        self._start_line = start_line
-        self._lines = lines
-        self._dropped = dropped
-        self._spans = spans
-        self._headers = headers
-
-    def __len__(self) -> int:
-        return len(self._spans)
-
-    def __getitem__(self, at: int) -> Span:
-        """The whole extent of a record. Raises IndexError for an ordinal that the unit did not use."""
-        return self._span(*self._spans[at])
-
-    def header(self, at: int) -> Span:
-        """The header of a compound statement or handler up to its colon (``for x in y:``); the span of any other."""
-        return self._span(*self._headers.get(at, self._spans[at]))
-
-    def _span(self, start: int, end: int) -> Span:
-        line, column = self._position(start)
-        end_line, end_column = self._position(end)
-        return Span(line, column, end_line, end_column)
-
-    def _position(self, offset: int) -> tuple[int, int]:
-        line = bisect_right(self._lines, offset)
-        return line + self._start_line - 1, offset - self._lines[line - 1] + 1 + self._dropped.get(line, 0)
-
-
-def placed(unit: UnitText, count: int) -> SpanTable:
-    """As `spans`, for a unit of ``count`` ordinals; where libcst does not read what the host's ``ast`` did, by that.
-    Where the two number a definition's records each in its way, all are at its first line."""
-    try:
-        table = spans(unit)
-        if len(table) == count:
-            return table
-    except SyntaxProblem:
-        pass
-    places = host_places(unit)
-    if places is None or len(places[1]) != count:
-        return SpanTable(unit.start_line, [0], {}, [(0, 0)] * count, {})
-    lines, extents, headers = places
-    return SpanTable(unit.start_line, lines, {}, extents, headers)
-
-
 def spans(unit: UnitText) -> SpanTable:
     """Where each record of ``lower(unit)`` is. Raises SyntaxProblem where libcst cannot parse it."""
-
     source = normalised(unit.text)
 
     def record(tree: cst.Module) -> SpanTable:
@@ -100,7 +39,7 @@ def spans(unit: UnitText) -> SpanTable:
             end = code.header_end(node)
             if end is not None:
                 headers[at] = (places[at][0], offsets[end])
-        return SpanTable(unit.start_line, lines, _dropped(source, text), places, headers)
+        return SpanTable(unit.start_line, lines, places, headers, _dropped(source, text))
 
     try:
         return with_tree(source, record)

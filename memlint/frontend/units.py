@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 
 import msgspec
 
+from memlint.patterns import lazy_pattern
+
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
+_LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 
 class UnitText(msgspec.Struct, frozen=True):

@@ -9,6 +9,8 @@ import sys
 from importlib import resources
 from typing import Any, NamedTuple
 
+from memlint.patterns import lazy_pattern
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -87,7 +89,7 @@ def _functions() -> tuple[dict[str, Row], list[tuple[re.Pattern[str], Row]]]:
         order = 0 if raw.get("first") else 2 if raw.get("last") else 1
         for name in raw["names"]:
             if any(char in name for char in "*[?"):
-                patterns.append((order, re.compile(fnmatch.translate(name)), row))
+                patterns.append((order, lazy_pattern(fnmatch.translate(name)), row))
             else:
                 exact.setdefault(name, row)
     patterns.sort(key=lambda entry: entry[0])
@@ -153,7 +155,7 @@ def same_without_grad() -> frozenset[str]:
 def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
     return [
         (
-            tuple(re.compile(fnmatch.translate(base)) for base in raw["bases"]),
+            tuple(lazy_pattern(fnmatch.translate(base)) for base in raw["bases"]),
             frozenset(raw["methods"]),
             Hook(
                 raw["every"],
@@ -192,6 +194,6 @@ TENSOR_BASES = frozenset(
 )
 
 #: qualified names that mark a class as a module
-MODULE_BASES = re.compile(
+MODULE_BASES = lazy_pattern(
     r"torch\.nn\.(?!Parameter)[A-Z]\w*|torch\.nn\.modules\..*|.*LightningModule|.*PreTrainedModel|.*ModelMixin|fairseq\.models\..*Model\w*|timm\.models\..*|torchvision\.models\..*|transformers\.\w*(Model|For)\w*|torch_geometric\.nn\..*|flash\..*|torch\.jit\.ScriptModule"
 )

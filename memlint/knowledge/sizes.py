@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-import re
 
 from memlint.knowledge import read
+from memlint.patterns import lazy_pattern
 
 #: a size in a name: "7b", "1.3B", "560m"; what is made of several ("8x7b") or counts samples ("laion2b") is none
-_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
+_SIZE = lazy_pattern(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _EACH = {"b": 1_000_000_000, "m": 1_000_000}
 #: classes that load a part of a checkpoint, or none of its parameters
-_OF_PART = re.compile(r"Text|Vision|Encoder(?!Decoder)|Tokenizer|Processor|Config|Extractor|Autoencoder|Adapter|Peft")
+_OF_PART = lazy_pattern(r"Text|Vision|Encoder(?!Decoder)|Tokenizer|Processor|Config|Extractor|Autoencoder|Adapter|Peft")
 
 
 @functools.lru_cache(maxsize=1024)

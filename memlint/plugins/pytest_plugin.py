@@ -34,6 +34,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from memlint.patterns import lazy_pattern
+
 if TYPE_CHECKING:
     from memlint.measure.growth import Growth, Watch, Where
 
@@ -42,7 +44,7 @@ _MARKS = {
     _GROWTH: '(limit, device=None, warmups=3, iterations=8): fail when what each run of the test keeps ("0 B") is more',
     _PEAK: '(limit, device=None): fail when the test has more memory ("2 GiB") at once than that',
 }
-_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
+_DEVICE = lazy_pattern(r"cpu|cuda(:\d+)?")
 _SHOWN = 5
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from memlint.patterns import lazy_pattern
+
 #: a notebook that is larger holds pictures, and is told apart by its size and time
 _MAX_HASHED = 1 << 21
-_WORD = re.compile(r"[^\W\d]\w*")
+_WORD = lazy_pattern(r"[^\W\d]\w*")
 
 
 class Notebooks:

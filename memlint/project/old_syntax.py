@@ -13,6 +13,8 @@ import re
 import tokenize
 import warnings
 
+from memlint.patterns import lazy_pattern
+
 #: what no newer Python reads where it stands in code: `async` as a name, a second word in ``except``; and a word behind
 #: what became a function
 _OLD = tuple(
@@ -27,7 +29,7 @@ _OLD = tuple(
         ),
     )
 )
-_PRINT = re.compile(r"print(?:[ \t]*[\"']|[ \t]+\w)")
+_PRINT = lazy_pattern(r"print(?:[ \t]*[\"']|[ \t]+\w)")
 _STATEMENTS = frozenset({"print", "exec"})
 #: a name of the same length, for one that became a keyword
 _ASYNC = "sync_"

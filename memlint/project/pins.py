@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from memlint.patterns import lazy_pattern
 from memlint.project.presence import listed
 
 #: where projects say so, relative to their root
 _FILES = ("requirements.txt", "setup.py", "setup.cfg", "pyproject.toml", "environment.yml", "environment.yaml")
 #: what a README says of the release of torch that it is for
-_SAID = re.compile(
+_SAID = lazy_pattern(
     r"\b(?:py)?torch\b[\s*`_()\[\]-]*(?:version|ver\.?|v)?[\s:=~(`*-]*v?(\d+)\.(\d+)(?:\.\w+)*(?![\w.]|\s*s\b)",
     re.IGNORECASE,
 )
 #: what else a line says that speaks of several releases, or of all from one on
-_OTHERS = re.compile(
+_OTHERS = lazy_pattern(
     r"\d\.\d|[+<>≥≤]|\b(?:later|newer|higher|above|greater|up|onwards?|least|from|since|min|minimum|or|to|ported)\b",
     re.IGNORECASE,
 )
 #: the address of a link
-_ADDRESS = re.compile(r"\]\([^)]*\)")
+_ADDRESS = lazy_pattern(r"\]\([^)]*\)")
 #: no list of requirements is as long
 _MAX_SIZE = 1 << 20
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import os.path
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from memlint.patterns import lazy_pattern
 from memlint.project.libraries import LIBRARIES
 from memlint.project.listing import parts
 from memlint.project.notebooks import Notebooks
@@ -18,7 +18,7 @@ from memlint.project.presence import is_dir, listed
 from memlint.project.roots import display_path, outside_packages
 from memlint.project.source import Sources
 
-_SINCE_04 = re.compile(
+_SINCE_04 = lazy_pattern(
     r"no_grad|inference_mode|set_grad_enabled|is_grad_enabled|\.item\(\)|torch\.(device|tensor)\(|torch\.cuda\.amp"
 )
 

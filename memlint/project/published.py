@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from memlint.patterns import lazy_pattern
 from memlint.project.presence import is_file, listed
 
 #: what describes a distribution, and what tells that it does (a file of this name may hold the settings of tools alone)
 _DESCRIBES = {
-    "setup.py": re.compile(r"\bpackages\s*=|\bpy_modules\s*="),
-    "setup.cfg": re.compile(r"^\[options\]", re.MULTILINE),
-    "pyproject.toml": re.compile(r"^\[(?:project|build-system|tool\.poetry|tool\.flit)\b", re.MULTILINE),
+    "setup.py": lazy_pattern(r"\bpackages\s*=|\bpy_modules\s*="),
+    "setup.cfg": lazy_pattern(r"^\[options\]", re.MULTILINE),
+    "pyproject.toml": lazy_pattern(r"^\[(?:project|build-system|tool\.poetry|tool\.flit)\b", re.MULTILINE),
 }
 #: folders beside a package that are not handed out with it
 _BESIDE = frozenset({"examples", "example", "scripts", "tools", "benchmarks", "benchmark", "experiments", "notebooks"})
@@ -22,8 +23,8 @@ _BESIDE = frozenset({"examples", "example", "scripts", "tools", "benchmarks", "b
 _PAGES = frozenset({"conf.py", "mkdocs.yml", "mkdocs.yaml", "_toctree.yml", ".readthedocs.yml", ".readthedocs.yaml"})
 _FOLDERS = frozenset({"doc", "docs", "documentation", "site"})
 #: the name of a distribution where it is described, and what a text tells others to install
-_NAME = re.compile(r"^\s*name\s*=\s*[\"']?([\w.-]+)", re.MULTILINE)
-_INSTALLED = re.compile(
+_NAME = lazy_pattern(r"^\s*name\s*=\s*[\"']?([\w.-]+)", re.MULTILINE)
+_INSTALLED = lazy_pattern(
     r"\b(?:pip3?|uv add|poetry add|conda)\s+(?:install\s+)?(?:-U\s+|--upgrade\s+|--pre\s+)*([\w-][\w.-]*)"
 )
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import codecs
 import io
-import re
 import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
+from memlint.patterns import lazy_pattern
 from memlint.project.old_syntax import modern
 
 
@@ -131,7 +131,7 @@ def encoding_of(raw: bytes) -> str:
 
 
 #: codecs that packages bring along: UTF-8, with something of newer Pythons made ready for older ones
-_OF_PACKAGES = re.compile(rb"^([ \t\f]*#.*?coding[:=][ \t]*)future[-_](?:fstrings|annotations)(?![-\w.])")
+_OF_PACKAGES = lazy_pattern(rb"^([ \t\f]*#.*?coding[:=][ \t]*)future[-_](?:fstrings|annotations)(?![-\w.])")
 
 
 def _encoding_reason(error: Exception) -> str:

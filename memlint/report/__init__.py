@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Literal, TextIO
 
@@ -18,9 +19,7 @@ Writer = Callable[[Result, Lines, TextIO], None]
 def writer(name: Format) -> Writer:
     """The function that writes this format; only it is imported (rich is slow to import)."""
     if name == "text":
-        from memlint.report.text import write as text
-
-        return text
+        return _text
     if name == "concise":
         from memlint.report.concise import write as concise
 
@@ -28,3 +27,17 @@ def writer(name: Format) -> Writer:
     from memlint.report.as_json import write as as_json
 
     return as_json
+
+
+def _text(result: Result, lines: Lines, out: TextIO) -> None:
+    from memlint.report.summary import offer, summary
+
+    shown = result.failures or any(finding.suppressed is None for finding in result.findings)
+    if shown or out.isatty() or os.environ.get("FORCE_COLOR"):
+        from memlint.report.text import write
+
+        write(result, lines, out)
+        return
+    for said in (summary(result), offer(result)):
+        if said:
+            print(said, file=out)

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memlint.frontend.host_places import host_places
 from memlint.frontend.index import index_and_units
 from memlint.frontend.lower import SyntaxProblem, by_libcst, lower
+from memlint.frontend.placed import placed
 from memlint.frontend.spans import spans
 from memlint.frontend.units import split
 from memlint.ir import nodes as ir
@@ -77,7 +79,9 @@ def _check(text: str) -> None:
         lowered = lower(unit)
         assert lowered == by_libcst(unit)
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(lowered), type=ir.Unit) == lowered
-        table = spans(unit)
+        table = placed(unit, lowered.count)
+        by_other = spans(unit)
+        assert [table[at] for at in range(lowered.count)] == [by_other[at] for at in range(lowered.count)]
         for at, record in _records(lowered.body):
             span = table[at]
             assert (1, 1) <= (span.line, span.column) <= (span.end_line, span.end_column)
@@ -111,7 +115,7 @@ def test_any_text_is_lowered_or_a_problem(text):
     for unit in units:
         try:
             spans(unit)
-            lower(unit)
+            placed(unit, lower(unit).count)
         except SyntaxProblem as problem:
             assert problem.line >= 1 and problem.column >= 1
 
@@ -126,6 +130,8 @@ def test_sources_of_pysource_codegen(seed):
     for unit in split(text):
         try:
             assert lower(unit) == by_libcst(unit)
-            assert len(spans(unit)) == lower(unit).count
+            one, other = spans(unit), host_places(unit)
+            assert other is None or [one[at] for at in range(len(one))] == [other[at] for at in range(len(other))]
+            assert len(one) == lower(unit).count
         except SyntaxProblem as problem:
             pytest.skip(f"libcst cannot parse it: {problem}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from memlint.flow.spent import used_up
 from memlint.flow.syntax import assigned_names, bodies, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import Source
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: calls that need a graph, or train something that does
 _TRAINS = frozenset({"backward", "zero_grad", "requires_grad_", "grad", "jacobian", "hessian", "fit", "enable_grad"})
 #: names of what differentiates by the input, in whatever library it is: under a guard it would raise
-_DIFFERENTIATES = re.compile(
+_DIFFERENTIATES = lazy_pattern(
     r"attack|adversar|perturb|fgsm|pgd|deepfool|saliency|grad_?cam|attributor|attribution|explain"
 )
 #: decorators under which a guard works as it does on the plain function

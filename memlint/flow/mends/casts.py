@@ -15,6 +15,7 @@ from memlint.flow.mends.mentions import TooManyError, calls_of_function
 from memlint.flow.program import Function
 from memlint.flow.syntax import bodies, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -27,7 +28,7 @@ MAX_DEPTH = 6
 #: one of them is in every project that opens a region itself
 _OPENERS = frozenset({"autocast", "autocast_smart_context_manager", "compute_loss_context_manager"})
 #: names of what opens a region: ``torch.autocast``, ``self.amp_context()``
-_REGION = re.compile(r"autocast|(^|_)amp(_|$)|precision", re.IGNORECASE)
+_REGION = lazy_pattern(r"autocast|(^|_)amp(_|$)|precision", re.IGNORECASE)
 
 
 def loses_gradients(frame: Frame, guarded: Body, module: str) -> bool:

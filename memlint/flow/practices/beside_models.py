@@ -3,7 +3,6 @@ host, and gone before that comes to the device, never does."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.devices import names_an_accelerator
@@ -11,12 +10,13 @@ from memlint.flow.known_calls import KnownCall
 from memlint.flow.program import Function
 from memlint.flow.syntax import calls, expressions, last_name, mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: names of what loads a state and is no module, which may keep the tensors as they come
-KEEPS = re.compile(
+KEEPS = lazy_pattern(
     r"ema|averag|swa|shadow|optim|(^|_)opt($|_)|sched|scaler|sampler|loader|metric|meter|buffer|normali|state"
 )
 #: methods that put what a call is given into the object that they are of

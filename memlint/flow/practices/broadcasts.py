@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +13,7 @@ from memlint.flow.practices.shape_words import Shape, meets_apart
 from memlint.flow.practices.shapes import Shapes
 from memlint.flow.syntax import calls, last_name, parts, text
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -28,7 +28,7 @@ _CLASSES = frozenset(
     for place in ("", "modules.loss.")
 )
 #: names of what may be such a loss
-_LOSS = re.compile(r"loss|crit|mse|l1|mae|huber|objective|cost")
+_LOSS = lazy_pattern(r"loss|crit|mse|l1|mae|huber|objective|cost")
 #: what is done to a difference to make a loss of it
 _OF_DIFFERENCES = frozenset({"abs", "square", "pow"})
 #: layers and choices that give each sample one number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Backward, Frame
@@ -22,6 +21,7 @@ from memlint.flow.values import (
     V,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -31,11 +31,11 @@ _WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
 #: how many callers are asked where a parameter comes from
 _DEPTH = 3
 #: names of plain settings
-_SETTINGS = re.compile(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
+_SETTINGS = lazy_pattern(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
 #: names of the batch of one step
-_BATCH = re.compile(r"batch")
+_BATCH = lazy_pattern(r"batch")
 #: names of what a loop draws batches from
-_DATA = re.compile(r"loader|data|batches|iterator")
+_DATA = lazy_pattern(r"loader|data|batches|iterator")
 
 
 def named(path: Path) -> str:

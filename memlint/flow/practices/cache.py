@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,7 @@ from memlint.flow.practices.outside import EMPTIES
 from memlint.flow.program import Function
 from memlint.flow.syntax import calls, calls_backward, last_name, text, walk_statements
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: (https://github.com/NVIDIA/MinkowskiEngine/issues/150)
 _ASKED_FOR_BY = ("MinkowskiEngine",)
 #: calls that may go through all data by themselves
-_GOES_THROUGH = re.compile(
+_GOES_THROUGH = lazy_pattern(
     r"^_?(train|fit|evaluate?|valid(ate)?|test|run|main|finetune|fine_tune|search|optimi[sz]e|learn|benchmark)"
     r"($|_(?!step|batch|iter|on_batch|one_(step|batch|iter)|micro))"
 )

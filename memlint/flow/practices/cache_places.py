@@ -21,38 +21,39 @@ from memlint.flow.syntax import (
     walk_statements,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: a helper that releases is this short
 _SHORT = 6
-_MODEL = re.compile(
+_MODEL = lazy_pattern(
     r"(^|_)(models?|nets?|networks?|pipe(line)?s?|layers?|blocks?|experts?|encoders?|decoders?|unet|vae)$"
 )
-_MAKES_MODEL = re.compile(
+_MAKES_MODEL = lazy_pattern(
     r"^(from_pretrained|load_state_dict|load_model|load_checkpoint|(build|create|make|get|init|setup|load|new)_?\w*"
     r"(model|net|network|pipeline|pipe|agent|learner|trainer))$|^torch\.load$"
 )
-_LOADER = re.compile(r"loader\b")
+_LOADER = lazy_pattern(r"loader\b")
 #: tests of whether there is a device at all
-_DEVICE = re.compile(r"is_available\(|is_cuda|cuda|gpu|\b[mx]p[su]\b|\bnpu\b", re.IGNORECASE)
+_DEVICE = lazy_pattern(r"is_available\(|is_cuda|cuda|gpu|\b[mx]p[su]\b|\bnpu\b", re.IGNORECASE)
 #: words of a test that asks for more than that: how much memory there is, or what the user chose
-_CHOICE = re.compile(r"mem|cache|empty|clear|clean|free|alloc|reserv|oom|low|offload|%|[<>]", re.IGNORECASE)
+_CHOICE = lazy_pattern(r"mem|cache|empty|clear|clean|free|alloc|reserv|oom|low|offload|%|[<>]", re.IGNORECASE)
 #: names of what changes from round to round, and of settings that say that memory is scarce
-_VARIES = re.compile(
+_VARIES = lazy_pattern(
     r"step|iter|epoch|count|idx|index|every|freq|interval|period|oom|cpu|err|fail|low|mem|offload|tight|save|last|first"
     r"|done|final|is_main|rank|^[ijknt]$",
     re.IGNORECASE,
 )
 #: names of the number of an epoch, which has many rounds
-_EPOCH = re.compile(r"(^|[._])(current_)?epoch(_(num|id|idx|no|i))?$")
+_EPOCH = lazy_pattern(r"(^|[._])(current_)?epoch(_(num|id|idx|no|i))?$")
 #: names of devices, and of types
-_PLACE = re.compile(r"dev|gpu|cpu|cuda|rank|dtype|type|precision|where|place|local|float|half")
+_PLACE = lazy_pattern(r"dev|gpu|cpu|cuda|rank|dtype|type|precision|where|place|local|float|half")
 #: calls in a test of whether there is a device
 _ASKS = frozenset({"is_available", "is_initialized", "str", "startswith", "hasattr", "lower", "device", "device_count"})
 #: names of what is another model in each round of a loop that binds them, or of what makes one
-OTHER_MODEL = re.compile(
+OTHER_MODEL = lazy_pattern(
     r"model|^(layer|block|module)_|(^|_)(nets?|networks?|layers?|blocks?|experts?|folds?|configs?|cfgs?|seeds?|runs?|trials?|tasks?|(data_?)?loaders?"
     r"|data_?sets?|ckpts?|checkpoints?|weights|adapters?|methods?|pipe(line)?s?|shards?|learners?|agents?|clients?"
     r"|stages?|phases?|splits?|epochs?|params?|repeats?|experiments?|variants?|args|opts?|arch(itecture)?s?)$"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -33,13 +32,14 @@ from memlint.flow.syntax import (
 )
 from memlint.flow.values import CONTAINER, LOADER, MODULE, NONE, UNKNOWN, UNKNOWN_VALUE, V, join_all
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 _HOW: dict[str, KeepsBatches] = {"cycle": "cycle", "tee": "tee", "list": "list", "tuple": "list"}
 #: names of one data loader, or of what makes one
-_LOADER = re.compile(
+_LOADER = lazy_pattern(
     r"(?<!down)loader(_(?!cls|class|conf|cfg|k?w?args|opt|names?$|keys|fn|func|factory|list|files?|paths?|len|size|type)\w+)?$"
     r"|(^|_)dl$"
 )
@@ -48,7 +48,7 @@ _STREAMS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.data
 #: what goes through its argument without keeping it
 _PASSES = frozenset({"iter", "enumerate", "tqdm", "track", "progress_bar"})
 #: names of the few rounds of an inner loop
-_FEW = re.compile(r"inner|accum|adapt|warm|sanity|debug|shot|(^|[^a-z])few|preview|example|plot|visuali[sz]")
+_FEW = lazy_pattern(r"inner|accum|adapt|warm|sanity|debug|shot|(^|[^a-z])few|preview|example|plot|visuali[sz]")
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[CachedBatches]:

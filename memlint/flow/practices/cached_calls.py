@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +13,7 @@ from memlint.flow.program import Class, Function, Module
 from memlint.flow.syntax import dotted, last_name, parts, text
 from memlint.flow.values import MODULE, NONE, TENSOR, V
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BOUNDED = "functools.lru_cache"
 _CACHES = frozenset({_BOUNDED, "functools.cache"})
 #: classes whose instances hold data, by the qualified names of their bases
-_DATA = re.compile(
+_DATA = lazy_pattern(
     r"torch\.utils\.data\.(\w+\.)*\w*(Dataset|Sampler|DataPipe)"
     r"|(pytorch_lightning|lightning)\.(\w+\.)*LightningDataModule|\?\.(\w+\.)*LightningDataModule"
     r"|torchvision\.datasets\.(\w+\.)*[A-Z]\w*|torchaudio\.datasets\.(\w+\.)*[A-Z]\w*"

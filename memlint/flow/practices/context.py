@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +12,7 @@ from memlint.flow.program import Class, Function
 from memlint.flow.syntax import calls, dotted, expressions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import SCALAR, TENSORS, Path, V, join
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: how a backward lets go of what the context keeps: by its attribute, or by emptying what that names
 Letting = Literal["dropped", "emptied"]
 
-_FUNCTIONS = re.compile(r"torch\.autograd\.(function\.)?(Function|InplaceFunction)")
+_FUNCTIONS = lazy_pattern(r"torch\.autograd\.(function\.)?(Function|InplaceFunction)")
 #: names of a context that a helper is handed
 _CONTEXTS = frozenset({"ctx", "context"})
 #: what the context itself reads

@@ -11,6 +11,7 @@ from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, names_bound_by, text, walk_expression, walk_statements
 from memlint.flow.values import NONE, TENSORS, UNKNOWN, V
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -61,9 +62,9 @@ _MAKES = (
 #: attributes of a tensor that are tensors, methods that give one, and functions of torch that do
 _PARTS = frozenset({"T", "mT", "H", "mH", "data", "real", "imag", "grad"})
 _METHODS = frozenset().union(*knowledge.methods()) - knowledge.methods().data - {"data", "is_cuda", "storage"}
-_GIVES = re.compile(r"torch\.[a-z]\w*|torch\.(nn\.functional|linalg|fft|special|sparse|nested)\.\w+")
+_GIVES = lazy_pattern(r"torch\.[a-z]\w*|torch\.(nn\.functional|linalg|fft|special|sparse|nested)\.\w+")
 #: names of outputs of whole numbers or truth values, which get no grad_fn and so close no cycle
-_WHOLE = re.compile(r"(^|_)(idx|ind|mask|label|arg|num|count|len|ids?$|order|perm|choice|code)", re.IGNORECASE)
+_WHOLE = lazy_pattern(r"(^|_)(idx|ind|mask|label|arg|num|count|len|ids?$|order|perm|choice|code)", re.IGNORECASE)
 #: how many names a value is followed through
 _DEPTH = 4
 

@@ -15,29 +15,30 @@ from memlint.flow.program import Class, in_tests
 from memlint.flow.syntax import binds, calls, expressions, last_name, mentions, text, walk_expression, walk_statements
 from memlint.flow.values import ACCELERATOR, CONTAINER, NONE, SAMPLE, TENSORS, UNKNOWN, Path, V
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: classes whose instances are read sample by sample, by the qualified names of their bases
-_DATA_SET = re.compile(r"torch\.utils\.data\.(dataset\.)?Dataset|torchvision\.datasets\.(\w+\.)*[A-Z]\w*")
+_DATA_SET = lazy_pattern(r"torch\.utils\.data\.(dataset\.)?Dataset|torchvision\.datasets\.(\w+\.)*[A-Z]\w*")
 #: names of what takes a few bytes a sample
-_SMALL = re.compile(
+_SMALL = lazy_pattern(
     r"label|target|length|weight|index|indices|offset"
     r"|(^|_)(ys?|classe?s?|lens?|idx|ids?|keys?|means?|stds?|scores?|rewards?|scales?|prices?|users?|items?|times?|ts?"
     r"|stamps?|lr|bounds?|counts?|num)($|_)"
 )
 #: names of what is no data set, and of what lies there because somebody wanted so
-_OTHER = re.compile(
+_OTHER = lazy_pattern(
     r"buffer|replay|rollout|memory|traject|graph|adj|edge|latent|param|cache|preload|pre_?fetch|gpu|cuda|on_?device"
 )
 #: what gives a table, a grid or noise: a few numbers a sample
-_NUMBERS = re.compile(
+_NUMBERS = lazy_pattern(
     r"read_(csv|excel|table|sql|json)|DataFrame|\bdf\b|\.values\b|linspace|arange|meshgrid|logspace|sobol|lhs\("
     r"|\brandn?\(|rand_like|randn_like|randint|make_(moons|blobs|circles|regression|classification)|genfromtxt|loadtxt"
 )
 #: what brings a data set into a script
-_READS = re.compile(r"load|read|open|from_numpy|Dataset|datasets\.|imread|h5py|File\(|fetch|get_data|prepare")
+_READS = lazy_pattern(r"load|read|open|from_numpy|Dataset|datasets\.|imread|h5py|File\(|fetch|get_data|prepare")
 #: elements up to which nobody minds where they are
 _FEW = 1 << 22
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -17,16 +16,17 @@ from memlint.flow.program import Class, in_tests
 from memlint.flow.repeats import each_call
 from memlint.flow.syntax import calls, expressions, last_name, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: files and functions whose very task is to look
-_LOOKS = re.compile(r"debug|profil|anomal|sanity|bench|trace|diagnos|(^|[/_])tests?([/_.]|$)|repro|overfit")
+_LOOKS = lazy_pattern(r"debug|profil|anomal|sanity|bench|trace|diagnos|(^|[/_])tests?([/_.]|$)|repro|overfit")
 #: calls that train, by frameworks
 _TRAINS = frozenset({"backward", "manual_backward", "fit", "train_one_epoch"})
 #: metrics of torchmetrics and torcheval whose state is all that they were ever given
-_KEEP_ALL = re.compile(
+_KEEP_ALL = lazy_pattern(
     r"(Binary|Multiclass|Multilabel)?(AUROC|AUPRC|AveragePrecision|PrecisionRecallCurve|ROC|PrecisionAtFixedRecall"
     r"|RecallAtFixedPrecision|SpecificityAtSensitivity|CalibrationError)"
     r"|SpearmanCorrCoef|KendallRankCorrCoef|CosineSimilarity|CatMetric|Cat|Retrieval\w+|MeanAveragePrecision"

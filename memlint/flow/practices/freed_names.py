@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +29,7 @@ from memlint.flow.syntax import (
 )
 from memlint.flow.values import INSTANCE, MODULE, NONE
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 #: what reads names without writing them
 _REFLECTION = frozenset({"locals", "globals", "vars", "eval", "exec", "dir"})
 #: names of what makes a model, and of methods that make one, whatever they are called on
-_MAKES = re.compile(r"^(from_pretrained|from_quantized|load_from_checkpoint|load_model|(build|create|make|get)_model)$")
-_TRAINS = re.compile(r"^(train|fit|evaluate|test|validate)$")
-_TRAINER = re.compile(r"trainer|solver|learner|runner|engine")
+_MAKES = lazy_pattern(
+    r"^(from_pretrained|from_quantized|load_from_checkpoint|load_model|(build|create|make|get)_model)$"
+)
+_TRAINS = lazy_pattern(r"^(train|fit|evaluate|test|validate)$")
+_TRAINER = lazy_pattern(r"trainer|solver|learner|runner|engine")
 #: calls through which a run of a model is looked for
 _DEPTH = 3
 
@@ -154,7 +156,7 @@ def _kind(
 
 
 #: methods that bring a model to the host, or tell that it is none
-_MAKES_NOTHING = re.compile(r"^(cpu|step|zero_grad)$")
+_MAKES_NOTHING = lazy_pattern(r"^(cpu|step|zero_grad)$")
 
 
 def _calls_on(frame: Frame, name: str) -> Iterator[ir.Call]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,12 +22,13 @@ from memlint.flow.syntax import (
     walk_statements,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: what records the addresses of gradients, which then have to stay
-_FIXED = re.compile(
+_FIXED = lazy_pattern(
     r"CUDAGraph|cuda\.graph\(|make_graphed_callables|capture_begin|register_post_accumulate|flat_grad|grad\.data_ptr"
 )
 #: attributes without which a function lets go of no gradients

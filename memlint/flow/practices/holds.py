@@ -3,7 +3,6 @@ it, parts of it. Only what is proven counts."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -13,18 +12,19 @@ from memlint.flow.practice_events import Hold
 from memlint.flow.program import Class
 from memlint.flow.syntax import last_name, parts, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: methods of modules that give the module itself
 _SELF = frozenset({"to", "cuda", "eval", "train", "half", "float", "double", "bfloat16", "requires_grad_", "xpu"})
-_OPTIMIZERS = re.compile(
+_OPTIMIZERS = lazy_pattern(
     r"torch\.optim\.(\w+\.)*[A-Z]\w*|transformers\.(\w+\.)*(AdamW|Adafactor)|apex\.optimizers\.\w+|bitsandbytes\.optim\.\w+"
     r"|torch_optimizer\.[A-Z]\w*|timm\.optim\.create_optimizer\w*"
 )
-_SCHEDULES = re.compile(r"torch\.optim\.lr_scheduler\.[A-Z]\w*|transformers\.(\w+\.)*get_\w*schedule\w*")
-_WRAPS = re.compile(
+_SCHEDULES = lazy_pattern(r"torch\.optim\.lr_scheduler\.[A-Z]\w*|transformers\.(\w+\.)*get_\w*schedule\w*")
+_WRAPS = lazy_pattern(
     r"torch\.nn\.(parallel\.)*(\w+\.)?(DataParallel|DistributedDataParallel)|torch\.nn\.(Sequential|ModuleList)"
     r"|torch\.compile|transformers\.(\w+\.)*(Seq2Seq)?Trainer"
 )
@@ -75,10 +75,10 @@ def _part(value: ir.Expr, names: frozenset[str]) -> Hold | None:
     return _part(source, names)
 
 
-_STATE = re.compile(
+_STATE = lazy_pattern(
     r"state|model|net|weight|param|ema|encoder|decoder|module|backbone|teacher|student|^g$|^d$|gen|disc"
 )
-_NUMBERS = re.compile(r"epoch|step|iter|best|acc|loss|config|args|name|arch|metric|vocab|scal|mean|std")
+_NUMBERS = lazy_pattern(r"epoch|step|iter|best|acc|loss|config|args|name|arch|metric|vocab|scal|mean|std")
 
 
 def _names_state(value: ir.Subscript) -> bool:

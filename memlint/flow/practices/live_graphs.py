@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +12,7 @@ from memlint.flow.state import OFF
 from memlint.flow.syntax import binds, expressions, names_bound_by, text, walk_expression, walk_statements
 from memlint.flow.values import NOTHING, Path, Source, Sources, V, join_all
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memlint.flow.state import State
 
 #: tests of what a whole loop is for: who turns the backward off there evaluates
-_PHASE = re.compile(r"train|phase|mode|val|test|eval|is_?grad|requires_grad|backward|optim|scaler|amp|fp16|apex")
+_PHASE = lazy_pattern(r"train|phase|mode|val|test|eval|is_?grad|requires_grad|backward|optim|scaler|amp|fp16|apex")
 
 
 class LeftRound(NamedTuple):

@@ -28,35 +28,36 @@ from memlint.flow.syntax import (
     walk_statements,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: names of what holds parameters, and of what may be a whole model as well
-_CHECKPOINT = re.compile(
+_CHECKPOINT = lazy_pattern(
     r"ckpt|checkpoint|check_point|weight|state_?dict|(^|[^a-z])states?($|[^a-z])|pretrain|restor|resum|snapshot"
 )
-_MODEL = re.compile(r"model|(^|_)(net|network|encoder|decoder|generator|discriminator|backbone)s?($|_)")
+_MODEL = lazy_pattern(r"model|(^|_)(net|network|encoder|decoder|generator|discriminator|backbone)s?($|_)")
 #: names of what else is kept in such files, and lies where its maker made it
-_DATA = re.compile(
+_DATA = lazy_pattern(
     r"data|feat|embed|emb($|_)|label|cache|split|vocab|tokens?($|_)|token_?id|ind(ex|ices)|mask|stat(s|istics)|graph|edge"
     r"|result|metric|logit|latent|sample|batch|image|video|audio|mel($|_|s)|prompt|target|score|predict|output|hidden"
     r"|activation|history|manifest|meta|log(s?)($|_)|tensors?($|_)|inputs?($|_)|(^|_)args|config|hparams|buffer|replay|prior|class_?weight"
 )
-_DISTRIBUTED = re.compile(r"init_process_group|DistributedDataParallel|\blocal_rank\b")
+_DISTRIBUTED = lazy_pattern(r"init_process_group|DistributedDataParallel|\blocal_rank\b")
 #: what is saved is put on the host first, by the file itself
-_SAVES_ON_HOST = re.compile(
+_SAVES_ON_HOST = lazy_pattern(
     r"weights_to_cpu|state_dict_to_cpu|\.cpu\(\)\.state_dict\("
     r"|(:|\] *=) *v(al(ue)?)?(\.detach\(\))?\.cpu\(\)|param\.cpu\(\)"
 )
 #: ``torch.save(self, path)``: a model is saved as it is
-_SAVES_WHOLE = re.compile(
+_SAVES_WHOLE = lazy_pattern(
     r"\b(?:torch|t)\.save\(\s*(?:obj\s*=\s*)?(?:self|(?:\w+\.)*(?:\w+_)?(?:model|net|network)(?:\.module)?)\s*,"
 )
-_FIRST = re.compile(r"main_process|is_main|is_master|is_rank_?(zero|0)|rank\W{0,3} *== *0|rank in \[-1, 0\]")
+_FIRST = lazy_pattern(r"main_process|is_main|is_master|is_rank_?(zero|0)|rank\W{0,3} *== *0|rank in \[-1, 0\]")
 #: what keeps a schedule is made of numbers
-_COUNTS = re.compile(r"sched|trainer_state|rng")
-_SEVERAL = re.compile(r"dist|ddp|rank|world|multi")
+_COUNTS = lazy_pattern(r"sched|trainer_state|rng")
+_SEVERAL = lazy_pattern(r"dist|ddp|rank|world|multi")
 #: methods of a whole tensor or model: nothing is copied out of what was loaded
 _OF_ONE = frozenset(
     {"cpu", "to", "cuda", "numpy", "eval", "train", "float", "half", "double", "requires_grad_", "tolist"}

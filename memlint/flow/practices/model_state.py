@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.program import Class
 from memlint.flow.syntax import calls
 from memlint.flow.values import Path, V, ordered
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: modules of libraries whose forward leaves nothing behind that has a graph
-_STATELESS = re.compile(
+_STATELESS = lazy_pattern(
     r"(torch\.nn|torchvision\.models|transformers|timm|segmentation_models_pytorch|monai\.networks)\..*"
 )
 #: classes that are looked at for one model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from memlint.flow.practices.outside import SPREADS
 from memlint.flow.program import in_tests
 from memlint.flow.syntax import calls, calls_backward, dotted, statement_at, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 #: the program can be run by several processes as well: which it is, is said where it is started
 _OFFERS_MORE = frozenset({"DistributedDataParallel", "DDP", "init_process_group", "Accelerator"})
 #: the one device that the program lets itself see
-_SEES_ONE = re.compile(r"CUDA_VISIBLE_DEVICES['\"]\s*[\],]\s*=?\s*['\"]\d*['\"]")
+_SEES_ONE = lazy_pattern(r"CUDA_VISIBLE_DEVICES['\"]\s*[\],]\s*=?\s*['\"]\d*['\"]")
 #: names of what runs a model that was trained, and of models that are not trained
-_RUNS = re.compile(
+_RUNS = lazy_pattern(
     r"(^|_)(tests?|eval|evaluate|evaluation|infer|inference|demo|predict|prediction|sample|generate|visuali[sz]e|export"
     r"|valid|validate)(_|$)"
 )
-_FROZEN = re.compile(r"inception|teacher|vgg|lpips|percept|(^|_)ema($|_)|(^|_)(fid|attack|frozen|pretrained)_|average")
+_FROZEN = lazy_pattern(
+    r"inception|teacher|vgg|lpips|percept|(^|_)ema($|_)|(^|_)(fid|attack|frozen|pretrained)_|average"
+)
 #: names of what else is wrapped, so that `.module` can be read of it
-_NO_MODEL = re.compile(r"optim|(^|\.|_)opt($|_)|sched")
+_NO_MODEL = lazy_pattern(r"optim|(^|\.|_)opt($|_)|sched")
 #: how many devices there are
-_COUNT = re.compile(
+_COUNT = lazy_pattern(
     r"device_count|n_?gpus?|num_(gpus?|devices?|cards?)|ngpus?|gpus?_?(num|count|ids|list)|device_ids|gpus\b"
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,15 +21,16 @@ from memlint.flow.syntax import (
 )
 from memlint.flow.values import MODULE, TENSOR
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: what tensors use, and by no means what the allocator or the device has
-_USED = re.compile(r"(?<!un)(?<!de)alloc(ated)?($|[^a-z])")
-_HELD = re.compile(r"reserv|cach|pool|segment|total|system|device|driver|process|smi|free|nvidia|allocator")
-_OBJECTS = re.compile(r"(^|[^a-z])obj(ect)?s?($|[^a-z])")
-_BYTES = re.compile(r"(^|[^a-z])([mgk]i?b|bytes?)($|[^a-z])")
+_USED = lazy_pattern(r"(?<!un)(?<!de)alloc(ated)?($|[^a-z])")
+_HELD = lazy_pattern(r"reserv|cach|pool|segment|total|system|device|driver|process|smi|free|nvidia|allocator")
+_OBJECTS = lazy_pattern(r"(^|[^a-z])obj(ect)?s?($|[^a-z])")
+_BYTES = lazy_pattern(r"(^|[^a-z])([mgk]i?b|bytes?)($|[^a-z])")
 #: what somebody who counts a tensor's bytes reads as well
 _COUNTED = frozenset({"element_size", "nelement", "numel", "nbytes", "storage", "untyped_storage"})
 #: what puts a reading into another unit

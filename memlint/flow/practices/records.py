@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from memlint.flow.program import Function
 from memlint.flow.syntax import last_name, text, walk_expression
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -44,7 +44,7 @@ _GIVES: Mapping[str, Content] = {
     "gzip.open": "texts",
 }  # fmt: skip
 #: of these, what reads the content of a file
-_READS = re.compile(r"json|yaml|csv|open$|getlines$")
+_READS = lazy_pattern(r"json|yaml|csv|open$|getlines$")
 _BUILTINS: Mapping[str, Content] = {
     **dict.fromkeys(("int", "float", "str", "len", "round", "bool", "abs", "ord", "hash"), "text"),
     **dict.fromkeys(("range", "open"), "texts"),

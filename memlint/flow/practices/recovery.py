@@ -19,26 +19,27 @@ from memlint.flow.practice_events import Recover
 from memlint.flow.spent import is_test
 from memlint.flow.syntax import bodies, calls, last_name, parts, text, walk_expression
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: what the error is called, and what it says
 _ERRORS = frozenset({"OutOfMemoryError"})
-_SAYS = re.compile(r"out of memory|outofmemory|\boom\b|failed to allocate", re.IGNORECASE)
+_SAYS = lazy_pattern(r"out of memory|outofmemory|\boom\b|failed to allocate", re.IGNORECASE)
 #: names of what asks for it
-_ASKS = re.compile(r"(^|_)oom($|_)|out_?of_?memory|reduce_batch_size")
+_ASKS = lazy_pattern(r"(^|_)oom($|_)|out_?of_?memory|reduce_batch_size")
 #: what takes the hold of the frames away, and what goes on where there is other memory
 _LETS_GO = frozenset({"clear_frames", "__traceback__", "with_traceback"})
-_HOST = re.compile(r"(^|[^a-z])cpu($|[^a-z])")
+_HOST = lazy_pattern(r"(^|[^a-z])cpu($|[^a-z])")
 #: names of methods and functions that work through a batch, where nothing else is known of them, and of what has
 #: methods of such names and does not
-_WORKS = re.compile(
+_WORKS = lazy_pattern(
     r"step|forward|generate|train|valid|eval|infer|predict|encode|decode|comput|transcribe|embed|process_batch"
     r"|(^|_)(fit|run|call|loss|func|fn|function|execute)($|_)"
 )
-_NO_WORK = re.compile(r"bar$|progress|log|prof|timer|meter|writer|wandb|token|text|json|path|queue|pool")
-_UPDATES = re.compile(r"optim|sched|scaler")
+_NO_WORK = lazy_pattern(r"bar$|progress|log|prof|timer|meter|writer|wandb|token|text|json|path|queue|pool")
+_UPDATES = lazy_pattern(r"optim|sched|scaler")
 _LIBRARIES = sys.stdlib_module_names | {"torch", "numpy", "builtins", "tqdm", "wandb", "logging"}
 _STORES = frozenset({"append", "add", "put", "put_nowait", "appendleft", "set_exception"})
 #: calls through which a run of a model is looked for

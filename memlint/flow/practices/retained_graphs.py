@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,16 +28,17 @@ from memlint.flow.syntax import (
 )
 from memlint.flow.values import Path, Source
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: names of what a model keeps from one call to the next, and of what looks after it
-_STATE = re.compile(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
+_STATE = lazy_pattern(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
 #: names of what decides over mixed precision
-_PRECISION = re.compile(r"scal[ae]r|(^|[^a-z])amp($|[^a-z])|fp16|half|mixed|apex")
+_PRECISION = lazy_pattern(r"scal[ae]r|(^|[^a-z])amp($|[^a-z])|fp16|half|mixed|apex")
 #: names of the parameters of a model, one at a time
-_PARAMETER = re.compile(r"(p|param\w*|w|weights?|tensor|v|child|layer\w*)$")
+_PARAMETER = lazy_pattern(r"(p|param\w*|w|weights?|tensor|v|child|layer\w*)$")
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,19 +17,20 @@ from memlint.flow.spent import is_test
 from memlint.flow.syntax import bodies, calls, children, expressions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import LOADER, MODULE, TENSORS
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: names of what is the best so far, and tests that ask for it
-_BEST = re.compile(r"best|improv|better|is_min|is_max")
+_BEST = lazy_pattern(r"best|improv|better|is_min|is_max")
 #: names of what runs beside the model
-_RUNS = re.compile(
+_RUNS = lazy_pattern(
     r"(^|_)(ema|target|teacher|old|prev|previous|ref|reference|anchor|frozen|momentum|swa|avg|shadow)(_|$)"
 )
 #: what loops over epochs are written with; and over what there is a handful of
-_EPOCHS = re.compile(r"epoch|(^|[^a-z])(ep|step|iter|it|round|rnd|update|episode)(s|ations?)?($|[^a-z])")
-_FEW = re.compile(
+_EPOCHS = lazy_pattern(r"epoch|(^|[^a-z])(ep|step|iter|it|round|rnd|update|episode)(s|ations?)?($|[^a-z])")
+_FEW = lazy_pattern(
     r"fold|client|user|task|seed|model|net($|[^a-z])|split|run|trial|member|agent|worker|parent|candi|layer|param"
 )
 _MAX_FEW = 10

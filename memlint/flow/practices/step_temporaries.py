@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from memlint.flow.program import in_tests
 from memlint.flow.syntax import calls, is_false, last_name, text
 from memlint.ir import nodes as ir
 from memlint.knowledge.sizes import parameters_made_by, parameters_of
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -25,13 +25,13 @@ _NAMES = frozenset({"Adam", "AdamW"})
 #: models of fewer parameters need more for their activations
 LARGE = 300_000_000
 #: parameters are not all trained, or not all here
-_NOT_ALL = re.compile(
+_NOT_ALL = lazy_pattern(
     r"requires_grad|get_peft_model|\bpeft\b|LoRA|lora_|freeze|FullyShardedDataParallel|\bFSDP|fsdp|deepspeed|DeepSpeed"
     r"|ZeroRedundancyOptimizer|fully_shard|load_in_[48]bit|BitsAndBytes|DTensor|distribute_tensor|parallelize_module"
 )
 #: arguments by which another model, a part of it, or one that is spread over devices is loaded
 _OTHER_MODEL = frozenset({None, "subfolder", "device_map", "quantization_config", "config", "num_hidden_layers"})
-_TWO_BYTES = re.compile(r"\b(b?float16|half|bf16|fp16)\b")
+_TWO_BYTES = lazy_pattern(r"\b(b?float16|half|bf16|fp16)\b")
 #: the first release whose optimizers choose foreach by themselves
 _SINCE = (2, 0)
 

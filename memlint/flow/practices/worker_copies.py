@@ -6,7 +6,6 @@ own, one after the other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from memlint.flow.program import Class, Function, Module, in_tests
 from memlint.flow.syntax import binds, calls, expressions, last_name, text, walk_expression, walk_statements
 from memlint.flow.values import INSTANCE, V, ordered
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -34,7 +34,7 @@ _CORES = frozenset(
 )
 #: what must be taken of a sample's entry to show that it has several parts
 _NEEDS: Mapping[Content, Taken] = {"records": "entry", "splits": "entry", "parsed": "field"}
-_OPTION = re.compile(r"add_argument$|^option$|add_option$")
+_OPTION = lazy_pattern(r"add_argument$|^option$|add_option$")
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[WorkerCopies]:
