@@ -51,6 +51,7 @@ def found(tmp_path: Path, code: str, name: str = "program") -> list[Finding]:
         program("checkpoint = torch.load(path)", "consume(model, checkpoint)"),
         program("consume(model, torch.load(ckpt))", path="ckpt"),
         program("consume(model, torch.load('runs/last_checkpoint.pt'))"),
+        program("ckpt = torch.load(ckpt)", "if not ckpt:", "    ckpt = torch.load(ckpt, device)", path="ckpt"),
         program("return torch.load(path)", name="load_checkpoint"),
         program("loaded = torch.load(model_path)", "consume(loaded['net'])", path="model_path"),
     ],
@@ -80,6 +81,7 @@ def test_a_checkpoint(tmp_path: Path, code: str) -> None:
         program("model = torch.load(checkpoint)", "return model(device)", path="checkpoint"),
         program("return torch.load(model_path)", path="model_path"),
         program("consume(torch.load(path), model)", name="load_checkpoint_data"),
+        program("device.ckpt = torch.load(path)['ckpt']", "model.load_state_dict(torch.load(device.ckpt, 'cpu'))"),
         "import pickle\n" + program("model.load_state_dict(pickle.load(path))"),
     ],
 )

@@ -194,6 +194,8 @@ def _is_checkpoint(analyser: Analyser, frame: Frame, call: OutsideCall, path: ir
     names = bound(statement)
     if any(name in frame.modules_by_use or _gives_parts(frame, name) for name in names):
         return False  # a whole model: there is no other one beside it
+    if any(_is_loaded_from(frame, call, name) for name in names):
+        return False
     if any(loaded_into(frame.function, name) for name in names):
         return True
     if any(_is_used_itself(frame, name) for name in names):
@@ -271,6 +273,17 @@ def _is_used_itself(frame: Frame, name: str) -> bool:
         if last_name(call.func) in _TAKES and any(mentions(arg, name) for arg in call.args):
             return True
         if isinstance(call.func, ir.Attr) and call.func.name in ("to", "cuda") and mentions(call.func.value, name):
+            return True
+    return False
+
+
+def _is_loaded_from(frame: Frame, call: OutsideCall, name: str) -> bool:
+    """``args.ckpt = torch.load(args.factor)["ckpt"]``, where the checkpoint is what is loaded from there later on."""
+    for at, other in frame.notes.outside.items():
+        if other.name != "torch.load" or at <= call.expr.at:
+            continue
+        path, statement = argument(other.expr, 0, "f"), statement_at(frame.function.body, at)
+        if path is not None and statement is not None and text(path, 200) == name and name not in bound(statement):
             return True
     return False
 
