@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+from bisect import bisect_left
 from itertools import accumulate
 from typing import Any
 
@@ -56,7 +57,7 @@ def host_places(unit: UnitText) -> SpanTable | None:
             body = getattr(first, "cases", getattr(first, "body", None))
             if isinstance(body, list):
                 headers[at] = (spans[at][0], _colon(text, spans[at][0], source.start(body[0])))
-    except _UnsureError:
+    except (_UnsureError, SyntaxError, tokenize.TokenError):
         return None
     return SpanTable(unit.start_line, source.starts, spans, headers)
 
@@ -72,6 +73,8 @@ class _Source:
         self._text = text
         self._lines = text.split("\n")
         self.starts = _line_starts(text)
+        #: by line that is not ASCII alone: the bytes before each of its characters
+        self._bytes: dict[int, list[int]] = {}
         self._slices: set[ast.AST] = set()
 
     def extent(self, first: ast.AST, last: ast.AST) -> Extent:
@@ -102,18 +105,21 @@ class _Source:
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
             self._slices.add(node.slice)
         if self._text[end - 1] == ";":  # the one behind the last statement in it
-            end = len(self._text[:end].rstrip(" \t\f;"))
+            while self._text[end - 1] in " \t\f;":
+                end -= 1
         return start, end
 
     def _whole(self, node: Any) -> Extent:
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
 
     def _offset(self, line: int, column: int) -> int:
-        text = self._lines[line - 1]
         # the host counts columns in bytes
-        return self.starts[line - 1] + (
-            column if text.isascii() else len(text.encode()[:column].decode(errors="replace"))
-        )
+        text, start = self._lines[line - 1], self.starts[line - 1]
+        if text.isascii():
+            return start + column
+        if line not in self._bytes:
+            self._bytes[line] = [0, *accumulate(len(character.encode()) for character in text)]
+        return start + bisect_left(self._bytes[line], column)
 
     def _inside(self, start: int, end: int, last: ast.AST | None) -> Extent:
         """What is in the brackets from ``start`` to ``end``, up to ``last`` and the brackets and comma behind it."""
@@ -153,9 +159,13 @@ class _Source:
 
     def _stars(self, start: int) -> int:
         """Where the stars before a parameter's name are, or the name."""
-        before = self._text[:start].rstrip(" \t\f\n\\")
-        stars = len(before) - len(before.rstrip("*"))
-        return len(before) - stars if stars else start
+        at = start
+        while at and self._text[at - 1] in " \t\f\n\\":
+            at -= 1
+        behind = at
+        while at and self._text[at - 1] == "*":
+            at -= 1
+        return at if at < behind else start
 
 
 def _line_starts(text: str) -> list[int]:
