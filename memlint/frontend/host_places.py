@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+import warnings
 from bisect import bisect_left
 from itertools import accumulate
 from typing import Any
@@ -57,7 +58,7 @@ def host_places(unit: UnitText) -> SpanTable | None:
             body = getattr(first, "cases", getattr(first, "body", None))
             if isinstance(body, list):
                 headers[at] = (spans[at][0], _colon(text, spans[at][0], source.start(body[0])))
-    except (_UnsureError, SyntaxError, tokenize.TokenError):
+    except (_UnsureError, IndexError, SyntaxError, tokenize.TokenError):
         return None
     return SpanTable(unit.start_line, source.starts, spans, headers)
 
@@ -95,17 +96,21 @@ class _Source:
             last = node.generators[-1]
             return self._inside(start, end, last.ifs[-1] if last.ifs else last.iter)
         if isinstance(node, ast.Tuple):
+            if self._text[start] == "{":
+                raise _UnsureError  # of an f-string, before Python 3.12
             if self._is_in_brackets(node, start):
                 return self._inside(start, end, node.elts[-1] if node.elts else None)
             if node in self._slices:  # its last comma is the brackets'
                 end = self._behind_closing(self._whole(node.elts[-1])[1])
             return start, end
         if isinstance(node, ast.arg):
+            if not self._text.startswith(node.arg, start):
+                raise _UnsureError  # a name that Python reads as another (NFKC)
             return self._stars(start), start + len(node.arg)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
             self._slices.add(node.slice)
         if self._text[end - 1] == ";":  # the one behind the last statement in it
-            while self._text[end - 1] in " \t\f;":
+            while self._text[end - 1] in " \t\f;\\\n":
                 end -= 1
         return start, end
 
@@ -159,13 +164,14 @@ class _Source:
 
     def _stars(self, start: int) -> int:
         """Where the stars before a parameter's name are, or the name."""
-        at = start
-        while at and self._text[at - 1] in " \t\f\n\\":
-            at -= 1
-        behind = at
-        while at and self._text[at - 1] == "*":
-            at -= 1
-        return at if at < behind else start
+        behind = start
+        while behind and self._text[behind - 1] in " \t\f\n\\":
+            behind -= 1
+        line = self._text[self._text.rfind("\n", 0, behind) + 1 : behind]
+        code, sharp, _ = line.partition("#")
+        if sharp and "*" in (line[-1], code.rstrip()[-1:]):
+            raise _UnsureError  # a comment between the star and the name, or one that ends in stars
+        return behind - (len(line) - len(line.rstrip("*"))) if line.endswith("*") else start
 
 
 def _line_starts(text: str) -> list[int]:
@@ -176,16 +182,20 @@ def _colon(text: str, start: int, body: int) -> int:
     """Behind the colon that ends the header at ``start`` of a compound statement, whose body starts at ``body``."""
     text = text[start:body]
     depth = lambdas = 0
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.string in _OPENING:
-            depth += 1
-        elif token.string in _CLOSING:
-            depth -= 1
-        elif token.string == "lambda" and not depth:
-            lambdas += 1
-        elif token.string == ":" and not depth:
-            if not lambdas:
-                line, column = token.end
-                return start + _line_starts(text)[line - 1] + column
-            lambdas -= 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # (of an escape in a string: whoever runs the code hears of it)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            # (the text of an f-string is a token too, from Python 3.12 on)
+            what = token.string if token.type in (tokenize.OP, tokenize.NAME) else ""
+            if what in _OPENING:
+                depth += 1
+            elif what in _CLOSING:
+                depth -= 1
+            elif what == "lambda" and not depth:
+                lambdas += 1
+            elif what == ":" and not depth:
+                if not lambdas:
+                    line, column = token.end
+                    return start + _line_starts(text)[line - 1] + column
+                lambdas -= 1
     raise _UnsureError

@@ -51,6 +51,7 @@ def found(tmp_path: Path, code: str, name: str = "program") -> list[Finding]:
         program("checkpoint = torch.load(path)", "consume(model, checkpoint)"),
         program("consume(model, torch.load(ckpt))", path="ckpt"),
         program("consume(model, torch.load('runs/last_checkpoint.pt'))"),
+        program("old = torch.load(path)", "model.load_state_dict(old)", "old = device.x", "torch.load(old, 'cpu')"),
         program("ckpt = torch.load(ckpt)", "if not ckpt:", "    ckpt = torch.load(ckpt, device)", path="ckpt"),
         program("return torch.load(path)", name="load_checkpoint"),
         program("loaded = torch.load(model_path)", "consume(loaded['net'])", path="model_path"),

@@ -246,3 +246,35 @@ def test_the_host_places_odd_records_where_libcst_does():
         assert [(other[at], other.header(at)) for at in range(len(one))] == [
             (one[at], one.header(at)) for at in range(len(one))
         ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if key == f'{a}:{b}': pass",
+        "for x in f'{a}:{b}(', c : pass",
+        "while f'{x}:[' != y or (lambda: f':')(): pass",
+        "x[f'{x:{y}}':f'lambda'] = f'){a, b}'",
+        "x = f'{a, b:>3}'",
+        'match f"{tag}(":\n    case (1): pass',
+        "def f(*  # c\n      args, ** # d ** e\n      kept): pass",
+        "def f(a, # **\n      b, é) -> f':': pass",
+        "def f(\ufb01, y, e\u0301): pass",
+        "if x: a \\\n;",
+        "if x == f'\\{a}': pass",
+    ],
+)
+def test_odd_places_are_those_of_libcst_whoever_tells_them(text, recwarn):
+    for unit in split(text):
+        one = spans(unit)
+        other = placed(unit, len(one))
+        assert [(other[at], other.header(at)) for at in range(len(one))] == [
+            (one[at], one.header(at)) for at in range(len(one))
+        ]
+
+
+def test_a_long_line_beyond_ascii_takes_linear_time_to_place():
+    """Each of 60,000 records was found by encoding the whole line: that took minutes."""
+    (unit,) = split("x = [" + "'é', " * 60_000 + "]\n")
+    table = host_places(unit)
+    assert table is not None and table[len(table) - 1] == Span(1, 5 * 60_000 + 1, 1, 5 * 60_000 + 4)
