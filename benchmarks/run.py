@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import speed_page  # noqa: E402
-from speed_rows import ROWS, Bench, measured  # noqa: E402
+from speed_rows import ROWS, Bench, adopt_orphans, measured  # noqa: E402
 from speed_setup import PACKAGES, PEERS, ROOT, Work  # noqa: E402
 
 
@@ -65,6 +65,7 @@ def measure(bench: Bench, out: Path, only: list[str] | None) -> None:
     old = json.loads(out.read_text("utf-8")) if out.exists() and only else {}
     kept = old.get("rows", []) if all(old.get(key) == about[key] for key in about) else []
     rows = {row["row"]: row for row in kept}
+    adopt_orphans()
     for name in only or ROWS:
         print(name, flush=True)
         rows[name] = {**measured(name, bench), "memlint": commit()}
