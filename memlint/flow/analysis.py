@@ -27,7 +27,6 @@ from memlint.flow.raising import Raising
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
 from memlint.flow.unnamed import Unnamed
-from memlint.frontend.placed import placed
 from memlint.frontend.problem import SyntaxProblem, outdated
 from memlint.project.source import decode
 
@@ -78,6 +77,9 @@ class Analysis:
     def _table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
         if key not in self._tables:
+            # what places comes in here, for what is reported on alone
+            from memlint.frontend.placed import placed
+
             module = self._program.module(site.path)
             self._tables[key] = placed(module.units[site.unit], module.lowered(site.unit).count)
         return self._tables[key]

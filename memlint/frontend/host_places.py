@@ -15,7 +15,7 @@ from memlint.frontend.host import lower_statements
 from memlint.frontend.host_expressions import UnknownNodeError, Walk
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.room import normalised, with_room
-from memlint.frontend.span_table import Extent, SpanTable
+from memlint.frontend.span_table import Offsets, SpanTable, line_starts
 from memlint.frontend.units import UnitText, host_tree
 from memlint.patterns import lazy_pattern
 
@@ -50,8 +50,8 @@ def host_places(unit: UnitText) -> SpanTable | None:
     except (SyntaxProblem, UnknownNodeError):
         return None
     source = _Source(text)
-    spans: list[Extent] = []
-    headers: dict[int, Extent] = {}
+    spans: list[Offsets] = []
+    headers: dict[int, Offsets] = {}
     try:
         for at, (first, last) in enumerate(recorder.nodes):
             spans.append(source.extent(first, last))
@@ -73,12 +73,12 @@ class _Source:
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = text.split("\n")
-        self.starts = _line_starts(text)
+        self.starts = line_starts(text)
         #: by line that is not ASCII alone: the bytes before each of its characters
         self._bytes: dict[int, list[int]] = {}
         self._slices: set[ast.AST] = set()
 
-    def extent(self, first: ast.AST, last: ast.AST) -> Extent:
+    def extent(self, first: ast.AST, last: ast.AST) -> Offsets:
         """Of what starts as ``first`` does and ends as ``last``."""
         start, end = self._own(first)
         if last is first:
@@ -90,7 +90,7 @@ class _Source:
         place = getattr(node, "pattern", node)
         return self._offset(place.lineno, place.col_offset)
 
-    def _own(self, node: Any) -> Extent:
+    def _own(self, node: Any) -> Offsets:
         start, end = self._whole(node)
         if isinstance(node, ast.GeneratorExp):  # the brackets of a call whose only argument it is, too
             last = node.generators[-1]
@@ -114,7 +114,7 @@ class _Source:
                 end -= 1
         return start, end
 
-    def _whole(self, node: Any) -> Extent:
+    def _whole(self, node: Any) -> Offsets:
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
 
     def _offset(self, line: int, column: int) -> int:
@@ -126,7 +126,7 @@ class _Source:
             self._bytes[line] = [0, *accumulate(len(character.encode()) for character in text)]
         return start + bisect_left(self._bytes[line], column)
 
-    def _inside(self, start: int, end: int, last: ast.AST | None) -> Extent:
+    def _inside(self, start: int, end: int, last: ast.AST | None) -> Offsets:
         """What is in the brackets from ``start`` to ``end``, up to ``last`` and the brackets and comma behind it."""
         first = self._behind_blank(start + 1)
         if last is None:
@@ -174,10 +174,6 @@ class _Source:
         return behind - (len(line) - len(line.rstrip("*"))) if line.endswith("*") else start
 
 
-def _line_starts(text: str) -> list[int]:
-    return [0, *accumulate(len(line) + 1 for line in text.split("\n")[:-1])]
-
-
 def _colon(text: str, start: int, body: int) -> int:
     """Behind the colon that ends the header at ``start`` of a compound statement, whose body starts at ``body``."""
     text = text[start:body]
@@ -196,6 +192,6 @@ def _colon(text: str, start: int, body: int) -> int:
             elif what == ":" and not depth:
                 if not lambdas:
                     line, column = token.end
-                    return start + _line_starts(text)[line - 1] + column
+                    return start + line_starts(text)[line - 1] + column
                 lambdas -= 1
     raise _UnsureError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import accumulate
 
 from memlint.finding import Span
 
 #: offsets of the first character and behind the last one
-Extent = tuple[int, int]
+Offsets = tuple[int, int]
 
 
 class SpanTable:
@@ -24,8 +25,8 @@ class SpanTable:
         self,
         start_line: int,
         lines: list[int],
-        spans: list[Extent],
-        headers: dict[int, Extent],
+        spans: list[Offsets],
+        headers: dict[int, Offsets],
         dropped: dict[int, int] | None = None,
     ) -> None:
         self._start_line = start_line
@@ -53,3 +54,8 @@ class SpanTable:
     def _position(self, offset: int) -> tuple[int, int]:
         line = bisect_right(self._lines, offset)
         return line + self._start_line - 1, offset - self._lines[line - 1] + 1 + self._dropped.get(line, 0)
+
+
+def line_starts(text: str) -> list[int]:
+    """The offsets at which the lines of a text start, which end in \\n."""
+    return [0, *accumulate(len(line) + 1 for line in text.split("\n")[:-1])]

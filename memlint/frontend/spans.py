@@ -14,7 +14,7 @@ from memlint.frontend.lower import in_file
 from memlint.frontend.parsing import with_tree
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.room import normalised
-from memlint.frontend.span_table import SpanTable
+from memlint.frontend.span_table import SpanTable, line_starts
 from memlint.frontend.statements import statements
 from memlint.frontend.units import UnitText
 
@@ -32,14 +32,13 @@ def spans(unit: UnitText) -> SpanTable:
         tree._codegen(code)
         offsets = [0, *accumulate(map(len, code.tokens))]
         text = "".join(code.tokens)
-        lines = [0, *[i + 1 for i, character in enumerate(text) if character == "\n"]]
         places = [(offsets[code.spans[first][0]], offsets[code.spans[last][1]]) for first, last in low.nodes]
         headers = {}
         for at, (node, _) in enumerate(low.nodes):
             end = code.header_end(node)
             if end is not None:
                 headers[at] = (places[at][0], offsets[end])
-        return SpanTable(unit.start_line, lines, places, headers, _dropped(source, text))
+        return SpanTable(unit.start_line, line_starts(text), places, headers, _dropped(source, text))
 
     try:
         return with_tree(source, record)

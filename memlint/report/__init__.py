@@ -30,14 +30,10 @@ def writer(name: Format) -> Writer:
 
 
 def _text(result: Result, lines: Lines, out: TextIO) -> None:
-    from memlint.report.summary import offer, summary
-
+    """Where nothing is shown or styled, the concise report says the same, and rich is not waited for."""
     shown = result.failures or any(finding.suppressed is None for finding in result.findings)
     if shown or out.isatty() or os.environ.get("FORCE_COLOR"):
         from memlint.report.text import write
-
-        write(result, lines, out)
-        return
-    for said in (summary(result), offer(result)):
-        if said:
-            print(said, file=out)
+    else:
+        from memlint.report.concise import write
+    write(result, lines, out)

@@ -280,13 +280,16 @@ def _is_used_itself(frame: Frame, name: str) -> bool:
 def _is_loaded_from(frame: Frame, call: OutsideCall, name: str) -> bool:
     """``args.ckpt = torch.load(args.factor)["ckpt"]``, where the checkpoint is what is loaded from there later on."""
     binding = [one.at for one in walk_statements(frame.function.body) if name in bound(one)]
-    for at, other in frame.notes.outside.items():
-        if other.name != "torch.load" or at <= call.expr.at:
-            continue
-        path, statement = argument(other.expr, 0, "f"), statement_at(frame.function.body, at)
-        if path is not None and statement is not None and text(path, 200) == name and name not in bound(statement):
-            return not any(call.expr.at < between < at for between in binding)
-    return False
+    paths = {
+        at: argument(other.expr, 0, "f") for at, other in frame.notes.outside.items() if other.name == "torch.load"
+    }
+    return any(
+        path is not None
+        and call.expr.at < at
+        and text(path, 200) == name
+        and not any(call.expr.at < between < at for between in binding)
+        for at, path in paths.items()
+    )
 
 
 def _is_dictionary(frame: Frame, name: str) -> bool:
