@@ -77,6 +77,9 @@ INPUT = ("note", "an input of the function")
         ("ctx.y = y; y *= 2", "y", [OUTPUT]),
         ("ctx.x = x", "y", [INPUT]),
         ("ctx.x = x", "x", [INPUT]),
+        ("if torch.is_tensor(x): ctx.x = x", "y", [INPUT]),
+        ("if not torch.is_tensor(other): ctx.x = x", "y", [INPUT]),
+        ("if not torch.is_tensor(y): ctx.y = y", "y", [OUTPUT]),  # (bound here: which value was asked is not told)
         ("x.add_(1); ctx.mark_dirty(x); ctx.x = x", "x", [OUTPUT]),
         ("ctx.save_for_backward(other); ctx.other = other", "y", [INPUT]),
         # what is no number with a fraction has no grad_fn
@@ -108,6 +111,9 @@ def test_what_is_kept(tmp_path: Path, line: str, returned: str, expected: list[t
         "ctx.to_save = y",
         "ctx.set_materialize_grads(False)",
         "ctx.y = y; del ctx.y",
+        "ctx.save_for_backward(x) if torch.is_tensor(x) else setattr(ctx, 'x', x)",
+        "if torch.is_tensor(x): ctx.save_for_backward(x)\n        else: ctx.x = x",
+        "if not isinstance(x, torch.Tensor): ctx.x = x",
     ],
 )
 def test_what_is_none(tmp_path: Path, line: str) -> None:

@@ -6,10 +6,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from memlint.flow.frame import Frame
+from memlint.flow.narrowing import tells_tensors
 from memlint.flow.practice_events import ContextAttribute
 from memlint.flow.practices.context_names import FORWARD, SETUP, Body, Kept
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import calls, dotted, expressions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    assigned_names,
+    calls,
+    dotted,
+    expressions,
+    parts,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import SCALAR, TENSORS, Path, V, join
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -38,7 +48,17 @@ def noted(frame: Frame, target: ir.Attr, value: V, statement: ir.Assign | ir.Ann
         return
     known = frame.notes.on_context.get(target.at)
     expr, names = _source(target, statement)
+    if isinstance(expr, ir.Name) and _is_told_no_tensor(frame, expr.id):
+        return
     frame.notes.on_context[target.at] = Kept(target, expr, names, join(known.given, value) if known else value)
+
+
+def _is_told_no_tensor(frame: Frame, name: str) -> bool:
+    """The other side of ``if torch.is_tensor(x)``, in a function that leaves ``x`` as it was given."""
+    return name not in assigned_names(frame.function.body)[0] and any(
+        isinstance(test, ir.Unary) and test.op == "not" and tells_tensors(test.operand, frozenset({name}))
+        for test in frame.tests
+    )
 
 
 def _source(target: ir.Attr, statement: ir.Assign | ir.AnnAssign | None) -> tuple[ir.Expr | None, frozenset[str]]:
