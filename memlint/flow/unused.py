@@ -83,6 +83,13 @@ class Unused:
             return f"nothing in this project calls `{method.name}`"
         return ""
 
+    def is_never_made(self, method: Function) -> bool:
+        """Whether nothing uses the class of a method, so that no object has it."""
+        cls = method.cls
+        if cls is None or not self._is_application or self._is_handed_out(cls.module):
+            return False
+        return self._is_unused(cls.module, cls.qual.partition(".")[0])
+
     # ------------------------------------------------------------------ what only runs and other projects tell
 
     def _is_handed_out(self, module: Module) -> bool:
