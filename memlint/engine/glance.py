@@ -29,12 +29,15 @@ class _UnsureError(Exception):
 def may_import_torch(text: str) -> bool:
     """Whether something in the text may be an import of a library of the torch family, wherever it stands; strings and
     comments are taken for code."""
-    return not TORCH_FAMILY.isdisjoint(_imported(text))
+    text = _normal(text)
+    # (most files name none of them, and the patterns take longer to be compiled than to be looked for)
+    return any(name in text for name in TORCH_FAMILY) and not TORCH_FAMILY.isdisjoint(_imported(text))
 
 
 def _imported(text: str) -> Iterator[str]:
-    """All words that may be names of what is imported, and "." where an import is relative."""
-    for match in re.finditer(_IMPORT, _normal(text)):
+    """All words that may be names of what is imported, and "." where an import is relative. ``text``: as `_normal`
+    gives it."""
+    for match in re.finditer(_IMPORT, text):
         if match[1].lstrip(" \t\f\\\r\n").startswith("."):
             yield "."
         yield from re.findall(r"\w+", match[1])
@@ -54,18 +57,13 @@ def says_nothing(files: Sequence[str]) -> bool:
     configuration and with no other for their projects: none imports torch or has a comment for us, and each project
     imports no torch either, or has nothing that one of them may import and gives them no tensors."""
     try:
-        projects: dict[str, dict[str, set[str]]] = {}
-        given: set[str] = set()
+        projects: dict[str, dict[str, str]] = {}
         for file in files:
             text = _text(file)
-            imported = set(_imported(text))
-            if _is_for_us(text) or not TORCH_FAMILY.isdisjoint(imported):
+            if _is_for_us(text) or may_import_torch(text):
                 return False
-            root = _root(os.path.dirname(file))
-            projects.setdefault(root, {})[file] = imported
-            if TENSOR_WORDS.search(text):
-                given.add(root)
-        return not any(_concerns(root, group, root in given) for root, group in projects.items())
+            projects.setdefault(_root(os.path.dirname(file)), {})[file] = text
+        return not any(_concerns(root, texts) for root, texts in projects.items())
     except (OSError, UnicodeError, _UnsureError):
         return False
 
@@ -115,15 +113,18 @@ def _configures(folder: str) -> bool:
     return b"memlint" in raw or b"\\u" in raw.lower()
 
 
-def _concerns(root: str, imported: dict[str, set[str]], given: bool) -> bool:
-    """Whether one of the files may import a module of its project, and one of these torch. ``imported``: by file;
-    ``given``: one of the files may be handed tensors by whoever imports it."""
+def _concerns(root: str, texts: dict[str, str]) -> bool:
+    """Whether one of the files may import a module of its project, or be handed tensors by whoever imports it, and
+    another file imports torch. ``texts``: by file."""
     sources, names = _listed(root)
-    if not imported.keys() <= sources:
+    if not texts.keys() <= sources:
         raise _UnsureError
-    if not given and all(names.isdisjoint(words) for words in imported.values()):
+    others = sources - texts.keys()
+    if not others or not any(
+        TENSOR_WORDS.search(text) or not names.isdisjoint(_imported(_normal(text))) for text in texts.values()
+    ):
         return False
-    return any(may_import_torch(_text(file)) for file in sources - imported.keys())
+    return any(may_import_torch(_text(file)) for file in others)
 
 
 def _listed(root: str) -> tuple[set[str], set[str]]:
