@@ -86,9 +86,9 @@ class Unused:
     def is_never_made(self, method: Function) -> bool:
         """Whether nothing uses the class of a method, so that no object has it."""
         cls = method.cls
-        if cls is None or not self._is_application or self._is_handed_out(cls.module):
+        if cls is None or not self._is_unused(cls.module, cls.qual.partition(".")[0]):
             return False
-        return self._is_unused(cls.module, cls.qual.partition(".")[0])
+        return self._is_application and not self._is_handed_out(cls.module)
 
     # ------------------------------------------------------------------ what only runs and other projects tell
 
