@@ -53,6 +53,8 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.mends.mentions import Mention
 
+#: bytes of source that are linted together, up to which memory is no matter
+ROOM = 8_000_000
 #: sources in what a function leaves behind, past which nobody reads what else it does
 MAX_SOURCES = 20_000
 
@@ -62,6 +64,8 @@ class Analyser:
 
     def __init__(self, project: Any) -> None:
         self.program = Program(project)
+        #: whether what is kept of a function has to be small, since there are that many: it costs time
+        self.is_large = sum(map(project.size, project.linted)) > ROOM
         self.unused = Unused(self.program)
         self.known_calls = KnownCalls(self.program, self.unused)
         #: the grad mode under which each decorator of the project, with its flags, runs a function; None: it leaves it
@@ -75,7 +79,7 @@ class Analyser:
         #: the sets and values of finished summaries, each once
         self.shared = Shared()
         self.facts = Facts(self)
-        self.summaries = Summaries(self._interpret, self._answer)
+        self.summaries = Summaries(self._interpret, self._answer, spare=self.is_large)
         self._flags: dict[tuple[str, str], frozenset[str]] = {}
         self._switched_off: dict[str, bool] = {}
         self._lambdas: dict[tuple[str, int, int], Function] = {}

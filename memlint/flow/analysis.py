@@ -234,7 +234,8 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
             continue
         finally:
             frame.graphs.forget()
-            frame.slim()
+            if analyser.is_large:
+                frame.slim()
         for event in found:
             if event.site.path in wanted:
                 events[event.site.path].append(event)

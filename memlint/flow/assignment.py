@@ -23,7 +23,7 @@ from memlint.flow.practices import context
 from memlint.flow.sample_keys import by_sample
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources, parts_of
-from memlint.flow.syntax import mentions, text, walk_expression
+from memlint.flow.syntax import mentions, reads_any, text
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -206,8 +206,10 @@ def _set_field(state: State, key: Source, name: str, value: V) -> None:
 
 def _by_parameter(frame: Frame) -> bool:
     """Whether a parameter decides over the current point (``if step == 0:``): the caller says when."""
+    if not frame.tests:
+        return False
     names = {param.name for param in frame.function.given}
-    return any(isinstance(part, ir.Name) and part.id in names for test in frame.tests for part in walk_expression(test))
+    return any(reads_any(test, names) for test in frame.tests)
 
 
 def write_item(

@@ -364,13 +364,15 @@ class Frame(Lean):
         self.given_up.clear()
         self.operands.clear()
         self.graphs.forget()
-        share(self, self.analyser.shared)
+        if self.analyser.is_large:
+            share(self, self.analyser.shared)
         stored = (*(store.loop for store in self.stores.values()), *(run.loop for run in self.runs.values()))
         for loop in (*stored, *self.notes.rounds.values()):
             if loop is not None:
                 loop.breaks.clear()
                 loop.continues.clear()
-        self.slim()
+        if self.analyser.is_large:
+            self.slim()
 
     def slim(self) -> None:
         """See `Lean`."""
@@ -382,7 +384,8 @@ class Frame(Lean):
         self.graphs, self.notes, self.exit, self.stays, self.result = Graphs(), Notes(), None, None, None
         for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
             held.clear()
-        self.slim()
+        if self.analyser.is_large:
+            self.slim()
 
     @property
     def last(self) -> State | None:

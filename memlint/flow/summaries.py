@@ -33,9 +33,12 @@ Question = tuple[str, Any]
 
 
 class Summaries:
-    """``make`` interprets a function; ``ask`` answers a question that is not about a summary."""
+    """``make`` interprets a function; ``ask`` answers a question that is not about a summary; ``spare``: memory."""
 
-    def __init__(self, make: Callable[[Function, Flags], Frame], ask: Callable[[str, Any], Any]) -> None:
+    def __init__(
+        self, make: Callable[[Function, Flags], Frame], ask: Callable[[str, Any], Any], *, spare: bool
+    ) -> None:
+        self._spares = spare
         self._make = make
         self._ask = ask
         self._known: dict[Key, Frame | None] = {}
@@ -67,7 +70,7 @@ class Summaries:
         frame = self._get(function, flags)
         key = (*function.key, flags)
         self.note("summary", key, (function, flags), None if key in self._running else frame)
-        if frame is not None:
+        if frame is not None and self._spares:
             self._warm_up(key, frame)
         return frame
 
@@ -194,7 +197,7 @@ class Summaries:
         self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
         wanted = {question for questions, _ in self._asked.values() for question in questions}
         self._questions = {question: kept for question, kept in self._questions.items() if question in wanted}
-        for frame in self._known.values():
+        for frame in self._known.values() if self._spares else ():
             if frame is not None:
                 frame.slim()
 

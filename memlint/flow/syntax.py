@@ -448,12 +448,17 @@ def is_false(expr: ir.Expr) -> bool:
 
 def reads_any(expr: ir.Expr, names: AbstractSet[str]) -> bool:
     """Whether the expression reads one of these variables."""
-    return any(isinstance(part, ir.Name) and part.id in names for part in walk_expression(expr))
+    return not names.isdisjoint(names_read(expr))
+
+
+@kept
+def names_read(expr: ir.Expr) -> frozenset[str]:
+    """The variables that an expression reads."""
+    return frozenset([part.id for part in walk_expression(expr) if type(part) is ir.Name])
 
 
 @kept
 def _reads(expr: ir.Expr) -> tuple[frozenset[str], frozenset[str]]:
     """The names, and the texts of the attributes and subscripts, that an expression reads."""
-    parts = list(walk_expression(expr))
-    names = frozenset([part.id for part in parts if type(part) is ir.Name])
-    return names, frozenset([text(part, 200) for part in parts if isinstance(part, (ir.Attr, ir.Subscript))])
+    parts = (part for part in walk_expression(expr) if isinstance(part, (ir.Attr, ir.Subscript)))
+    return names_read(expr), frozenset([text(part, 200) for part in parts])

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from memlint.flow.mentions import root, tree_of
-from memlint.flow.program import Function, Program
+from memlint.flow.program import Function, Module, Program
 from memlint.flow.state import GUARDS
 from memlint.frontend.index import members
 
@@ -30,10 +30,16 @@ def stands_in_table(program: Program, function: Function) -> bool:
     return any(
         _means(program, module.key, function, node)
         for module in map(program.module, files)
-        if _stands_uncalled(module.text, function.name, method=function.cls is not None)
-        and (not module.index.complete or function.name in module.index.tabled)
+        if (module is not function.module or _may_hold(module, function.name))  # (which was read already)
+        and _stands_uncalled(module.text, function.name, method=function.cls is not None)
+        and _may_hold(module, function.name)
         for node in _put(module.text).get(function.name, ())
     )
+
+
+def _may_hold(module: Module, name: str) -> bool:
+    """Whether a file may put a thing of that name into a container, by its index."""
+    return not module.index.complete or name in module.index.tabled
 
 
 def _stands_uncalled(source: str, name: str, *, method: bool) -> bool:

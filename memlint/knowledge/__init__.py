@@ -80,20 +80,25 @@ def _row(raw: dict[str, Any]) -> Row:
     )
 
 
+#: where a pattern of names begins to stand for several
+_WILD = lazy_pattern(r"[*?\[]")
+
+
 @functools.cache
-def _functions() -> tuple[dict[str, Row], list[tuple[re.Pattern[str], Row]]]:
+def _functions() -> tuple[dict[str, Row], list[tuple[str, re.Pattern[str], Row]]]:
+    """Rows by name, and those of patterns, each with what its names begin with, which is faster to look at."""
     exact: dict[str, Row] = {}
-    patterns: list[tuple[int, re.Pattern[str], Row]] = []
+    patterns: list[tuple[int, str, re.Pattern[str], Row]] = []
     for raw in read("torch.toml")["function"]:
         row = _row(raw)
         order = 0 if raw.get("first") else 2 if raw.get("last") else 1
         for name in raw["names"]:
             if any(char in name for char in "*[?"):
-                patterns.append((order, lazy_pattern(fnmatch.translate(name)), row))
+                patterns.append((order, _WILD.split(name, 1)[0], lazy_pattern(fnmatch.translate(name)), row))
             else:
                 exact.setdefault(name, row)
     patterns.sort(key=lambda entry: entry[0])
-    return exact, [(pattern, row) for _, pattern, row in patterns]
+    return exact, [(head, pattern, row) for _, head, pattern, row in patterns]
 
 
 @functools.lru_cache(maxsize=8192)
@@ -102,7 +107,7 @@ def function(name: str) -> Row | None:
     exact, patterns = _functions()
     if name in exact:
         return exact[name]
-    return next((row for pattern, row in patterns if pattern.match(name)), None)
+    return next((row for head, pattern, row in patterns if name.startswith(head) and pattern.match(name)), None)
 
 
 @functools.cache

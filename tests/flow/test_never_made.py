@@ -88,7 +88,9 @@ def test_a_class_that_nothing_uses_is_not_meant(tmp_path: Path, made: str) -> No
         pytest.param("globals()[args.metric]()", "", id="it may be looked up"),
         pytest.param("METRICS[args.metric]()", "\nMETRICS = {'ssim': Similarity}\n", id="it stands in a table"),
         pytest.param("Windowed()", "\nclass Windowed(Similarity):\n    pass\n", id="what is made derives from it"),
-        pytest.param("instantiate(args.metric)", "\nfrom hydra.utils import instantiate\n", id="a file of settings may name it"),
+        pytest.param(
+            "instantiate(args.metric)", "\nfrom hydra.utils import instantiate\n", id="a file of settings may name it"
+        ),
     ],
 )
 def test_a_class_that_something_may_make_is_meant(tmp_path: Path, made: str, more: str) -> None:

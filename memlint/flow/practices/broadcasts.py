@@ -44,9 +44,9 @@ class _Pair(NamedTuple):
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[Broadcast]:
     """The losses of one function whose predictions and targets are proven to meet so."""
-    pairs = sorted(_pairs(analyser, frame), key=lambda pair: pair.at)
-    if not pairs or not any(analyser.program.words.files(name) for name in _ONE_NUMBER):
+    if not any(analyser.program.words.files(name) for name in _ONE_NUMBER):
         return
+    pairs = sorted(_pairs(analyser, frame), key=lambda pair: pair.at)
     shapes, scope = Shapes(analyser), Scope(frame.function)
     for pair in pairs:
         first = shapes.of(pair.first, scope)
@@ -90,7 +90,7 @@ def _pairs(analyser: Analyser, frame: Frame) -> Iterator[_Pair]:
         first, second = argument(call, 0, "input"), argument(call, 1, "target")
         if first is not None and second is not None:
             yield _Pair(first, second, f"`{text(call.func, 40)}`", call.at)
-    for part in parts(body):
+    for part in parts(body) if "**" in frame.module.text else ():
         if isinstance(part, ir.Binary) and part.op == "**" and isinstance(part.left, ir.Binary) and part.left.op == "-":
             yield _Pair(part.left.left, part.left.right, "the difference", part.left.at)
 
