@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from memlint import __version__
@@ -204,16 +204,15 @@ def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def one_of(*valid: str) -> type[str]:
-    """A type that takes these words alone."""
+def one_of(*valid: str) -> Callable[[str], str]:
+    """Takes these words alone. (It gives them as they are: what is made of them goes to other processes.)"""
 
-    class Choice(str):
-        def __new__(cls, text: str) -> Choice:
-            if text not in valid:
-                raise argparse.ArgumentTypeError(f"`{text}` is not one of {', '.join(valid)}{nearest(text, valid)}")
-            return super().__new__(cls, text)
+    def choice(text: str) -> str:
+        if text not in valid:
+            raise argparse.ArgumentTypeError(f"`{text}` is not one of {', '.join(valid)}{nearest(text, valid)}")
+        return text
 
-    return Choice
+    return choice
 
 
 def _count(text: str) -> int:

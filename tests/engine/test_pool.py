@@ -254,6 +254,18 @@ def test_workers_have_the_configuration(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_workers_have_what_the_command_line_says(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--min-confidence", "low", "--select", "MEM101", "--extend-select", "MEM201", "--ignore", "MEM305"]
+    words += ["--exclude", "train0.py", "--extend-exclude", "train1.py", "--force-exclude", "--preview"]
+    said = []
+    for jobs in ("1", "2"):
+        assert main([*words, "--jobs", jobs, "--no-cache", "--output-format", "json", "."]) == 1
+        said.append(json.loads(capsys.readouterr().out)["findings"])
+    assert said[0] == said[1]
+    assert [finding["path"] for finding in said[0]] == ["train2.py", "train3.py"]
+
+
+@pytest.mark.usefixtures("small")
 def test_standard_input_is_linted_in_parts_too(project: Path) -> None:
     changed = (project / "train1.py").read_bytes().replace(b"total += loss", b"total += loss.item()")
     options = Options(cwd=project, jobs=2, stdin=changed, stdin_filename="train1.py")
