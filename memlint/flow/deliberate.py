@@ -59,13 +59,13 @@ def _guards(frame: Frame, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
         return False  # another network of that name
     return any(
         isinstance(statement, ir.With)
-        and any(_is_off(frame, item.context) for item in statement.items)
+        and any(is_off(frame, item.context) for item in statement.items)
         and any(text(call.func) == run.text for call in calls(statement.body))
         for statement in walk_statements(body, into_definitions=False)
     )
 
 
-def _is_off(frame: Frame, context: ir.Expr) -> bool:
+def is_off(frame: Frame, context: ir.Expr) -> bool:
     """``no_grad()`` and its like, or ``set_grad_enabled(False)``."""
     if is_guard(frame, frame.function, context):
         return True

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.deliberate import is_off
 from memlint.flow.frame import ModelRun
 from memlint.flow.program import Class, Function
 from memlint.flow.state import OFF
-from memlint.flow.syntax import walk_statements
+from memlint.flow.syntax import assigned_names, names_read, walk_statements
 from memlint.flow.values import ordered
 from memlint.ir import nodes as ir
 
@@ -26,8 +27,40 @@ def may_be_any(analyser: Analyser, run: ModelRun) -> bool:
 
 def guards_a_way(analyser: Analyser, run: ModelRun) -> bool:
     """Whether a forward returns, on one of its ways, what a method of its own gives that turns grad mode off: ``if not
-    self.trainable: return self.infer(x)``."""
-    return any(_is_guarded(analyser, cls, one) for cls, forward in _forwards(analyser, run) for one in _given(forward))
+    self.trainable: return self.infer(x)``; or what is computed there in a block that does: ``if self.frozen: with
+    torch.no_grad(): return self.net(x)``."""
+    return any(
+        any(_is_guarded(analyser, cls, one) for one in _given(forward)) or _guards_a_branch(analyser, forward)
+        for cls, forward in _forwards(analyser, run)
+    )
+
+
+def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
+    """Whether a test decides that what is given back is computed with grad mode off."""
+    frame = analyser.summary(forward)
+    tests = [one for one in walk_statements(forward.body, into_definitions=False) if isinstance(one, ir.If)]
+    if frame is None or not tests:
+        return False
+    given = frozenset(
+        name
+        for one in walk_statements(forward.body, into_definitions=False)
+        if isinstance(one, ir.Return) and one.value is not None
+        for name in names_read(one.value)
+    )
+    return any(
+        isinstance(one, ir.With)
+        and any(is_off(frame, item.context) for item in one.items)
+        and _gives(one.body, given & assigned_names(other)[0])
+        for test in tests
+        for mine, other in ((test.body, test.orelse), (test.orelse, test.body))
+        for one in mine
+    )
+
+
+def _gives(body: tuple[ir.Stmt, ...], names: frozenset[str]) -> bool:
+    """Whether a block returns something, or assigns one of the names."""
+    returns = any(isinstance(one, ir.Return) for one in walk_statements(body, into_definitions=False))
+    return returns or not names.isdisjoint(assigned_names(body)[0])
 
 
 def _forwards(analyser: Analyser, run: ModelRun) -> Iterator[tuple[Class, Function]]:

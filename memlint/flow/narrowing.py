@@ -7,12 +7,14 @@ from memlint.flow.state import State
 from memlint.flow.syntax import assigned_names, dotted, last_name, text, walk_expression
 from memlint.flow.values import (
     ANYWHERE,
+    BATCH,
     DATA,
     LOADER,
     NONE,
     SCALAR,
     TENSOR,
     TENSORS,
+    TREE,
     UNKNOWN,
     V,
 )
@@ -61,6 +63,8 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
             named = dotted(test.rights[0]).rsplit(".", 1)[-1]
             if named in _TENSOR_TYPES and test.ops[0] in ("is", "==", "is not", "!="):
                 _narrow_to(state, left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
+        case ir.Name() if truth and test.id in state.env:
+            state.env[test.id] = no_batch(state.env[test.id])
         case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
             name = dotted(test.func)
             if name.endswith("is_tensor"):
@@ -136,6 +140,11 @@ def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:
     """Whether a test asks of one of these names whether it is a tensor."""
     asked = asked_for_tensor(test)
     return isinstance(asked, ir.Name) and asked.id in names
+
+
+def no_batch(value: V) -> V:
+    """What is left of a member of a batch that is no tensor of several numbers, which has no truth value."""
+    return no_tensor(value) if value.is_only(TREE) and value.size == BATCH and not value.src else value
 
 
 def no_tensor(value: V) -> V:

@@ -437,6 +437,72 @@ def test_a_forward_that_guards_one_of_its_ways(tmp_path: Path, guard: str, place
     assert lines == here
 
 
+GUARDED_BRANCH = """
+import torch
+from torch import nn
+
+
+class Features(nn.Module):
+    def __init__(self, frozen=True):
+        super().__init__()
+        self.frozen = frozen
+        self.body = nn.Linear(8, 8)
+
+    def compute(self, x):
+        return {{"patch": self.body(x)}}
+
+    def forward(self, x):
+        {forward}
+
+
+def main(loader):
+    net = Features().cuda().eval()
+    for x in loader:
+        print(net(x.cuda())["patch"].detach().cpu().numpy())  {place}
+
+
+main(torch.utils.data.DataLoader([]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "place"),
+    [
+        pytest.param(
+            """if self.frozen:
+            with torch.inference_mode():
+                return self.compute(x)
+        else:
+            return self.compute(x)""",
+            "",
+            id="it returns",
+        ),
+        pytest.param(
+            """if not self.frozen:
+            out = self.compute(x)
+        else:
+            with torch.no_grad():
+                out = self.compute(x)
+        return out""",
+            "",
+            id="what is returned is assigned",
+        ),
+        pytest.param(
+            """if self.frozen:
+            with torch.no_grad():
+                mean = x.mean()
+                self.seen = mean
+        return self.compute(x)""",
+            "# here",
+            id="something else is computed",
+        ),
+    ],
+)
+def test_a_forward_that_guards_one_of_its_branches(tmp_path: Path, forward: str, place: str) -> None:
+    lines, here, _ = found(tmp_path, GUARDED_BRANCH.format(forward=forward, place=place))
+    assert lines == here
+
+
 PARTS = """
 import torch
 from torch import nn

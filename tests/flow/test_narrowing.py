@@ -76,3 +76,45 @@ def test_the_other_branch_of_what_denies_it(tmp_path: Path, test: str) -> None:
 def codes(folder: Path, text: str) -> list[str]:
     (folder / "train.py").write_text(text, encoding="utf-8")
     return [one.code for one in memlint.lint([folder], isolated=True).findings]
+
+
+MEMBERS = """
+import torch
+from accelerate import Accelerator
+
+
+@torch.no_grad()
+def validate(model, loader):
+    model.eval()
+    results = []
+    for batch in loader:
+        scores = model(batch["image"]).mean(dim=(1, 2, 3)).tolist()
+        {member}
+        for i, score in enumerate(scores):
+            results.append({{"axis": {one}, "score": score}})
+    return results
+
+
+def main(net, data):
+    model, loader = Accelerator().prepare(net, torch.utils.data.DataLoader(data))
+    print(validate(model, loader))
+"""
+
+
+@pytest.mark.parametrize(
+    ("member", "one", "found"),
+    [
+        ('axes = batch["axes"]', "axes[i]", True),
+        ('axes = batch.get("axes")', "axes[i]", True),
+        ('axes = batch.get("axes", torch.zeros(8))', "axes[i]", True),
+        ('axes = batch["axes"]', "axes[i] if axes is not None else None", True),
+        ('axes = batch["axes"]', "axes[i] if axes else None", False),
+        ('axes = batch["axes"] or [""] * len(scores)', "axes[i]", False),
+        ('axes = batch.get("axes", [None] * len(scores))', "axes[i]", False),
+        ('axes = batch.get("axes", "xyz")', "axes[i]", False),
+    ],
+)
+def test_a_member_of_a_batch_with_a_truth_value_is_no_tensor(
+    tmp_path: Path, member: str, one: str, found: bool
+) -> None:
+    assert codes(tmp_path, MEMBERS.format(member=member, one=one)) == ["MEM104"] * found
