@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, elements_of, make, read_item, tuple_of
 from memlint.flow.loops import known_members
-from memlint.flow.narrowing import no_batch
 from memlint.flow.state import Obj, State
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text
@@ -128,8 +127,6 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         found = elements_of(frame, state, receiver)
         if args and args[0].const is not None and isinstance(expr.args[0], ir.Expr):
             found = read_item(frame, state, receiver, args[0], ir.Subscript(expr.at, func.value, expr.args[0]))
-        if len(args) > 1 and (_is_no_tensor(args[1]) or isinstance(args[1].const, str)):
-            found = no_batch(found)  # (what stands for it where it is not there is a list or a text)
         return join(found, args[1]) if len(args) > 1 else found
     if name == "setdefault" and args:
         found = elements_of(frame, state, receiver)
@@ -220,7 +217,3 @@ def _lives_as_long(state: State, made: V, holder: Obj) -> None:
         obj = state.heap.get(key)
         if obj is not None and len(holder.loops) < len(obj.loops):
             state.heap[key] = Obj(obj.kind, obj.elem, obj.fields, holder.loops, obj.bounded, obj.cls, obj.text)
-
-
-def _is_no_tensor(value: V) -> bool:
-    return value.may_be(CONTAINER) and not value.may_be(TENSORS | UNKNOWN)

@@ -6,6 +6,7 @@ from memlint import knowledge
 from memlint.flow import factories
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, make
+from memlint.flow.narrowing import no_batch
 from memlint.flow.ops import cut, device_named, moved, reduced, tensor_op
 from memlint.flow.state import OFF, Obj, State
 from memlint.flow.stores import kind_of, note_carry
@@ -14,6 +15,7 @@ from memlint.flow.touched import detached
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
+    CONTAINER,
     CPU,
     DATA,
     DATA_VALUE,
@@ -41,6 +43,14 @@ _INTEGERS = frozenset(
 
 #: methods that give the members of a batch or an output as they are
 _MEMBERS = frozenset({"get", "items", "keys", "pop", "setdefault", "to_tuple", "values", "copy", "__getitem__"})
+
+
+#: of these, those that take what is given where there is no such member
+_OR_ELSE = frozenset({"get", "pop", "setdefault"})
+
+
+def _is_no_tensor(value: V) -> bool:
+    return isinstance(value.const, str) or (value.may_be(CONTAINER) and not value.may_be(TENSORS | UNKNOWN))
 
 
 def _of_known_methods(expr: ir.Call) -> bool:
@@ -113,7 +123,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         device = receiver.device if name in _MEMBERS else ANYWHERE
         # (what is computed of arguments where nothing is recorded has no graph: a solver that a model's class made)
         src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
-        return V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
+        found = V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
+        # (a list or a text that stands for it where it is not there)
+        return no_batch(found) if name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) else found
     from memlint.flow.unresolved import unknown_call
 
     return unknown_call(frame, state, expr, receiver, args, words)
