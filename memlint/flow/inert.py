@@ -188,7 +188,8 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
 
 
 def _meant_for_a_model(frame: Frame, at: int) -> bool:
-    """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not."""
+    """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not. One whose
+    output backward() goes through was never guarded so: before 0.4 that raised."""
     if frame.function.name == "__init__":
         return False
     if not frame.backwards:
@@ -196,10 +197,12 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
     names = _assigned_from(frame, {at})
     models = frame.notes.models
     outputs = _assigned_from(frame, set(models))
+    nodes = frame.graphs.nodes
+    trained = {nodes[item].at for one in frame.backwards for item in one.reached if item in nodes}
     return any(
         part.at == at or (isinstance(part, ir.Name) and part.id in names)
         for call in models.values()
-        if not _compares(call, outputs - names)
+        if call.at not in trained and not _compares(call, outputs - names)
         for arg in call.args
         for part in walk_expression(arg)
     )
