@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from memlint.flow.program import Class, Function
+from memlint.flow.program import Class, Function, in_tests
 from memlint.flow.state import AMBIENT, GUARDS, OFF, ON
 
 if TYPE_CHECKING:
@@ -101,7 +101,10 @@ class CalledModes:
             ]
         if not records and function.cls is not None:
             records = self._named.get(function.name, [])
-        return records
+        if in_tests(function.module.key):
+            return records
+        # (how its tests call a function says nothing of how it is used, where something else does)
+        return [record for record in records if not in_tests(record[0].module.key)] or records
 
     def _handed_over(self, function: Function) -> list[tuple[Function, int]]:
         """(who does so, grad mode) of each time that a function, or the method that it overrides, is handed to code

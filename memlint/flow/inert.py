@@ -188,8 +188,8 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
 
 
 def _meant_for_a_model(frame: Frame, at: int) -> bool:
-    """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not. One whose
-    output backward() goes through was never guarded so: before 0.4 that raised."""
+    """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not. One that
+    backward() leads to was never guarded so: before 0.4 that raised."""
     if frame.function.name == "__init__":
         return False
     if not frame.backwards:

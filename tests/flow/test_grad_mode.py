@@ -313,3 +313,44 @@ def test_a_graph_made_under_a_guard_ends_with_the_next_operation(
 def test_a_decorator_is_what_the_file_calls_so(tmp_path: Path, decorator: str, body: str, codes: list[str]) -> None:
     head = f"import torch\nfrom torch import no_grad as guard\n\n\n{decorator}\ndef evaluate(model, loader):\n"
     assert found(tmp_path, head + f"    {body}\n    model.eval()\n" + LOOP.lstrip("\n")) == codes
+
+
+SAMPLED = """
+import torch
+
+
+def sample(generator, count):
+    kept = []
+    for _ in range(count):
+        kept.append(generator.decoder(torch.randn(8, 4)))
+    return torch.cat(kept)
+"""
+USED = """
+import torch
+from evaluate import sample
+
+
+def main(generator: torch.nn.Module):
+    generator.eval()
+    {guard}:
+        torch.save(sample(generator, 100).cpu(), "samples.pt")
+"""
+TESTED = """
+import torch
+from evaluate import sample
+
+
+def test_sample():
+    generator = torch.nn.ModuleDict({"decoder": torch.nn.Linear(4, 4)})
+    assert sample(generator, 3).shape == (24, 4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "codes"), [("with torch.no_grad()", []), ("if True", ["MEM102", "MEM201"])], ids=["guarded", "not guarded"]
+)
+def test_who_tests_a_function_says_nothing_of_its_guard(tmp_path: Path, guard: str, codes: list[str]) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_sample.py").write_text(TESTED)
+    (tmp_path / "use.py").write_text(USED.format(guard=guard))
+    assert sorted(found(tmp_path, SAMPLED)) == codes

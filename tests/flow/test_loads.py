@@ -328,3 +328,57 @@ def test_a_file_that_brings_other_tensors_to_the_host(tmp_path: Path) -> None:
     load = program("state = torch.load(path)", "model.load_state_dict(state)")
     assert len(found(tmp_path, load + other)) == 1
     assert len(found(tmp_path, load + saved)) == 0
+
+
+RESUMED = """
+import torch
+
+
+class Learner:
+    def __init__(self, net):
+        self.net = net.cuda()
+        self.seen = []
+
+    def {method}(self, name):
+        self.{attribute} = torch.load(name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "attribute", "expected"),
+    [
+        ("resume_training", "seen", 0),  # (the list itself, which is there once)
+        ("resume_training", "checkpoint", 1),
+        ("resume_training", "state_dict", 1),
+    ],
+)
+def test_what_an_object_takes_for_its_own_is_no_checkpoint(
+    tmp_path: Path, method: str, attribute: str, expected: int
+) -> None:
+    assert len(found(tmp_path, RESUMED.format(method=method, attribute=attribute))) == expected
+
+
+SAVED = """
+import torch
+from library import train
+
+
+def {name}({given}):
+    model = train("out").cuda()
+    checkpoint = torch.load("out/best.pt")
+    assert checkpoint["epoch"] == 1
+    return model
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "given", "expected"),
+    [
+        ("test_train", "test_contents", "", 0),  # (a test of the project)
+        ("test_train", "helper", "", 1),
+        ("trained", "contents", "", 1),
+        ("trained", "test_epoch", "loader", 1),  # (which the program calls)
+    ],
+)
+def test_what_a_test_of_the_project_looks_at(tmp_path: Path, file: str, name: str, given: str, expected: int) -> None:
+    assert len(found(tmp_path, SAVED.format(name=name, given=given), file)) == expected

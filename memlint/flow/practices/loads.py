@@ -15,6 +15,7 @@ from memlint.flow.practice_events import LoadedToDevice
 from memlint.flow.practices.beside_models import KEEPS, bound, contains, load_state_dict, loaded_into, meets_its_model
 from memlint.flow.practices.outside import OutsideCall
 from memlint.flow.program import in_tests
+from memlint.flow.spent import is_trial
 from memlint.flow.syntax import (
     calls,
     expressions,
@@ -69,6 +70,8 @@ _READS = frozenset({"items", "keys", "get", "pop", "values"})
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
     """The checkpoints that one function loads onto a device that nobody named."""
+    if frame.function.node is not None and is_trial(frame.function):
+        return  # (what a test of the project looks at is no matter of memory)
     for at, call in sorted(frame.notes.outside.items()):
         if call.name != "torch.load" or not _leaves_it_open(frame, call.expr):
             continue
@@ -209,7 +212,9 @@ def _is_checkpoint(analyser: Analyser, frame: Frame, call: OutsideCall, path: ir
         return not _is_whole_model(frame, names)
     of_loader = re.search(r"load|restor|resum", frame.function.name.lower()) is not None
     if of_loader and _CHECKPOINT.search(frame.function.name.lower()):
-        return not _DATA.search(frame.function.name.lower()) and not _is_whole_model(frame, names)
+        # (what an object keeps under a name of its own, ``self.seen = torch.load(path)``, is there once)
+        is_own = any("." in name for name in names)
+        return not is_own and not _DATA.search(frame.function.name.lower()) and not _is_whole_model(frame, names)
     named = _MODEL.search(said) is not None
     return named and any(_is_dictionary(frame, name) for name in names)
 
