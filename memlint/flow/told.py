@@ -129,7 +129,7 @@ def _told_at(
             continue
         moved = given.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in given.syms))
         told = look_up(record.modes, moved, "", tag)
-        if told is None and tag and _is_made_frozen(analyser, moved):
+        if told is None and tag and (_is_made_frozen(analyser, moved) or _holds_frozen(analyser, given, path.steps)):
             told = True
         if told is not None:
             return told
@@ -143,6 +143,17 @@ def _is_made_frozen(analyser: Analyser, module: V) -> bool:
         return False
     classes = [analyser.cls(ref) if ref.kind == "instance" else None for ref in module.refs]
     return all(cls is not None and frozen_class(analyser, cls) for cls in classes)
+
+
+def _holds_frozen(analyser: Analyser, holder: V, steps: tuple[str, ...]) -> bool:
+    """Whether all that an object may be are of classes that freeze what they keep at a place of theirs."""
+    if not steps or not holder.refs or holder.kinds & UNKNOWN:
+        return False
+    # (``else: energy = NotImplementedError`` is none that holds anything)
+    refs = [ref for ref in holder.refs if not (ref.kind == "ext" and ref.name.startswith("builtins."))]
+    classes = [analyser.cls(ref) if ref.kind == "instance" else None for ref in refs]
+    frozen = (cls is not None and _made_mode(analyser, cls, steps, "frozen") is True for cls in classes)
+    return bool(refs) and all(frozen)
 
 
 def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bool | None:

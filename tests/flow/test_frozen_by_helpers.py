@@ -148,3 +148,78 @@ def test_a_loader_that_freezes_what_an_object_is_made_with(
     tmp_path: Path, part: str, wanted: str, more: str, expected: list[str]
 ) -> None:
     assert codes(tmp_path, LOADER.format(part=part, wanted=wanted, more=more)) == expected
+
+
+ENERGY = """
+from torch import nn
+
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(8, 4)
+
+    def encode(self, x):
+        return self.encoder(x)
+
+
+class Energy:
+    def __init__(self, device):
+        self.coder = Coder().to(device)
+        for param in self.coder.parameters():
+            param.requires_grad = {flag}
+
+
+class Open:
+    def __init__(self, device):
+        self.coder = Coder().to(device)
+"""
+STEP = """
+import torch
+from torch import nn
+from energy import *
+
+
+def make(kind, device):
+    if kind == "coder":
+        energy = Energy(device)
+    else:
+        energy = {other}
+    return energy
+
+
+def step(energy, net, optimizer, x):
+    codes = energy.coder.encode(x)
+    loss = net(codes.detach()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def train(kind, loader, device):
+    energy = make(kind, device)
+    net = nn.Linear(4, 1).to(device)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for x in loader:
+        step(energy, net, optimizer, x.to(device))
+
+
+if __name__ == "__main__":
+    train(input(), torch.utils.data.DataLoader([]), "cuda")
+"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "other", "expected"),
+    [
+        ("False", "NotImplementedError", []),
+        ("False", "None", []),
+        ("True", "NotImplementedError", ["MEM202"]),
+        ("False", "Open(device)", ["MEM202"]),
+    ],
+)
+def test_a_model_that_the_class_of_its_holder_freezes(
+    tmp_path: Path, flag: str, other: str, expected: list[str]
+) -> None:
+    (tmp_path / "energy.py").write_text(ENERGY.format(flag=flag))
+    assert codes(tmp_path, STEP.format(other=other)) == expected

@@ -347,7 +347,9 @@ def test_sample():
 
 
 @pytest.mark.parametrize(
-    ("guard", "codes"), [("with torch.no_grad()", []), ("if True", ["MEM102", "MEM201"])], ids=["guarded", "not guarded"]
+    ("guard", "codes"),
+    [("with torch.no_grad()", []), ("if True", ["MEM102", "MEM201"])],
+    ids=["guarded", "not guarded"],
 )
 def test_who_tests_a_function_says_nothing_of_its_guard(tmp_path: Path, guard: str, codes: list[str]) -> None:
     (tmp_path / "tests").mkdir()
