@@ -61,7 +61,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
     if attached == "yes" and grad_off and store.kind == "carry":
         attached = "no"
     if attached == "unknown" and store.kind == "carry" and store.how == "call" and _state_of_model(frame, sources):
-        attached, certainty = "yes", "medium"
+        attached, certainty = "no" if grad_off else "yes", "medium"
     fact: Fact = "some" if attached == "yes" and value.bare else attached
     if attached == "no" and value.kinds & UNKNOWN:
         fact = "unknown"

@@ -356,3 +356,37 @@ def test_who_tests_a_function_says_nothing_of_its_guard(tmp_path: Path, guard: s
     (tmp_path / "tests" / "test_sample.py").write_text(TESTED)
     (tmp_path / "use.py").write_text(USED.format(guard=guard))
     assert sorted(found(tmp_path, SAMPLED)) == codes
+
+
+ROLLOUT = """
+import torch
+
+
+class Rollout:
+    def __init__(self, generator):
+        self.generator = generator
+
+    def search(self, x, steps):
+        hidden = self.generator.init_hidden(x.size(0))
+        for _ in range(steps):
+            out, hidden = self.generator.forward(x, hidden)
+        return out
+
+    def reward(self, x):
+        {guard}:
+            return self.search(x, 20).mean().item()
+
+
+def train(generators, loader):
+    for i in range(3):
+        rollout = Rollout(generators[i])
+        for x in loader:
+            print(rollout.reward(x))
+"""
+
+
+@pytest.mark.parametrize(("guard", "expected"), [("with torch.no_grad()", False), ("if True", True)])
+def test_the_state_of_a_model_of_no_known_class_under_the_guard_of_all_callers(
+    tmp_path: Path, guard: str, expected: bool
+) -> None:
+    assert ("MEM103" in found(tmp_path, ROLLOUT.format(guard=guard))) is expected
