@@ -150,9 +150,11 @@ def _saved_by_callers(analyser: Analyser, frame: Frame) -> bool:
 
 
 def _given_to(caller: Frame, record: CallRecord) -> Sources:
-    """The graphs in what a call gives its caller."""
+    """The graphs in what a call gives its caller, those included that it is cut off from later on."""
     inner = deep(caller, caller.exit, record.result).src if caller.exit is not None else EMPTY
-    return record.result.src | inner
+    nodes = caller.graphs.nodes
+    cut = [item for item in caller.notes.cut_off if item in nodes and nodes[item].at == record.at]
+    return record.result.src.union(inner, cut)
 
 
 def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:

@@ -75,6 +75,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":
         detached(frame, receiver, expr.func.value if isinstance(expr.func, ir.Attr) else expr)
+        frame.notes.cut_off |= receiver.src
         cut_everywhere(state, receiver)
         _cut_here(frame, state, expr)
     if name in table.cut:

@@ -181,3 +181,41 @@ def test_what_a_callee_puts_into_its_argument(tmp_path: Path, place: str, read: 
     (tmp_path / "train.py").write_text(FILLED.format(place=place, read=read))
     result = memlint.lint([tmp_path], select=["MEM201"])
     assert len(result.findings) == found
+
+
+SEARCH = """
+import torch
+
+
+def total(model, loader):
+    losses = []
+    for x in loader:
+        losses.append(model(x).mean())
+    return torch.stack(losses).mean(), len(losses)
+
+
+def search(model, loader):
+    before, _ = total(model, loader)
+    {gradient}
+    before.detach_()
+    for _ in range(10):
+        after, _ = total(model, loader)
+        if after < before:
+            return after.item()
+
+
+search(torch.nn.Linear(3, 1).cuda(), torch.utils.data.DataLoader([]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("gradient", "expected"),
+    [
+        ("print(torch.autograd.grad(before, model.parameters()))", []),
+        ("before.backward()", []),
+        ("print(before)", ["MEM102"]),
+    ],
+)
+def test_what_a_caller_is_cut_off_from_after_its_backward(tmp_path: Path, gradient: str, expected: list[str]) -> None:
+    (tmp_path / "search.py").write_text(SEARCH.format(gradient=gradient))
+    assert [one.code for one in memlint.lint([tmp_path]).findings] == expected
