@@ -183,7 +183,7 @@ def test_what_a_callee_puts_into_its_argument(tmp_path: Path, place: str, read: 
     assert len(result.findings) == found
 
 
-SEARCH = """
+LINE_SEARCH = """
 import torch
 
 
@@ -211,11 +211,11 @@ search(torch.nn.Linear(3, 1).cuda(), torch.utils.data.DataLoader([]))
 @pytest.mark.parametrize(
     ("gradient", "expected"),
     [
-        ("print(torch.autograd.grad(before, model.parameters()))", []),
-        ("before.backward()", []),
-        ("print(before)", ["MEM102"]),
+        ("print(torch.autograd.grad(before, model.parameters()))", False),
+        ("before.backward()", False),
+        ("print(before)", True),
     ],
 )
-def test_what_a_caller_is_cut_off_from_after_its_backward(tmp_path: Path, gradient: str, expected: list[str]) -> None:
-    (tmp_path / "search.py").write_text(SEARCH.format(gradient=gradient))
-    assert [one.code for one in memlint.lint([tmp_path]).findings] == expected
+def test_what_a_caller_is_cut_off_from_after_its_backward(tmp_path: Path, gradient: str, expected: bool) -> None:
+    (tmp_path / "search.py").write_text(LINE_SEARCH.format(gradient=gradient))
+    assert ("MEM102" in {one.code for one in memlint.lint([tmp_path]).findings}) is expected
