@@ -37,9 +37,9 @@ def may_import_torch(text: str) -> bool:
 def _imported(text: str) -> Iterator[str]:
     """All words that may be names of what is imported, and "." where an import is relative. ``text``: as `_normal`
     gives it."""
+    if re.search(r"from[\s\\]*\.", text):  # (apart: what looks like an import may reach over the next one)
+        yield "."
     for match in re.finditer(_IMPORT, text):
-        if match[1].lstrip(" \t\f\\\r\n").startswith("."):
-            yield "."
         yield from re.findall(r"\w+", match[1])
 
 

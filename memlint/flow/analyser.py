@@ -53,7 +53,7 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.mends.mentions import Mention
 
-#: bytes of source that are linted together, up to which memory is no matter
+#: bytes of source in a project, up to which memory is no matter (other parts of a larger one may be worked on beside)
 ROOM = 8_000_000
 #: sources in what a function leaves behind, past which nobody reads what else it does
 MAX_SOURCES = 20_000
@@ -65,7 +65,7 @@ class Analyser:
     def __init__(self, project: Any) -> None:
         self.program = Program(project)
         #: whether what is kept of a function has to be small, since there are that many: it costs time
-        self.is_large = sum(map(project.size, project.linted)) > ROOM
+        self.is_large = sum(map(project.size, project.sources)) > ROOM
         self.unused = Unused(self.program)
         self.known_calls = KnownCalls(self.program, self.unused)
         #: the grad mode under which each decorator of the project, with its flags, runs a function; None: it leaves it

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from memlint.flow.program import Class, Function, in_tests
+from memlint.flow.program import Class, Function, Module, in_tests
 from memlint.flow.state import AMBIENT, GUARDS, OFF, ON
 
 if TYPE_CHECKING:
     from memlint.flow.facts import Facts
     from memlint.flow.frame import Frame
+
+
+def _is_of_tests(module: Module) -> bool:
+    """Whether a test runner runs the file's functions, and nobody starts it for what it does."""
+    text = module.text
+    starts = "__main__" in text and "unittest.main" not in text and "pytest.main" not in text
+    return in_tests(module.key) and not starts
 
 
 class CalledModes:
@@ -101,10 +108,8 @@ class CalledModes:
             ]
         if not records and function.cls is not None:
             records = self._named.get(function.name, [])
-        if in_tests(function.module.key):
-            return records
         # (how its tests call a function says nothing of how it is used, where something else does)
-        return [record for record in records if not in_tests(record[0].module.key)] or records
+        return [record for record in records if not _is_of_tests(record[0].module)] or records
 
     def _handed_over(self, function: Function) -> list[tuple[Function, int]]:
         """(who does so, grad mode) of each time that a function, or the method that it overrides, is handed to code

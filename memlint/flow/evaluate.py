@@ -11,7 +11,7 @@ from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import elements_of, make, read_item
-from memlint.flow.narrowing import asked_member, narrow, no_batch, no_tensor
+from memlint.flow.narrowing import asked_member, is_taken_out, narrow, no_batch, no_tensor
 from memlint.flow.ops import tensor_op
 from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use, lookup
@@ -202,7 +202,9 @@ def _unary(frame: Frame, state: State, expr: ir.Unary) -> V:
 
 def _boolop(frame: Frame, state: State, expr: ir.BoolOp) -> V:
     left = evaluate(frame, state, expr.left)
-    return join(no_batch(left) if expr.op == "or" else left, evaluate(frame, state, expr.right))
+    if expr.op == "or" and is_taken_out(expr.left):
+        left = no_batch(left)
+    return join(left, evaluate(frame, state, expr.right))
 
 
 def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:

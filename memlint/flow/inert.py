@@ -189,7 +189,7 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
 
 def _meant_for_a_model(frame: Frame, at: int) -> bool:
     """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not. One that
-    backward() leads to was never guarded so: before 0.4 that raised."""
+    backward() leads to wherever it is volatile was never guarded so: before 0.4 that raised."""
     if frame.function.name == "__init__":
         return False
     if not frame.backwards:
@@ -198,7 +198,14 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
     models = frame.notes.models
     outputs = _assigned_from(frame, set(models))
     nodes = frame.graphs.nodes
-    trained = {nodes[item].at for one in frame.backwards for item in one.reached if item in nodes}
+    sides = _sides_around(frame, at)
+    trained = {
+        nodes[item].at
+        for one in frame.backwards
+        if sides <= _sides_around(frame, one.site.at)
+        for item in one.reached
+        if item in nodes
+    }
     return any(
         part.at == at or (isinstance(part, ir.Name) and part.id in names)
         for call in models.values()
@@ -206,6 +213,17 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
         for arg in call.args
         for part in walk_expression(arg)
     )
+
+
+def _sides_around(frame: Frame, at: int) -> set[tuple[int, bool]]:
+    """The sides of ifs in which an ordinal stands: what stands in the same ones, or in more, runs with it."""
+    return {
+        (one.at, side)
+        for one in walk_statements(frame.function.body, into_definitions=False)
+        if isinstance(one, ir.If)
+        for side, block in ((True, one.body), (False, one.orelse))
+        if block and block[0].at <= at <= last_ordinal(block[-1])
+    }
 
 
 def _takes_numbers_apart(frame: Frame) -> bool:

@@ -131,6 +131,10 @@ def dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
         sources = _given_to(caller, record)
         if blindly_reached(caller, sources) or sources & (caller.escaped | caller.left | caller.notes.returned):
             return False
+        # (what is cut off in place is at the end no longer in the result, and may have had its backward before)
+        nodes = caller.graphs.nodes
+        cut = [item for item in caller.notes.cut_off if item in nodes and nodes[item].at == record.at]
+        sources = sources.union(cut)
         if any(sources & reached for reached, *_ in caller.backwards):
             return False
     return True
@@ -150,11 +154,9 @@ def _saved_by_callers(analyser: Analyser, frame: Frame) -> bool:
 
 
 def _given_to(caller: Frame, record: CallRecord) -> Sources:
-    """The graphs in what a call gives its caller, those included that it is cut off from later on."""
+    """The graphs in what a call gives its caller."""
     inner = deep(caller, caller.exit, record.result).src if caller.exit is not None else EMPTY
-    nodes = caller.graphs.nodes
-    cut = [item for item in caller.notes.cut_off if item in nodes and nodes[item].at == record.at]
-    return record.result.src.union(inner, cut)
+    return record.result.src | inner
 
 
 def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from memlint.flow.deliberate import is_off
 from memlint.flow.frame import ModelRun
 from memlint.flow.program import Class, Function
 from memlint.flow.state import OFF
-from memlint.flow.syntax import assigned_names, names_read, walk_statements
+from memlint.flow.syntax import calls, dotted, names_bound_by, names_read, text, walk_expression, walk_statements
 from memlint.flow.values import ordered
 from memlint.ir import nodes as ir
 
@@ -27,8 +28,8 @@ def may_be_any(analyser: Analyser, run: ModelRun) -> bool:
 
 def guards_a_way(analyser: Analyser, run: ModelRun) -> bool:
     """Whether a forward returns, on one of its ways, what a method of its own gives that turns grad mode off: ``if not
-    self.trainable: return self.infer(x)``; or what is computed there in a block that does: ``if self.frozen: with
-    torch.no_grad(): return self.net(x)``."""
+    self.trainable: return self.infer(x)``; or what a block gives that does: ``if self.frozen: with torch.no_grad():
+    return self.net(x)``."""
     return any(
         any(_is_guarded(analyser, cls, one) for one in _given(forward)) or _guards_a_branch(analyser, forward)
         for cls, forward in _forwards(analyser, run)
@@ -36,9 +37,14 @@ def guards_a_way(analyser: Analyser, run: ModelRun) -> bool:
 
 
 def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
-    """Whether a test decides that what is given back is computed with grad mode off."""
-    frame = analyser.summary(forward)
-    tests = [one for one in walk_statements(forward.body, into_definitions=False) if isinstance(one, ir.If)]
+    """Whether a setting of the object (``self.frozen``) decides that what is given back is computed with grad mode off,
+    by what computes it elsewhere in the forward with grad mode as it is."""
+    frame, own = analyser.summary(forward), forward.own_name
+    tests = [
+        one
+        for one in walk_statements(forward.body, into_definitions=False)
+        if isinstance(one, ir.If) and own in names_read(one.test)
+    ]
     if frame is None or not tests:
         return False
     given = frozenset(
@@ -47,20 +53,34 @@ def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
         if isinstance(one, ir.Return) and one.value is not None
         for name in names_read(one.value)
     )
-    return any(
-        isinstance(one, ir.With)
-        and any(is_off(frame, item.context) for item in one.items)
-        and _gives(one.body, given & assigned_names(other)[0])
-        for test in tests
-        for mine, other in ((test.body, test.orelse), (test.orelse, test.body))
-        for one in mine
-    )
+    every = Counter(_own_calls(forward.body, own))
+    for block in (block for test in tests for block in (test.body, test.orelse)):
+        for one in block:
+            if isinstance(one, ir.With) and any(is_off(frame, item.context) for item in one.items):
+                here = Counter(_own_calls(one.body, own))
+                shared = {name for name, count in here.items() if every[name] > count}
+                if shared & {name for expr in _results(one.body, given) for name in _called(expr, own)}:
+                    return True
+    return False
 
 
-def _gives(body: tuple[ir.Stmt, ...], names: frozenset[str]) -> bool:
-    """Whether a block returns something, or assigns one of the names."""
-    returns = any(isinstance(one, ir.Return) for one in walk_statements(body, into_definitions=False))
-    return returns or not names.isdisjoint(assigned_names(body)[0])
+def _results(body: tuple[ir.Stmt, ...], names: frozenset[str]) -> Iterator[ir.Expr]:
+    """What a block returns, and what it assigns to one of the names."""
+    for one in walk_statements(body, into_definitions=False):
+        gives = isinstance(one, ir.Return) or not names.isdisjoint(names_bound_by(one))
+        if gives and isinstance(one, ir.Return | ir.Assign) and one.value is not None:
+            yield one.value
+
+
+def _own_calls(body: tuple[ir.Stmt, ...], own: str) -> Iterator[str]:
+    """The layers and methods of the object that a body calls, each as often as it does."""
+    return (text(call.func) for call in calls(body) if dotted(call.func).startswith(f"{own}."))
+
+
+def _called(expr: ir.Expr, own: str) -> Iterator[str]:
+    """The same, of an expression."""
+    inside = (part for part in walk_expression(expr) if isinstance(part, ir.Call))
+    return (text(call.func) for call in inside if dotted(call.func).startswith(f"{own}."))
 
 
 def _forwards(analyser: Analyser, run: ModelRun) -> Iterator[tuple[Class, Function]]:

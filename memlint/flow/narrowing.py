@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.state import State
-from memlint.flow.syntax import assigned_names, dotted, last_name, text, walk_expression
+from memlint.flow.syntax import (
+    assigned_names,
+    dotted,
+    last_name,
+    names_bound_by,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import (
     ANYWHERE,
     BATCH,
@@ -63,7 +71,7 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
             named = dotted(test.rights[0]).rsplit(".", 1)[-1]
             if named in _TENSOR_TYPES and test.ops[0] in ("is", "==", "is not", "!="):
                 _narrow_to(state, left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
-        case ir.Name() if truth and test.id in state.env:
+        case ir.Name() if truth and test.id in state.env and _is_member(frame, test.id):
             state.env[test.id] = no_batch(state.env[test.id])
         case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
             name = dotted(test.func)
@@ -140,6 +148,20 @@ def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:
     """Whether a test asks of one of these names whether it is a tensor."""
     asked = asked_for_tensor(test)
     return isinstance(asked, ir.Name) and asked.id in names
+
+
+def _is_member(frame: Frame, name: str) -> bool:
+    """Whether a variable is a member of something wherever it is bound: a batch as a whole may be a dictionary, which
+    has a truth value."""
+    binders = [one for one in walk_statements(frame.function.body, False) if name in names_bound_by(one)]
+    return bool(binders) and all(isinstance(one, ir.Assign) and is_taken_out(one.value) for one in binders)
+
+
+def is_taken_out(expr: ir.Expr) -> bool:
+    """``batch["x"]``, ``batch.get("x")``, or one of them where that is true."""
+    if isinstance(expr, ir.BoolOp):
+        return is_taken_out(expr.left)
+    return isinstance(expr, ir.Subscript) or (isinstance(expr, ir.Call) and last_name(expr.func) in ("get", "pop"))
 
 
 def no_batch(value: V) -> V:

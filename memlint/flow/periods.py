@@ -179,7 +179,6 @@ def _first(test: ir.Expr) -> bool:
 
 
 @kept
-@kept
 def _period(test: ir.Expr) -> int:
     """``k`` of ``i % k == c``, else a large number."""
     for part in walk_expression(test):

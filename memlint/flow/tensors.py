@@ -10,7 +10,7 @@ from memlint.flow.narrowing import no_batch
 from memlint.flow.ops import cut, device_named, moved, reduced, tensor_op
 from memlint.flow.state import OFF, Obj, State
 from memlint.flow.stores import kind_of, note_carry
-from memlint.flow.syntax import dotted, text
+from memlint.flow.syntax import calls, dotted, names_bound_by, statement_at, text
 from memlint.flow.touched import detached
 from memlint.flow.values import (
     ACCELERATOR,
@@ -47,6 +47,18 @@ _MEMBERS = frozenset({"get", "items", "keys", "pop", "setdefault", "to_tuple", "
 
 #: of these, those that take what is given where there is no such member
 _OR_ELSE = frozenset({"get", "pop", "setdefault"})
+
+
+def _is_brought(frame: Frame, expr: ir.Call) -> bool:
+    """Whether what a call gives, or the variable that it goes to, is brought to a device."""
+    statement = statement_at(frame.function.body, expr.at)
+    names = names_bound_by(statement) if isinstance(statement, ir.Assign) else frozenset[str]()
+    return any(
+        isinstance(call.func, ir.Attr)
+        and call.func.name in ("to", "cuda")
+        and (call.func.value is expr or (isinstance(call.func.value, ir.Name) and call.func.value.id in names))
+        for call in calls(frame.function.body)
+    )
 
 
 def _is_no_tensor(value: V) -> bool:
@@ -126,7 +138,8 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
         found = V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
         # (a list or a text that stands for it where it is not there)
-        return no_batch(found) if name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) else found
+        is_list = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(frame, expr)
+        return no_batch(found) if is_list else found
     from memlint.flow.unresolved import unknown_call
 
     return unknown_call(frame, state, expr, receiver, args, words)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame
+from memlint.flow.mentions import root, tree_of
 from memlint.flow.modes import frozen_class, frozen_of, look_up
 from memlint.flow.program import Class
 from memlint.flow.state import OFF, State
@@ -149,11 +152,45 @@ def _holds_frozen(analyser: Analyser, holder: V, steps: tuple[str, ...]) -> bool
     """Whether all that an object may be are of classes that freeze what they keep at a place of theirs."""
     if not steps or not holder.refs or holder.kinds & UNKNOWN:
         return False
+    if _is_changed_elsewhere(analyser, steps[-1].lstrip(".")):
+        return False
     # (``else: energy = NotImplementedError`` is none that holds anything)
     refs = [ref for ref in holder.refs if not (ref.kind == "ext" and ref.name.startswith("builtins."))]
     classes = [analyser.cls(ref) if ref.kind == "instance" else None for ref in refs]
     frozen = (cls is not None and _made_mode(analyser, cls, steps, "frozen") is True for cls in classes)
     return bool(refs) and all(frozen)
+
+
+def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:
+    """Whether code may give an attribute of an object that is not its own another value, or unfreeze what is there."""
+    texts = (analyser.program.module(key).text for key in analyser.program.words.files(name))
+    return any(_changes(text, name) for text in texts if _PLACE.format(name=name) in text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _changes(source: str, name: str) -> bool:
+    tree = tree_of(source)
+    if tree is None:
+        return True
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            asked = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in _UNFREEZING else None
+            if any(_is_of_another(part, name) for part in (asked, *node.args, *(one.value for one in node.keywords))):
+                return True
+        elif _is_of_another(node, name) and isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            return True
+    return False
+
+
+def _is_of_another(node: ast.AST | None, name: str) -> bool:
+    """Whether it is an attribute of that name, of an object that is not its own."""
+    return isinstance(node, ast.Attribute) and node.attr == name and root(node) != "self"
+
+
+#: where an attribute is asked for
+_PLACE = ".{name}"
+#: what is asked of a module by whoever makes its parameters require grad
+_UNFREEZING = frozenset({"parameters", "requires_grad_", "unfreeze"})
 
 
 def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bool | None:

@@ -56,6 +56,9 @@ _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters
 _LAZY = frozenset({"__getattr__", "import_module", "__import__", "modules", "__path__", "attach", "lazy_loader"})
 #: files that a hub loads for the weights beside them
 _OF_HUB = lazy_pattern(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
+#: what finds classes, or makes objects of them, by what only a run tells
+_LOOKS_THROUGH = ("__subclasses__", "getmembers", "instantiate_classes", "LightningCLI", "unsafe_load", "UnsafeLoader")
+_OF_DICT = lazy_pattern(r"__dict__\s*(?:\[|\.\s*(?:get|items|values)\b)")
 #: names that a file hands out
 ALL = lazy_pattern(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
 #: beyond so many files with a name, nobody reads them all
@@ -84,11 +87,23 @@ class Unused:
         return ""
 
     def is_never_made(self, method: Function) -> bool:
-        """Whether nothing uses the class of a method, so that no object has it."""
+        """Whether nothing uses the class of a method, and nothing may come by it without its name, so that no object
+        has the method."""
         cls = method.cls
         if cls is None or not self._is_unused(cls.module, cls.qual.partition(".")[0]):
             return False
-        return self._is_application and not self._is_handed_out(cls.module)
+        return self._is_application and not self._is_handed_out(cls.module) and not self._is_come_by(cls)
+
+    def _is_come_by(self, cls: Class) -> bool:
+        """Whether a base may enter its subclasses somewhere, or code of the project may look through classes."""
+        ancestors, outside = self._program.ancestors(cls)
+        if not outside <= _PLAIN_BASES:
+            return True
+        if any("__init_subclass__" in one.methods or "metaclass" in one.module.text for one in ancestors):
+            return True
+        return any(map(self._program.words.files, _LOOKS_THROUGH)) or any(
+            _OF_DICT.search(self._program.module(key).text) for key in self._program.words.files("__dict__")
+        )
 
     # ------------------------------------------------------------------ what only runs and other projects tell
 

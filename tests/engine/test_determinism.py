@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import memlint
+from memlint.flow import analyser
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
@@ -37,3 +40,17 @@ def test_findings_do_not_depend_on_the_hash_seed(folder: str, tmp_path: Path) ->
     first = findings(root, 0)
     assert first
     assert all(findings(root, seed) == first for seed in (1, 2))
+
+
+@pytest.mark.parametrize("folder", ["demo", "projects/rollouts", "projects/segtrain", "mem102_retained_graph"])
+def test_findings_do_not_depend_on_how_memory_is_spared(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = shutil.copytree(FIXTURES / folder, tmp_path / "project")
+    (root / "pyproject.toml").write_text("")
+    found = []
+    for room in (analyser.ROOM, 0):
+        monkeypatch.setattr(analyser, "ROOM", room)
+        found.append(memlint.lint([root], min_confidence="low").findings)
+    assert found[0]
+    assert found[0] == found[1]

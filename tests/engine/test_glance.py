@@ -55,6 +55,8 @@ def test_nothing_can_be_found_there(others: dict[str, str], tmp_path: Path) -> N
         ("import os\n", {"os.py": TORCH}),
         ("def f(x):\n    return x.cuda()\n", {"b.py": "import a\nimport torch\n"}),
         ("import ｂ\n", {"b.py": TORCH}),
+        ("def f(t):\n    yield from ('#' + t)\n\nfrom . import *\n", {"__init__.py": TORCH}),
+        ('"""import （of all"""\nfrom . import *\n', {"__init__.py": TORCH}),
     ],
 )
 def test_something_may_be_found_there(text: str, others: dict[str, str], tmp_path: Path) -> None:

@@ -451,7 +451,7 @@ class Features(nn.Module):
     def compute(self, x):
         return {{"patch": self.body(x)}}
 
-    def forward(self, x):
+    def forward(self, x, shape=False):
         {forward}
 
 
@@ -495,6 +495,24 @@ main(torch.utils.data.DataLoader([]))
         return self.compute(x)""",
             "# here",
             id="something else is computed",
+        ),
+        pytest.param(
+            """if self.frozen:
+            with torch.no_grad():
+                x = (x - x.mean()) / x.std()
+        else:
+            x = x / 255
+        return self.compute(x)""",
+            "# here",
+            id="what goes into it is computed",
+        ),
+        pytest.param(
+            """if shape:
+            with torch.no_grad():
+                return self.compute(x).shape
+        return self.compute(x)""",
+            "# here",
+            id="who calls it decides, and does not ask for that",
         ),
     ],
 )

@@ -198,6 +198,7 @@ def step(energy, net, optimizer, x):
 
 def train(kind, loader, device):
     energy = make(kind, device)
+    {after}
     net = nn.Linear(4, 1).to(device)
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
     for x in loader:
@@ -210,16 +211,19 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    ("flag", "other", "expected"),
+    ("flag", "other", "after", "expected"),
     [
-        ("False", "NotImplementedError", []),
-        ("False", "None", []),
-        ("True", "NotImplementedError", ["MEM202"]),
-        ("False", "Open(device)", ["MEM202"]),
+        ("False", "NotImplementedError", "pass", []),
+        ("False", "None", "print(energy.coder.encoder)", []),
+        ("True", "NotImplementedError", "pass", ["MEM202"]),
+        ("False", "Open(device)", "pass", ["MEM202"]),
+        ("False", "None", "energy.coder = Coder().to(device)", ["MEM202"]),
+        ("False", "None", "thaw(energy.coder)", ["MEM202"]),
+        ("False", "None", "thaw(energy.coder.parameters())", ["MEM202"]),
     ],
 )
 def test_a_model_that_the_class_of_its_holder_freezes(
-    tmp_path: Path, flag: str, other: str, expected: list[str]
+    tmp_path: Path, flag: str, other: str, after: str, expected: list[str]
 ) -> None:
     (tmp_path / "energy.py").write_text(ENERGY.format(flag=flag))
-    assert codes(tmp_path, STEP.format(other=other)) == expected
+    assert codes(tmp_path, STEP.format(other=other, after=after)) == expected

@@ -390,3 +390,11 @@ def test_the_state_of_a_model_of_no_known_class_under_the_guard_of_all_callers(
     tmp_path: Path, guard: str, expected: bool
 ) -> None:
     assert ("MEM103" in found(tmp_path, ROLLOUT.format(guard=guard))) is expected
+
+
+def test_a_program_in_a_folder_of_tests_calls_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "test").mkdir()
+    program = USED.format(guard="if True") + "\n\nif __name__ == '__main__':\n    main(torch.load('net.pt'))\n"
+    (tmp_path / "test" / "sample_all.py").write_text(program)
+    (tmp_path / "use.py").write_text(USED.format(guard="with torch.no_grad()"))
+    assert "MEM102" in found(tmp_path, SAMPLED)

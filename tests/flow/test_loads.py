@@ -338,6 +338,10 @@ class Learner:
     def __init__(self, net):
         self.net = net.cuda()
         self.seen = []
+        self.best = None
+
+    def restore(self):
+        self.net.load_state_dict(self.best)
 
     def {method}(self, name):
         self.{attribute} = torch.load(name)
@@ -348,6 +352,7 @@ class Learner:
     ("method", "attribute", "expected"),
     [
         ("resume_training", "seen", 0),  # (the list itself, which is there once)
+        ("resume_training", "best", 1),
         ("resume_training", "checkpoint", 1),
         ("resume_training", "state_dict", 1),
     ],
@@ -382,3 +387,8 @@ def {name}({given}):
 )
 def test_what_a_test_of_the_project_looks_at(tmp_path: Path, file: str, name: str, given: str, expected: int) -> None:
     assert len(found(tmp_path, SAVED.format(name=name, given=given), file)) == expected
+
+
+def test_a_test_that_a_program_runs_is_none(tmp_path: Path) -> None:
+    code = SAVED.format(name="test_model", given="") + "\n\nif __name__ == '__main__':\n    test_model()\n"
+    assert len(found(tmp_path, code, "test_model")) == 1

@@ -109,7 +109,9 @@ def main(net, data):
         ('axes = batch.get("axes", torch.zeros(8))', "axes[i]", True),
         ('axes = batch["axes"]', "axes[i] if axes is not None else None", True),
         ('axes = batch["axes"]', "axes[i] if axes else None", False),
-        ('axes = batch["axes"] or [""] * len(scores)', "axes[i]", False),
+        ('axes = batch.get("axes") or batch.get("axis", [None] * len(scores))', "axes[i]", False),
+        ('axes = batch.get("axes", []).cuda()', "axes[i]", True),
+        ('axes = batch.get("axes", []); axes = axes.to("cuda")', "axes[i]", True),
         ('axes = batch.get("axes", [None] * len(scores))', "axes[i]", False),
         ('axes = batch.get("axes", "xyz")', "axes[i]", False),
     ],
@@ -118,3 +120,25 @@ def test_a_member_of_a_batch_with_a_truth_value_is_no_tensor(
     tmp_path: Path, member: str, one: str, found: bool
 ) -> None:
     assert codes(tmp_path, MEMBERS.format(member=member, one=one)) == ["MEM104"] * found
+
+
+WHOLE = """
+import torch
+
+
+@torch.no_grad()
+def collect(model, loader):
+    kept = []
+    for batch in loader:
+        {test}
+            kept.append(batch["x"].cuda())
+    return kept
+
+
+collect(torch.nn.Linear(3, 3), torch.utils.data.DataLoader([]))
+"""
+
+
+@pytest.mark.parametrize("test", ["if batch:", "if not batch:\n            continue\n        else:"])
+def test_a_batch_that_is_a_dictionary_has_a_truth_value(tmp_path: Path, test: str) -> None:
+    assert codes(tmp_path, WHOLE.format(test=test)) == ["MEM104"]

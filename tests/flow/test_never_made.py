@@ -99,3 +99,35 @@ def test_a_class_that_something_may_make_is_meant(tmp_path: Path, made: str, mor
 
 def test_others_may_make_what_a_library_defines(tmp_path: Path) -> None:
     assert found(tmp_path, {}) == ["MEM101"]
+
+
+REGISTERED = """import torch
+
+class Base:
+    known = {}
+
+    def __init_subclass__(cls):
+        Base.known[cls.__name__] = cls
+
+class Similarity(Base):
+    def __init__(self):
+        self.V = 0
+
+    def update(self, preds, truths):
+        self.V += (preds * truths).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("meters", "made"),
+    [
+        pytest.param(REGISTERED, "meters.Base.known[args.metric]()", id="a base knows what derives from it"),
+        pytest.param(REGISTERED.replace("def __init_subclass__(cls)", "def other(cls)"),
+                     "[one for one in meters.Base.__subclasses__()][0]()", id="a base is asked for it"),
+        pytest.param(METERS, "meters.__dict__[args.metric]()", id="it is taken out of its file"),
+        pytest.param(METERS, "dict(inspect.getmembers(meters))[args.metric]()", id="the members of its file are"),
+        pytest.param(METERS, "yaml.unsafe_load(open(args.metric))", id="a file may tell what to make"),
+    ],
+)  # fmt: skip
+def test_a_class_that_something_may_come_by_is_meant(tmp_path: Path, meters: str, made: str) -> None:
+    assert found(tmp_path, {"meters.py": meters, "train.py": TRAIN.format(made=made)}) == ["MEM101"]

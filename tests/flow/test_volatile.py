@@ -100,6 +100,30 @@ def test_what_is_cut_off_from_a_training_step_needs_the_guard(tmp_path: Path, cu
     assert codes(tmp_path, GAN.format(cut=cut)) == expected
 
 
+PHASES = """
+from torch import nn
+from torch.autograd import Variable
+
+
+def run(model: nn.Module, loaders, criterion, optimizer):
+    for phase in ["train", "val"]:
+        for x, y in loaders[phase]:
+            if phase == "train":
+                x = Variable(x)
+            else:
+                x = Variable(x, volatile=True)
+            loss = criterion(model(x), y)
+            if phase == "train":
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+"""
+
+
+def test_one_call_for_training_and_for_what_is_volatile(tmp_path: Path) -> None:
+    assert codes(tmp_path, PHASES) == ["MEM203"]
+
+
 RELEASE = """
 from torch.autograd import Variable
 

@@ -214,6 +214,7 @@ search(torch.nn.Linear(3, 1).cuda(), torch.utils.data.DataLoader([]))
         ("print(torch.autograd.grad(before, model.parameters()))", False),
         ("before.backward()", False),
         ("print(before)", True),
+        ("tracker.update(before)", True),
     ],
 )
 def test_what_a_caller_is_cut_off_from_after_its_backward(tmp_path: Path, gradient: str, expected: bool) -> None:

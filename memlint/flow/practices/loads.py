@@ -14,8 +14,8 @@ from memlint.flow.mentions import tree_of
 from memlint.flow.practice_events import LoadedToDevice
 from memlint.flow.practices.beside_models import KEEPS, bound, contains, load_state_dict, loaded_into, meets_its_model
 from memlint.flow.practices.outside import OutsideCall
-from memlint.flow.program import in_tests
-from memlint.flow.spent import is_trial
+from memlint.flow.program import Function, in_tests
+from memlint.flow.programs import is_program
 from memlint.flow.syntax import (
     calls,
     expressions,
@@ -28,6 +28,7 @@ from memlint.flow.syntax import (
     walk_expression,
     walk_statements,
 )
+from memlint.flow.unused import is_collected
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -70,7 +71,7 @@ _READS = frozenset({"items", "keys", "get", "pop", "values"})
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
     """The checkpoints that one function loads onto a device that nobody named."""
-    if frame.function.node is not None and is_trial(frame.function):
+    if _is_run_as_test(analyser, frame.function):
         return  # (what a test of the project looks at is no matter of memory)
     for at, call in sorted(frame.notes.outside.items()):
         if call.name != "torch.load" or not _leaves_it_open(frame, call.expr):
@@ -106,6 +107,13 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
             given=frame.site(given.at) if given is not None else None,
             doubt=_doubt(analyser, frame, call.expr, into),
         )
+
+
+def _is_run_as_test(analyser: Analyser, function: Function) -> bool:
+    """Whether a test runner runs a function, and no code of the project."""
+    if function.node is None or not function.name.startswith("test_") or not is_collected(function.module.key):
+        return False
+    return not analyser.facts.calls_of(function) and not is_program(analyser.program, function.module.key)
 
 
 def _is_alone(test: ir.Expr) -> bool:
@@ -212,11 +220,27 @@ def _is_checkpoint(analyser: Analyser, frame: Frame, call: OutsideCall, path: ir
         return not _is_whole_model(frame, names)
     of_loader = re.search(r"load|restor|resum", frame.function.name.lower()) is not None
     if of_loader and _CHECKPOINT.search(frame.function.name.lower()):
-        # (what an object keeps under a name of its own, ``self.seen = torch.load(path)``, is there once)
-        is_own = any("." in name for name in names)
-        return not is_own and not _DATA.search(frame.function.name.lower()) and not _is_whole_model(frame, names)
+        return (
+            not any(_is_own(frame.function, name) for name in names)
+            and not _DATA.search(frame.function.name.lower())
+            and not _is_whole_model(frame, names)
+        )
     named = _MODEL.search(said) is not None
     return named and any(_is_dictionary(frame, name) for name in names)
+
+
+def _is_own(function: Function, name: str) -> bool:
+    """Whether an object keeps things that it makes itself at a place, which are there once: ``self.seen = []``."""
+    cls = function.cls
+    if cls is None or not function.takes_self or name.count(".") != 1 or not name.startswith(f"{function.own_name}."):
+        return False
+    return any(
+        isinstance(one, ir.Assign)
+        and isinstance(one.value, ir.Display | ir.DictDisplay | ir.Comprehension)
+        and any(isinstance(target, ir.Attr) and target.name == name.rpartition(".")[2] for target in one.targets)
+        for method in cls.methods.values()
+        for one in walk_statements(method.body)
+    )
 
 
 def _may_be_an_object(analyser: Analyser, frame: Frame, statement: ir.Stmt) -> bool:
