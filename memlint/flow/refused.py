@@ -17,6 +17,8 @@ MAX_FILES = 12
 #: bases that take any class's ``__init__`` as it is, and those that bring in methods of their own
 _ROOTS = frozenset({"object", "?.object", "builtins.object"})
 _MODULES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "?.nn.Module"})
+#: bases that leave the making of an object to its class
+_DATASETS = frozenset({"torch.utils.data.Dataset", "torch.utils.data.dataset.Dataset"})
 
 
 def is_found_first(key: str, importer: str) -> bool:
@@ -92,7 +94,7 @@ def callee_of(program: Program, function: Function, call: ir.Call) -> Function |
 def _is_plain(program: Program, cls: Class) -> bool:
     """Whether calling a class surely calls the one ``__init__`` in sight."""
     ancestors, outside = program.ancestors(cls)
-    if not (outside <= _ROOTS or program.is_module(cls)):
+    if not (outside <= _ROOTS | _DATASETS or program.is_module(cls)):
         return False
     return not any(
         "__new__" in one.methods or "metaclass" in one.module.text or one.node.decorators for one in ancestors
@@ -102,7 +104,7 @@ def _is_plain(program: Program, cls: Class) -> bool:
 def _defined_once(program: Program, cls: Class, name: str) -> Function | None:
     """The method that an object of a class has, where no other class or statement gives it another."""
     ancestors, outside = program.ancestors(cls)
-    if not outside <= _ROOTS | _MODULES:
+    if not outside <= _ROOTS | _MODULES | _DATASETS:
         return None
     if not all(one is cls or _is_single(one.module, one.qual) for one in ancestors):
         return None

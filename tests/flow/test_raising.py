@@ -25,6 +25,11 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.layer(x)
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, train, device):
+        self.rows = torch.zeros(2, 2).to(device)
 """
 EVALUATE = """
 import torch
@@ -83,6 +88,7 @@ def of(before: str = "pass", inside: str = "pass") -> str:
         (of(inside="helpers.score(x, 'cpu', factor=2.0)"), "`helpers.score()` has no parameter `factor`"),
         (of(inside="score(x, x=x, device='cpu')"), "`score()` is given `x` twice"),
         (of("Net()"), "`Net()` is not given `width`"),
+        (of("loader = helpers.Rows(True, cuda=True)"), "`helpers.Rows()` has no parameter `cuda`"),
         (of("with open('log') as log:\n        score(1)"), "`score()` is not given `device`"),
         (of("for part in parts: print(part)"), "`parts` is not defined"),
         (of("x = helpers.Network(4)"), "`helpers` has no `Network`"),
