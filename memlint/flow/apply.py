@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from memlint.flow import boxes, library
+from memlint.flow.collected import gives_no_graph
 from memlint.flow.events import Step
 from memlint.flow.frame import Backward, Frame, ModelRun
 from memlint.flow.heap import deep, make, stream_of
@@ -318,7 +319,7 @@ class Application(Translation):
             if frozen_of(self.frame, self.state, module, None):
                 continue
             nodes = self.source(run.node)
-            if not nodes:
+            if not nodes or gives_no_graph(self.callee, run):
                 continue
             count += 1
             mode, key = mode_of(self.state, module, None)

@@ -14,6 +14,7 @@ from memlint.flow.values import (
     ANYWHERE,
     BATCH,
     CONTAINER,
+    CPU,
     DATA,
     DATA_VALUE,
     INSTANCE,
@@ -424,10 +425,18 @@ def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[So
                 for part in (*obj.fields.values(), obj.elem)
                 if part.kinds
             ]
-            held = join_all(parts)
+            held = _on_host(join_all(parts), parts)
             known[key, depth] = _marked(held, key) if obj.kind != "instance" else held
         found.append(known[key, depth])
     return join_all(found)
+
+
+def _on_host(held: V, parts: list[V]) -> V:
+    """What members are together: numbers and texts among them say nothing of where the tensors are."""
+    if held.device == CPU or not held.device & CPU or not held.kinds & TENSORS:
+        return held
+    only = all(part.device == CPU or part.is_only(NONE | DATA) for part in parts)
+    return held.but(device=CPU) if only else held
 
 
 def shown(expr: ir.Expr | None) -> str:

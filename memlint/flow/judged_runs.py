@@ -93,9 +93,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         evaluation = "eval"
     if not evaluation:
         trains = bool(frame.backwards) or trained_by_callers(analyser, frame, run)
-        if not trains or not runs_for_nothing(analyser, frame, run) or told(analyser, frame, run.module, "frozen"):
-            return Verdict(run, "", "")
-        return Verdict(run, "cut", "")
+        return Verdict(run, "cut" if trains and runs_for_nothing(analyser, frame, run) else "", "")
     if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
         return None
     return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded, thread=thread)

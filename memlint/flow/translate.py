@@ -42,7 +42,7 @@ MAX_OBJECTS, MAX_HEAP = 200, 500
 #: calls through which a model run, or the making of a module, is told apart
 MAX_RUN_DEPTH = 3
 #: graphs of one call whose descent from each other is told to the caller
-MAX_KIN = 12
+MAX_KIN = 200
 #: storages of one value that are told apart: where many functions call each other, a value is one of each on each way
 MAX_STORES = 100
 #: parents of a node that are free

@@ -9,11 +9,13 @@ from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.modes import frozen_class
 from memlint.flow.parameters import of_other_networks
+from memlint.flow.program import Class
 from memlint.flow.spent import is_trial, trains_otherwise, used_up
 from memlint.flow.syntax import calls, is_true, last_name, walk_statements
 from memlint.flow.told import told
-from memlint.flow.values import Source, ordered
+from memlint.flow.values import Ref, Source, ordered
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -30,7 +32,9 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
         return False  # (a method that trains by itself)
     classes = [cls for ref in ordered(run.module.refs) if ref.kind == "instance" and (cls := analyser.cls(ref))]
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
-    if any(frozen_class(analyser, cls) for cls in classes):
+    if any(frozen_class(analyser, cls) or _runs_backward(analyser, cls, run.method) for cls in classes):
+        return False
+    if run.module.refs and all(_has_no_parameters(frame, ref) for ref in run.module.refs):
         return False
     if not known and not (run.method == "forward" and trains_otherwise(frame, run)):
         return False
@@ -51,11 +55,29 @@ def _is_differentiated(frame: Frame, marks: set[Source]) -> bool:
     return any(marks & frame.graphs.closure(deep(frame, end, value).src) for value in given)
 
 
+def _runs_backward(analyser: Analyser, cls: Class, method: str) -> bool:
+    """Whether what runs goes backward through its graph by itself, as a wrapper's forward may."""
+    function = analyser.program.method(cls, method)
+    summary = analyser.summary(function) if function is not None else None
+    return summary is not None and bool(summary.backwards or summary.notes.blind_backward)
+
+
+def _has_no_parameters(frame: Frame, ref: Ref) -> bool:
+    """Whether it is one of torch's layers that has none unless it is asked for them, which the file does not: with an
+    input that has no graph, what it gives has none."""
+    plain = ref.kind == "extinstance" and ref.name.startswith("torch.nn.InstanceNorm")
+    return plain and "affine=True" not in frame.module.text.replace(" ", "")
+
+
+#: names of what may freeze a network
+_FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad")
+
+
 def _freezes(frame: Frame, run: ModelRun) -> bool:
     """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide. (It is
     another one where this function says so by its name, and also trains by the one that runs.)"""
     names = frame.module.index.names
-    if {"set_requires_grad", "freeze"} & names:
+    if any(_FREEZES.search(name.lower()) and name not in ("requires_grad", "requires_grad_") for name in names):
         return True
     if not {"requires_grad", "requires_grad_"} & names:
         return False
