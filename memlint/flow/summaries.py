@@ -94,10 +94,14 @@ class Summaries:
 
     def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
         """Remember that the summary that is being made depends on this answer."""
-        question = (kind, identity)
-        if self._open and question not in self._open[-1]:
-            question = self._questions.setdefault(question, (question, about))[0]
-            self._open[-1][question] = answer
+        if not self._open:
+            return
+        question, asked = (kind, identity), self._open[-1]
+        if question not in asked:
+            known = self._questions.get(question)
+            if known is None:
+                known = self._questions[question] = (question, about)
+            asked[known[0]] = answer
 
     def apart(self, find: Callable[[], _T]) -> _T:
         """What is asked to find an answer is no question of the summary that is being made: the answer is, and is

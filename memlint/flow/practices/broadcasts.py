@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,6 +45,9 @@ class _Pair(NamedTuple):
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[Broadcast]:
     """The losses of one function whose predictions and targets are proven to meet so."""
+    module = frame.module
+    if not ("**" in module.text or _may_compare(module.index.names)):
+        return
     if not any(analyser.program.words.files(name) for name in _ONE_NUMBER):
         return
     pairs = sorted(_pairs(analyser, frame), key=lambda pair: pair.at)
@@ -71,6 +75,12 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Broadcast]:
             bytes=_bytes(column[1], row[1]),
             expression=frame.site(column[0].at),
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _may_compare(names: frozenset[str]) -> bool:
+    """Whether a file that mentions these names may have a loss, or reduce a difference."""
+    return any(name in _OF_DIFFERENCES or _LOSS.search(name.lower()) for name in names)
 
 
 def _pairs(analyser: Analyser, frame: Frame) -> Iterator[_Pair]:
