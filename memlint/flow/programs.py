@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterable, Iterator
 
 from memlint.flow.mentions import DEFINITIONS, tree_of
 from memlint.flow.program import Program, in_tests
+from memlint.patterns import lazy_pattern
 
 #: methods that read a command line, or hand it to a function
 _READS = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses", "parse_args_and_config"})
@@ -24,6 +26,16 @@ _REGISTERS = ("register", "add_", "set_", "filterwarnings", "simplefilter", "man
 _TRAINS = frozenset({"backward", "zero_grad"})
 #: methods that run a thing which a script has made
 _RUNS = frozenset({"train", "fit", "run", "test", "main", "learn", "evaluate", "start", "launch", "play"})
+_RUN = r"[\s\\]*"
+#: a part of all that `_signs` looks for: most files have none, and need not be parsed
+_MAY_START = lazy_pattern(
+    rf"__main__|\b(?:{'|'.join(sorted({*_READS, *_COMMANDS}))})\b"
+    rf"|\b(?:{'|'.join(_MAIN_ATTRIBUTES)}){_RUN}\.{_RUN}(?:{'|'.join(sorted({*_MAIN_ATTRIBUTES.values()}))})\b"
+    rf"|\.{_RUN}(?:{'|'.join(sorted({*_TRAINS, *_RUNS}))}){_RUN}\("
+    rf"|(?:^[\ufeff\f]*|;[\f \t]*)(?:\([\s\\(]*)?(?!(?:{'|'.join(_REGISTERS)})|def\b|class\b)\w+{_RUN}\("
+    r"|^[\ufeff\f]*(?:if|for|while|with|try|match|async)\b",
+    re.MULTILINE,
+)
 #: files that tools run, not people
 _OF_TOOLS = ("setup.py", "conftest.py", "noxfile.py", "docs/conf.py")
 
@@ -49,7 +61,7 @@ def is_program(program: Program, key: str) -> bool:
 def _signs(source: str) -> tuple[bool, frozenset[str], bool]:
     """Whether a file is started for what it says itself; the names that its own statements call for the effect; and
     whether its own statements train something."""
-    tree = tree_of(source)
+    tree = tree_of(source) if _MAY_START.search(source) is not None or not source.isascii() else None
     if tree is None:
         return False, frozenset(), False
     own = tuple(_own(tree.body))
