@@ -234,8 +234,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
             continue
         finally:
             frame.graphs.forget()
-            if analyser.is_large:
-                frame.slim()
+            frame.slim()
         for event in found:
             if event.site.path in wanted:
                 events[event.site.path].append(event)

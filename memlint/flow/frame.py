@@ -371,21 +371,20 @@ class Frame(Lean):
             if loop is not None:
                 loop.breaks.clear()
                 loop.continues.clear()
-        if self.analyser.is_large:
-            self.slim()
+        self.slim()
 
     def slim(self) -> None:
-        """See `Lean`."""
-        self.notes.slim()
-        super().slim()
+        """See `Lean`: where there are so many that it pays."""
+        if self.analyser.is_large:
+            self.notes.slim()
+            super().slim()
 
     def retire(self) -> None:
         """Let go of all but the calls, which the facts still tell of: another summary of the function is in place."""
         self.graphs, self.notes, self.exit, self.stays, self.result = Graphs(), Notes(), None, None, None
         for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
             held.clear()
-        if self.analyser.is_large:
-            self.slim()
+        self.slim()
 
     @property
     def last(self) -> State | None:

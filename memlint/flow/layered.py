@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.deliberate import is_off
@@ -53,14 +53,13 @@ def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
         if isinstance(one, ir.Return) and one.value is not None
         for name in names_read(one.value)
     )
-    every = Counter(_own_calls(forward.body, own))
-    for block in (block for test in tests for block in (test.body, test.orelse)):
-        for one in block:
-            if isinstance(one, ir.With) and any(is_off(frame, item.context) for item in one.items):
-                here = Counter(_own_calls(one.body, own))
-                shared = {name for name, count in here.items() if every[name] > count}
-                if shared & {name for expr in _results(one.body, given) for name in _called(expr, own)}:
-                    return True
+    every = Counter(_own_calls(calls(forward.body), own))
+    for one in (one for test in tests for one in (*test.body, *test.orelse)):
+        if isinstance(one, ir.With) and any(is_off(frame, item.context) for item in one.items):
+            here = Counter(_own_calls(calls(one.body), own))
+            results = (part for expr in _results(one.body, given) for part in walk_expression(expr))
+            if any(every[name] > here[name] for name in _own_calls(results, own)):
+                return True
     return False
 
 
@@ -72,15 +71,10 @@ def _results(body: tuple[ir.Stmt, ...], names: frozenset[str]) -> Iterator[ir.Ex
             yield one.value
 
 
-def _own_calls(body: tuple[ir.Stmt, ...], own: str) -> Iterator[str]:
-    """The layers and methods of the object that a body calls, each as often as it does."""
-    return (text(call.func) for call in calls(body) if dotted(call.func).startswith(f"{own}."))
-
-
-def _called(expr: ir.Expr, own: str) -> Iterator[str]:
-    """The same, of an expression."""
-    inside = (part for part in walk_expression(expr) if isinstance(part, ir.Call))
-    return (text(call.func) for call in inside if dotted(call.func).startswith(f"{own}."))
+def _own_calls(among: Iterable[ir.Expr], own: str) -> Iterator[str]:
+    """The layers and methods of the object that are called among some expressions, each as often as it is."""
+    called = (part.func for part in among if isinstance(part, ir.Call))
+    return (text(func) for func in called if dotted(func).startswith(f"{own}."))
 
 
 def _forwards(analyser: Analyser, run: ModelRun) -> Iterator[tuple[Class, Function]]:

@@ -71,8 +71,10 @@ def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
             named = dotted(test.rights[0]).rsplit(".", 1)[-1]
             if named in _TENSOR_TYPES and test.ops[0] in ("is", "==", "is not", "!="):
                 _narrow_to(state, left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
-        case ir.Name() if truth and test.id in state.env and _is_member(frame, test.id):
-            state.env[test.id] = no_batch(state.env[test.id])
+        case ir.Name() if truth and test.id in state.env:
+            value = state.env[test.id]
+            if (rest := no_batch(value)) is not value and _is_member(frame, test.id):
+                state.env[test.id] = rest
         case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
             name = dotted(test.func)
             if name.endswith("is_tensor"):

@@ -26,13 +26,13 @@ _REGISTERS = ("register", "add_", "set_", "filterwarnings", "simplefilter", "man
 _TRAINS = frozenset({"backward", "zero_grad"})
 #: methods that run a thing which a script has made
 _RUNS = frozenset({"train", "fit", "run", "test", "main", "learn", "evaluate", "start", "launch", "play"})
-_RUN = r"[\s\\]*"
-#: a part of all that `_signs` looks for: most files have none, and need not be parsed
+_BLANK = r"[\s\\]*"
+#: whatever `_signs` looks for has one of these in it: most files have none, and need not be parsed
 _MAY_START = lazy_pattern(
     rf"__main__|\b(?:{'|'.join(sorted({*_READS, *_COMMANDS}))})\b"
-    rf"|\b(?:{'|'.join(_MAIN_ATTRIBUTES)}){_RUN}\.{_RUN}(?:{'|'.join(sorted({*_MAIN_ATTRIBUTES.values()}))})\b"
-    rf"|\.{_RUN}(?:{'|'.join(sorted({*_TRAINS, *_RUNS}))}){_RUN}\("
-    rf"|(?:^[\ufeff\f]*|;[\f \t]*)(?:\([\s\\(]*)?(?!(?:{'|'.join(_REGISTERS)})|def\b|class\b)\w+{_RUN}\("
+    rf"|\b(?:{'|'.join(_MAIN_ATTRIBUTES)}){_BLANK}\.{_BLANK}(?:{'|'.join(sorted({*_MAIN_ATTRIBUTES.values()}))})\b"
+    rf"|\.{_BLANK}(?:{'|'.join(sorted({*_TRAINS, *_RUNS}))}){_BLANK}\("
+    rf"|(?:^[\ufeff\f]*|;[\f \t]*)(?:\([\s\\(]*)?(?!(?:{'|'.join(_REGISTERS)})|def\b|class\b)\w+{_BLANK}\("
     r"|^[\ufeff\f]*(?:if|for|while|with|try|match|async)\b",
     re.MULTILINE,
 )

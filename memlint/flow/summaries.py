@@ -201,7 +201,7 @@ class Summaries:
         self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
         wanted = {question for questions, _ in self._asked.values() for question in questions}
         self._questions = {question: kept for question, kept in self._questions.items() if question in wanted}
-        for frame in self._known.values() if self._spares else ():
+        for frame in self._known.values():
             if frame is not None:
                 frame.slim()
 

@@ -164,7 +164,7 @@ def _holds_frozen(analyser: Analyser, holder: V, steps: tuple[str, ...]) -> bool
 def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:
     """Whether code may give an attribute of an object that is not its own another value, or unfreeze what is there."""
     texts = (analyser.program.module(key).text for key in analyser.program.words.files(name))
-    return any(_changes(text, name) for text in texts if _PLACE.format(name=name) in text)
+    return any(_changes(text, name) for text in texts if f".{name}" in text)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -187,8 +187,6 @@ def _is_of_another(node: ast.AST | None, name: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == name and root(node) != "self"
 
 
-#: where an attribute is asked for
-_PLACE = ".{name}"
 #: what is asked of a module by whoever makes its parameters require grad
 _UNFREEZING = frozenset({"parameters", "requires_grad_", "unfreeze"})
 

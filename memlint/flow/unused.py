@@ -101,8 +101,14 @@ class Unused:
             return True
         if any("__init_subclass__" in one.methods or "metaclass" in one.module.text for one in ancestors):
             return True
-        return any(map(self._program.words.files, _LOOKS_THROUGH)) or any(
-            _OF_DICT.search(self._program.module(key).text) for key in self._program.words.files("__dict__")
+        return self._looks_through
+
+    @functools.cached_property
+    def _looks_through(self) -> bool:
+        """Whether some code finds classes, or makes objects of them, by what only a run tells."""
+        files = self._program.words.files
+        return any(map(files, _LOOKS_THROUGH)) or any(
+            _OF_DICT.search(self._program.module(key).text) for key in files("__dict__")
         )
 
     # ------------------------------------------------------------------ what only runs and other projects tell

@@ -71,15 +71,17 @@ def _has_no_parameters(frame: Frame, ref: Ref) -> bool:
 
 #: names of what may freeze a network
 _FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad")
+#: torch's own, which may as well do the opposite
+_FLAGS = frozenset({"requires_grad", "requires_grad_"})
 
 
 def _freezes(frame: Frame, run: ModelRun) -> bool:
     """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide. (It is
     another one where this function says so by its name, and also trains by the one that runs.)"""
     names = frame.module.index.names
-    if any(_FREEZES.search(name.lower()) and name not in ("requires_grad", "requires_grad_") for name in names):
+    if any(_FREEZES.search(name.lower()) for name in names - _FLAGS):
         return True
-    if not {"requires_grad", "requires_grad_"} & names:
+    if not _FLAGS & names:
         return False
     others = of_other_networks(frame.function.body, run.text) if trains_otherwise(frame, run) else frozenset()
     return any(id(place) not in others for body in frame.module.bodies for place in _turned_off(body))
