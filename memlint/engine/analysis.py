@@ -30,7 +30,7 @@ class Problem(Protocol):
 
 class Analysis(Protocol):
     """What the code does with memory. ``events`` and ``failures`` speak of linted files, by display path;
-    ``errors`` of functions (display path, qualified name) whose analysis failed, which is a mistake of memlint."""
+    ``errors``, mistakes of memlint, of functions (display path, qualified name), or of whole files (an empty name)."""
 
     @property
     def events(self) -> Mapping[str, tuple[Event, ...]]: ...

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from memlint.config import Config, ConfigError
-from memlint.engine.analysis import Analyse, Problem
+from memlint.engine.analysis import Analyse, Analysis, Problem
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted, internal_error, meta_finding
 from memlint.engine.options import Options, Progress
 from memlint.engine.prefilter import nothing_to_say
@@ -17,6 +17,9 @@ from memlint.engine.silence import silence
 from memlint.engine.suppressions import may_suppress
 from memlint.finding import Failure, Finding
 from memlint.project import Project
+
+#: analyses of a project that may raise before the files that are left are given up: each costs its time
+MAX_FAILED = 64
 
 
 class Ruling(msgspec.Struct, frozen=True):
@@ -45,35 +48,88 @@ def says_nothing(project: Project, options: Options) -> bool:
     return options.parsed and options.screen and nothing_to_say(project)
 
 
+def merged(found: Sequence[Linted]) -> Linted:
+    """What the parts of one project say together."""
+    return Linted(
+        tuple(finding for one in found for finding in one.findings),
+        tuple(dict.fromkeys(failure for one in found for failure in one.failures)),
+        tuple(sorted({remark for one in found for remark in one.remarks})),
+    )
+
+
 def judge(ruling: Ruling, project: Project, options: Options, progress: Progress, analyse: Analyse) -> Linted:
     """The findings of a project's linted files, without what measurements say of them."""
-    config, rooms, selection = ruling.config, ruling.rooms, ruling.selection
-    failures = [
-        Failure(display, source.unreadable)
+    unreadable = {
+        display: source.unreadable
         for display in project.linted
         if (source := project.sources[display]).unreadable is not None
-    ]
+    }
+    failures = tuple(Failure(display, reason) for display, reason in unreadable.items())
     if len(failures) == len(project.linted) or says_nothing(project, options):
-        return Linted((), tuple(failures), ())
-    progress("analysing", 0, 0)
-    try:
-        analysis = analyse(project, enabled=selection.enabled, jobs=options.jobs, screen=options.screen)
-    except ConfigError:
-        raise
-    except Exception as error:  # the last line of defence: the other projects of the run go on
-        failures.append(Failure(str(project.root), internal_error("the analysis", error)))
-        return Linted((), tuple(failures), ())
-    for (display, qualified), mistake in analysis.errors.items():
-        failures.append(Failure(display, internal_error(f"the analysis of {qualified}", mistake)))
-    findings: list[Finding] = []
-    broken: dict[str, list[Raw]] = {}
-    for display, problem in analysis.failures:
-        broken.setdefault(display, []).append(_unparsed(display, problem))
-    unreadable = {display for display in project.linted if project.sources[display].unreadable is not None}
-    for done, display in enumerate(project.linted):
-        progress("asking the rules", done, len(project.linted))
-        if display in unreadable:
-            continue
+        return Linted((), failures, ())
+    return merged([Linted((), failures, ()), *_Judge(ruling, options, progress, analyse).parts(project)])
+
+
+class _Judge:
+    """Analyses a project, and asks the rules. A mistake of memlint costs the file that it happened on."""
+
+    def __init__(self, ruling: Ruling, options: Options, progress: Progress, analyse: Analyse) -> None:
+        self._ruling = ruling
+        self._options = options
+        self._progress = progress
+        self._analyse = analyse
+        #: how many analyses may still fail before files are given up unseen
+        self._patience = MAX_FAILED
+
+    def parts(self, project: Project) -> list[Linted]:
+        """What a project's linted files say. Where the analysis as a whole raises, they are halved, down to the files
+        for which it does."""
+        self._progress("analysing", 0, 0)
+        try:
+            analysis = self._analyse(
+                project,
+                enabled=self._ruling.selection.enabled,
+                jobs=self._options.jobs,
+                screen=self._options.screen,
+            )
+        except ConfigError:
+            raise
+        except Exception as error:
+            self._patience -= 1
+            linted = project.linted
+            if len(linted) == 1 or self._patience <= 0:
+                reason = internal_error("the analysis", error)
+                return [Linted((), tuple(Failure(display, reason) for display in linted), ())]
+            half = len(linted) // 2
+            return [*self.parts(project.part(linted[:half])), *self.parts(project.part(linted[half:]))]
+        return [self._asked(project, analysis)]
+
+    def _asked(self, project: Project, analysis: Analysis) -> Linted:
+        failures = [
+            Failure(display, internal_error(f"the analysis of {name}" if name else "the reading of this file", mistake))
+            for (display, name), mistake in analysis.errors.items()
+        ]
+        findings: list[Finding] = []
+        broken: dict[str, list[Raw]] = {}
+        for display, problem in analysis.failures:
+            broken.setdefault(display, []).append(_unparsed(display, problem))
+        for done, display in enumerate(project.linted):
+            self._progress("asking the rules", done, len(project.linted))
+            if project.sources[display].unreadable is not None:
+                continue
+            try:
+                found, problems = self._said_of(display, project, analysis, broken.get(display, []))
+            except Exception as error:
+                found, problems = [], [Failure(display, internal_error("what is said of this file", error))]
+            findings += found
+            failures += problems
+        return Linted(tuple(findings), tuple(failures), tuple(analysis.remarks))
+
+    def _said_of(
+        self, display: str, project: Project, analysis: Analysis, broken: list[Raw]
+    ) -> tuple[list[Finding], list[Failure]]:
+        """The findings of one file, and the rules that failed on it."""
+        rooms, selection, text = self._ruling.rooms, self._ruling.selection, project.sources[display].text
         raws, problems = ask_rules(
             display,
             analysis.events.get(display, ()),
@@ -81,18 +137,14 @@ def judge(ruling: Ruling, project: Project, options: Options, progress: Progress
             selection.enabled,
             analysis,
             project.sources,
-            config,
+            self._ruling.config,
             # a comment may suppress what is not shown, and is then not unused
-            "low" if may_suppress(project.sources[display].text) else selection.min_confidence,
+            "low" if may_suppress(text) else selection.min_confidence,
         )
-        failures += problems
-        raws += broken.get(display, [])
         ran = selection.enabled - selection.ignored_in(project.path(display))
-        raws = [raw for raw in raws if raw.finding.code in ran]
-        whole = display not in broken and not problems
-        raws = silence(display, project.sources[display].text, raws, rooms, ran, whole)
-        findings += _chosen(fingerprinted(raws, project.relative), selection)
-    return Linted(tuple(findings), tuple(failures), tuple(analysis.remarks))
+        raws = [raw for raw in (*raws, *broken) if raw.finding.code in ran]
+        raws = silence(display, text, raws, rooms, ran, not broken and not problems)
+        return _chosen(fingerprinted(raws, project.relative), selection), problems
 
 
 def _unparsed(display: str, problem: Problem) -> Raw:

@@ -19,7 +19,8 @@ import msgspec
 
 from memlint.config import ConfigError
 from memlint.engine.analysis import one_of_many
-from memlint.engine.judging import Linted, Ruling, judge
+from memlint.engine.findings import internal_error
+from memlint.engine.judging import Linted, Ruling, judge, merged
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.parts import ALONE
 from memlint.engine.work import Task, WorkerError, tasks, work
@@ -49,14 +50,14 @@ def judge_parts(
 
         with cluster(options.executor) as (start, is_loss):
             try:
-                return _merged(_Crew(start, is_loss).do(tasks(ruling, project, options, parts), progress))
+                return merged(_Crew(start, is_loss).do(tasks(ruling, project, options, parts), progress))
             except _NoWorkersError as error:
                 raise ConfigError(f"--executor {options.executor}: no worker can be used: {error}") from None
     workers = min(options.jobs or _cores(), len(parts), MOST)
     if workers > 1 and not multiprocessing.current_process().daemon:
         crew = _Crew(lambda: _processes(workers), lambda error: isinstance(error, BrokenProcessPool))
         try:
-            return _merged(crew.do(tasks(ruling, project, options, parts), progress))
+            return merged(crew.do(tasks(ruling, project, options, parts), progress))
         except _NoWorkersError as error:
             done = _serial(ruling, project, options, parts, progress)
             return msgspec.structs.replace(done, remarks=(*done.remarks, f"{ALONE}: others could not start: {error}"))
@@ -71,15 +72,7 @@ def _serial(
         progress(_STAGE, number, len(parts))
         with one_of_many() as analyse:
             found.append(judge(ruling, project.part(part), options, no_progress, analyse))
-    return _merged(found)
-
-
-def _merged(found: Sequence[Linted]) -> Linted:
-    return Linted(
-        tuple(finding for one in found for finding in one.findings),
-        tuple(dict.fromkeys(failure for one in found for failure in one.failures)),
-        tuple(sorted({remark for one in found for remark in one.remarks})),
-    )
+    return merged(found)
 
 
 def _cores() -> int:
@@ -126,7 +119,7 @@ class _Crew:
             return Linted((), (Failure(task.part[0], KILLED),), ())
         half = len(task.part) // 2
         halves = (task.part[:half], task.part[half:])
-        return _merged([self._alone(msgspec.structs.replace(task, part=part)) for part in halves])
+        return merged([self._alone(msgspec.structs.replace(task, part=part)) for part in halves])
 
     def _round(self, todo: Sequence[Task], progress: Progress) -> list[Linted | None]:
         """The answers to some tasks; None for those that were lost."""
@@ -138,9 +131,12 @@ class _Crew:
                     answers[futures[future]] = future.result()
                 except WorkerError as error:
                     raise ConfigError(f"a worker cannot be used: {error}") from None
+                except ConfigError:
+                    raise
                 except Exception as error:
                     if not self._is_loss(error):
-                        raise
+                        lost, reason = todo[futures[future]].part, internal_error("the analysis", error)
+                        answers[futures[future]] = Linted((), tuple(Failure(file, reason) for file in lost), ())
                 progress(_STAGE, done, len(todo))
         except BaseException:
             _stop(executor)

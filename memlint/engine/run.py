@@ -14,13 +14,13 @@ from memlint import config as configuration
 from memlint.config import Config, ConfigError
 from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.collection import no_collection
-from memlint.engine.findings import FAILS
+from memlint.engine.findings import FAILS, internal_error
 from memlint.engine.judging import Linted, Ruling, judge, ruling_of, says_nothing
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.parts import ALONE, parts_of
 from memlint.engine.proof import BY, Proof, read_proof
 from memlint.engine.rooms import own_rooms
-from memlint.finding import Finding, Result, Skipped, Summary
+from memlint.finding import Failure, Finding, Result, Skipped, Summary
 from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
 from memlint.project.presence import is_dir
 from memlint.project.published import standing
@@ -168,7 +168,17 @@ def _readable(found: Discovery) -> int:
 
 
 def lint(prepared: Prepared, project: Project, options: Options, *, progress: Progress, analyse: Analyse) -> Linted:
-    """The findings of a project's linted files. ``project``: the prepared one, maybe with other contents."""
+    """The findings of a project's linted files. ``project``: the prepared one, maybe with other contents. A mistake of
+    memlint that concerns no single file of it is a failure of the project: others of the run go on."""
+    try:
+        return _lint(prepared, project, options, progress=progress, analyse=analyse)
+    except ConfigError:
+        raise
+    except Exception as error:
+        return Linted((), (Failure(str(project.root), internal_error("the linting of this project", error)),), ())
+
+
+def _lint(prepared: Prepared, project: Project, options: Options, *, progress: Progress, analyse: Analyse) -> Linted:
     if options.cache and project is prepared.found.project and analyse is analyse_with_flow:
         judged = _remembered(prepared, options, progress)
     else:

@@ -150,6 +150,22 @@ class Analyser:
 
     def _interpret(self, function: Function, flags: Flags) -> Frame:
         frame = Frame(self, function, flags)
+        try:
+            self._run(frame)
+        except Exception as error:  # one function costs itself alone, and is said: the others go on
+            if not isinstance(error, RecursionError):
+                self.errors[function.key] = error
+            frame = self._cut_short(frame)
+        frame.width = width(frame.exit) if frame.exit is not None else 0
+        if frame.width > MAX_SOURCES:
+            frame = self._cut_short(frame)
+        if frame.cut_short or frame.is_wide:
+            self.remarks.append(f"{function.module.key}: {function.qual}: too much to follow, cut short")
+        return frame
+
+    def _run(self, frame: Frame) -> None:
+        """Interpret the function of a frame from its beginning."""
+        function = frame.function
         hook = self.hook(function)
         grad = decorated_grad(frame, function)
         frame.restores = grad != AMBIENT
@@ -165,25 +181,14 @@ class Analyser:
             state.env[param.name] = self._parameter(function, param, position, hook)
             if hook is not None and hook.outputs == position and position:
                 state.env[param.name] = self._outputs(frame, param, hook)
-        for name, literal in flags:
+        for name, literal in frame.flags:
             if "." in name:
                 continue
             state.env[name] = NONE_VALUE if literal is None else V(DATA, size=SCALAR, const=literal)
         frame.hook = hook
         if function.name == "__init__" and function.takes_self and function.params:
             state.making = f"p:{function.params[0].name}"
-        try:
-            run(frame, state, backward=hook is not None and hook.returns == "backward")
-        except Exception as error:  # one function costs itself alone, and is said: the others go on
-            if not isinstance(error, RecursionError):
-                self.errors[function.key] = error
-            frame = self._cut_short(frame)
-        frame.width = width(frame.exit) if frame.exit is not None else 0
-        if frame.width > MAX_SOURCES:
-            frame = self._cut_short(frame)
-        if frame.cut_short or frame.is_wide:
-            self.remarks.append(f"{function.module.key}: {function.qual}: too much to follow, cut short")
-        return frame
+        run(frame, state, backward=hook is not None and hook.returns == "backward")
 
     def _cut_short(self, frame: Frame) -> Frame:
         """A summary that says nothing, in place of one that was not finished, or of which there is too much."""

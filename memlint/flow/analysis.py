@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
@@ -211,18 +211,18 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     failures: list[tuple[str, SyntaxProblem]] = []
     for key in linted:
         module = analyser.program.module(key)
-        if key in targets:
-            functions += functions_of(module)
-        elif not module.index.complete:
-            functions_of(module)
-    for function in functions:
-        analyser.summary(function)
+        if key in targets or not module.index.complete:
+            try:
+                found_in = functions_of(module)
+            except Exception as error:
+                module.mistake = error
+                continue
+            functions += found_in if key in targets else ()
+    _summarise(analyser, functions)
     context = callers_of(analyser, functions, linted)
-    for function in context:
-        analyser.summary(function)
+    _summarise(analyser, context)
     analyser.renew()
-    for function in (*functions, *context):
-        analyser.summary(function)
+    _summarise(analyser, (*functions, *context))
     analyser.settle()
     events: dict[str, list[Event]] = {key: [] for key in linted}
     wanted = set(linted)
@@ -244,9 +244,25 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
         # a file that the screen leaves out may be too deep to lower, and need not be
         if problem is not None and (key in targets or not module.index.complete):
             failures.append((key, problem))
-        elif project.sources[key].rewritten and (old := outdated(decode(project.sources.raw(key)))) is not None:
-            failures.append((key, old))
+        elif project.sources[key].rewritten:
+            try:
+                old = outdated(decode(project.sources.raw(key)))
+            except Exception as error:  # it has changed meanwhile, or is gone
+                module.mistake = error
+                continue
+            if old is not None:
+                failures.append((key, old))
     ordered = {
         key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
     }
+    analyser.errors.update(analyser.program.mistakes())
     return Analysis(analyser, ordered, failures, sorted(set(analyser.remarks)))
+
+
+def _summarise(analyser: Analyser, functions: Iterable[Function]) -> None:
+    """Make the summary of each; a mistake of ours costs the function that it was made for."""
+    for function in functions:
+        try:
+            analyser.summary(function)
+        except Exception as error:
+            analyser.errors[function.key] = error

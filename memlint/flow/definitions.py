@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from memlint.flow.syntax import assigned_names, dotted, walk_statements
 from memlint.flow.texts import Indexes
 from memlint.flow.words import words_of_bases
-from memlint.frontend.index import Imported, ModuleIndex, read, units_of
+from memlint.frontend.index import Imported, ModuleIndex, UnitIndex, read, units_of
 from memlint.frontend.lower import lower
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.units import UnitText
@@ -22,6 +22,8 @@ from memlint.project import Source
 _STAR = lazy_pattern(r"import[\s\\(]*\*")
 #: files whose units are kept as texts, the last ones that some were asked of
 MAX_CUT = 32
+#: what is known of a file that could not be read as a program
+UNREAD = ModuleIndex(False, (), (), (UnitIndex("", *[frozenset()] * 3),)), (UnitText("", 0, 1, ""),)
 
 
 @dataclass(eq=False)
@@ -142,6 +144,8 @@ class Module:
         self._units: tuple[UnitText, ...] | None = None
         self._lowered: dict[int, ir.Unit] = {}
         self.problem: SyntaxProblem | None = None
+        #: what went wrong where it was read or lowered, a mistake of ours: it then holds less than its text, or nothing
+        self.mistake: Exception | None = None
         self.functions: dict[str, Function] = {}
         #: functions by (unit, ordinal)
         self.by_place: dict[tuple[int, int], Function] = {}
@@ -159,7 +163,12 @@ class Module:
         if self._index is None:
             self._index = self._indexes.get(self.key, self.text) or self._indexes.read_for_others(self.key)
         if self._index is None:
-            self._index, self._units, bodies = read(self.text)
+            try:
+                self._index, self._units, bodies = read(self.text)
+            except Exception as error:  # one file costs itself alone
+                self.mistake = error
+                self._index, self._units = UNREAD
+                return self._index
             self._indexes.add(self.key, self.text, self._index)
             if bodies is not None and wanted(self._index):
                 for number, body in enumerate(bodies):
@@ -191,6 +200,9 @@ class Module:
             self._lowered[number] = lower(self.units[number], body)
         except SyntaxProblem as problem:
             self.problem = problem
+            self._lowered[number] = ir.Unit("", (), 0)
+        except Exception as error:  # one definition costs itself alone
+            self.mistake = error
             self._lowered[number] = ir.Unit("", (), 0)
 
     def close(self) -> None:

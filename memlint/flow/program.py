@@ -64,6 +64,10 @@ class Program:
             self._modules[key] = Module(key, self.project.sources[key], self._indexes)
         return self._modules[key]
 
+    def mistakes(self) -> dict[tuple[str, str], Exception]:
+        """What went wrong where files were read or lowered, by (key, "")."""
+        return {(key, ""): module.mistake for key, module in self._modules.items() if module.mistake is not None}
+
     def resolve(self, name: str, importer: str, level: int) -> str | None:
         found: str | None = self.project.resolve(name, importer, level)
         return found

@@ -33,6 +33,10 @@ def _parse(text: str) -> cst.Module:
         line = text.count("\n", 0, error.start) + 1
         column = error.start - text.rfind("\n", 0, error.start)
         raise SyntaxProblem("a lone surrogate is not a character", line, column) from None
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # its validator refuses what its parser took, or its native part panics
+        raise _problem(text, str(error) or type(error).__name__) from None
 
 
 def _problem(text: str, message: str) -> SyntaxProblem:

@@ -149,18 +149,31 @@ class Session:
         from memlint.config import ConfigError
         from memlint.engine.batch import lint_each
 
-        said, others = lint_each(files, self._engine_options(cache=True))
-        if others:
-            raise ConfigError("; ".join(f"{failure.path}: {failure.reason}" for failure in others))
-        return {path: (stamps[path], self._rows(each)) for path, each in said.items()}
+        try:
+            said, others = lint_each(files, self._engine_options(cache=True))
+        except ConfigError:
+            raise
+        except Exception as error:  # flake8's own checks go on
+            return {path: (stamp, _unchecked("this file", error)) for path, stamp in stamps.items()}
+        rows = {path: (stamps[path], self._rows(each)) for path, each in said.items()}
+        if others:  # what concerns files that flake8 does not check stands where it is seen: by one that it parses
+            seen = min(rows, key=lambda path: (any(one.code == "MEM000" for one in said[path].findings), path))
+            rows[seen][1].extend(_failure(failure.path, failure.reason) for failure in others)
+        return rows
 
     def _lint_text(self, filename: str | None, lines: list[str]) -> list[Row]:
         """What is said of a file that holds these lines, whatever is on the disk."""
+        from memlint.config import ConfigError
         from memlint.engine.batch import Said
         from memlint.engine.run import STDIN, run
 
         with _Failures():
-            result = run([STDIN], self._engine_options(stdin=_encoded(lines), stdin_filename=filename)).result
+            try:
+                result = run([STDIN], self._engine_options(stdin=_encoded(lines), stdin_filename=filename)).result
+            except ConfigError:
+                raise
+            except Exception as error:
+                return _unchecked("this file", error)
         return self._rows(Said(list(result.findings), [failure.reason for failure in result.failures]))
 
     def _engine_options(self, **more: Any) -> Options:
@@ -187,7 +200,18 @@ class Session:
             if (finding.suppressed is None or finding.suppressed.by in shown)
             and (finding.severity != "note" or self._options.memlint_notes)
         ]
-        return rows + [(1, 0, f"MEM000 memlint could not check all of this file: {reason}") for reason in said.failures]
+        return rows + [_failure("this file", reason) for reason in said.failures]
+
+
+def _failure(what: str, reason: str) -> Row:
+    return 1, 0, f"MEM000 memlint could not check all of {what}: {reason}"
+
+
+def _unchecked(what: str, error: Exception) -> list[Row]:
+    """What is said where nothing else can be, for a mistake of ours."""
+    from memlint.engine.findings import internal_error
+
+    return [_failure(what, internal_error("memlint's plugin", error))]
 
 
 class _Failures:

@@ -97,6 +97,8 @@ class Sources(Mapping[str, Source]):
             return Source(path, display, "", linted, reason[:1].lower() + reason[1:])
         except (SyntaxError, LookupError, UnicodeError) as error:
             return Source(path, display, "", linted, _encoding_reason(error))
+        except Exception as error:  # of a codec, or a mistake of ours: one file costs itself alone
+            return Source(path, display, "", linted, f"cannot be read: {type(error).__name__}: {error}")
 
     def __reduce__(self) -> tuple[object, ...]:
         # what was read stays behind: a worker process reads the few files that it needs
