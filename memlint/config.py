@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 #: what a mend writes for a value that is only reported: ``.detach()``, or ``.item()``, which is never safe
 ScalarFix = Literal["detach", "item"]
+#: what is done with findings in code that nothing in the project is seen to use
+UnusedCode = Literal["report", "note", "ignore"]
 
 OWN_FILE = "memlint.toml"
 PYPROJECT = "pyproject.toml"
@@ -50,6 +52,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     exclude: tuple[Patterns, ...] = ()
     preview: bool = False
     min_confidence: Confidence = "medium"
+    unused_code: UnusedCode = "report"
     severity: Mapping[str, Severity] = {}
     import_roots: tuple[Path, ...] = ()
     rule_paths: tuple[Path, ...] = ()
@@ -73,6 +76,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     extend_exclude: list[str] = []
     preview: bool | None = None
     min_confidence: Confidence | None = None
+    unused_code: UnusedCode | None = None
     severity: dict[str, Severity] = {}
     import_roots: list[str] | None = None
     rule_paths: list[str] | None = None
@@ -88,6 +92,7 @@ KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))
 #: the values of keys that take one of several words
 _WORDS: dict[str, tuple[str, ...]] = {
     "min-confidence": get_args(Confidence),
+    "unused-code": get_args(UnusedCode),
     "severity": get_args(Severity),
     "scalar-fix": get_args(ScalarFix),
 }
@@ -165,6 +170,7 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
         exclude=(*exclude, patterns(folder, table.extend_exclude, f"{file}: `extend-exclude`")),
         preview=_either(table.preview, base.preview),
         min_confidence=_either(table.min_confidence, base.min_confidence),
+        unused_code=_either(table.unused_code, base.unused_code),
         severity={**base.severity, **table.severity},
         import_roots=_either(_folders(folder, table.import_roots), base.import_roots),
         rule_paths=_either(_folders(folder, table.rule_paths), base.rule_paths),

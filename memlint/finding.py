@@ -13,6 +13,10 @@ Memory = Literal["device-graph", "device-tensor", "host", "none"]
 #: how it grows
 GrowthKind = Literal["per-iteration", "per-epoch", "once", "peak", "time"]
 Safety = Literal["safe", "unsafe", "display"]
+#: whether anything in the project is seen to use the code of a finding, and whether that code can run at all
+Reach = Literal["used", "unused", "cannot-run"]
+#: how the reason begins of what stands in a file that cannot be loaded
+FAILS = "this file fails as it is loaded"
 
 
 _ORDER: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
@@ -100,7 +104,8 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     ``message`` is one sentence that says what is kept and what it costs; ``advice`` one that says what to do.
     ``cell`` is the notebook cell, counted from 1. ``fingerprint`` does not change when lines move. ``alternatives``:
-    other ways to mend it, which are shown and never made.
+    other ways to mend it, which are shown and never made. ``reach_reason``: why it is not "used", a clause, which the
+    last step of the trace says as well.
     """
 
     code: str
@@ -116,6 +121,8 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     end_column: int
     cell: int | None = None
     growth: Growth
+    reach: Reach = "used"
+    reach_reason: str = ""
     trace: tuple[TraceStep, ...] = ()
     fix: Fix | None = None
     alternatives: tuple[Fix, ...] = ()

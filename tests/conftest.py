@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from memlint.finding import Span
-from memlint.flow.events import Event, Site
+from memlint.flow.events import Event, Reached, Site
 from memlint.frontend.problem import SyntaxProblem
 from memlint.project import Project
 
@@ -98,17 +98,8 @@ class ToyAnalysis:
         assert source is not None
         return self.span(site), source
 
-    def broken(self, path: str) -> str:
-        return ""
-
-    def raises(self, site: Site) -> str:
-        return ""
-
-    def unused(self, site: Site) -> str:
-        return ""
-
-    def unnamed(self, site: Site) -> str:
-        return ""
+    def reach(self, site: Site) -> Reached:
+        return Reached("used", "", site)
 
     def qualified_name(self, site: Site) -> str:
         return "toy"

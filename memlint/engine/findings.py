@@ -14,7 +14,7 @@ from memlint.engine.fingerprint import Fingerprints
 from memlint.engine.rooms import META_RULES, Room
 from memlint.finding import Confidence, Failure, Finding, Growth, TraceStep
 from memlint.fix.render import render
-from memlint.flow.events import Event, Step
+from memlint.flow.events import Event, Reached, Step
 from memlint.project import Source
 from memlint.sdk import Facts, Report
 
@@ -28,10 +28,6 @@ class Raw(msgspec.Struct, frozen=True):
     finding: Finding
     function: str
     statement: str
-
-
-#: says why a finding is a note whatever it is
-FAILS = "this file fails as it is loaded"
 
 
 def ask_rules(
@@ -81,22 +77,18 @@ def _keep_best(found: dict[tuple[str, int, int], Raw], raw: Raw) -> None:
 
 def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, Source]) -> Raw:
     span = analysis.span(report.site)
-    broken = analysis.broken(report.site.path)
-    raises = "" if broken else analysis.raises(report.site)
-    idle = "" if broken or raises else analysis.unused(report.site)
-    why = f"{FAILS}: {broken}" if broken else f"this code raises before it ends: {raises}" if raises else idle
-    if not why and report.severity != "note":
-        why = analysis.unnamed(report.site) or _runs_nowhere(report, analysis)
-        if not why and room.meta.code in _OF_GRAD_MODE:
-            why = analysis.dated(report.site.path)
+    reached = _reach(report, analysis)
+    why = ""
+    if room.meta.code in _OF_GRAD_MODE and report.severity != "note" and reached.reach != "cannot-run":
+        why = analysis.dated(report.site.path)
+    trace = report.trace
+    if reached.reach != "used":
+        trace = (*trace, Step(reached.site, reached.reason))
     finding = Finding(
         code=room.meta.code,
         name=room.meta.name,
-        # (what it costs is for whoever mends the file to know)
         severity="note" if why else report.severity,
-        # (a cost that nobody pays is shown to those who ask for all that is suspected; what a file imports may be there
-        # where it is run, and a name that is not defined where a part of a program is shown)
-        confidence="low" if idle else report.confidence,
+        confidence=report.confidence,
         message=f"{report.message} ({why})" if why else report.message,
         advice=report.advice,
         path=report.site.path,
@@ -105,7 +97,9 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
         end_line=span.end_line,
         end_column=span.end_column,
         growth=report.growth,
-        trace=tuple(_step(step, analysis) for step in report.trace),
+        reach=reached.reach,
+        reach_reason=reached.reason,
+        trace=tuple(_step(step, analysis) for step in trace),
         fix=None if report.fix is None else render(report.fix, analysis, sources),
         alternatives=tuple(
             msgspec.structs.replace(shown, safety="display")
@@ -120,14 +114,15 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
 _OF_GRAD_MODE = frozenset({"MEM201", "MEM202", "MEM203"})
 
 
-def _runs_nowhere(report: Report, analysis: Analysis) -> str:
-    """Why no place by which it happens runs, of the first of them; "" where one may."""
-    for step in report.trace:
-        if step.decides is not None:
-            ways = [analysis.unnamed(site) for site in (step.site, *step.decides)]
-            if all(ways):
-                return ways[0]
-    return ""
+def _reach(report: Report, analysis: Analysis) -> Reached:
+    """Whether the code of a finding is used and can run, and so some place by which alone it happens."""
+    own = analysis.reach(report.site)
+    if own.reach == "used":
+        for step in report.trace:
+            ways = [analysis.reach(site) for site in (step.site, *step.decides)] if step.decides is not None else []
+            if ways and all(way.reach != "used" for way in ways):
+                return next((way for way in ways if way.reach == "unused"), ways[0])
+    return own
 
 
 def _step(step: Step, analysis: Analysis) -> TraceStep:

@@ -15,7 +15,7 @@ from memlint.engine.rooms import Room, load_rooms
 from memlint.engine.selection import ALWAYS, Selection, choose
 from memlint.engine.silence import silence
 from memlint.engine.suppressions import may_suppress
-from memlint.finding import Failure, Finding
+from memlint.finding import Failure, Finding, Severity
 from memlint.project import Project
 
 #: analyses of a project that may raise before the files that are left are given up: each costs its time
@@ -144,7 +144,7 @@ class _Judge:
         ran = selection.enabled - selection.ignored_in(project.path(display))
         raws = [raw for raw in (*raws, *broken) if raw.finding.code in ran]
         raws = silence(display, text, raws, rooms, ran, not broken and not problems)
-        return _chosen(fingerprinted(raws, project.relative), selection), problems
+        return _chosen(fingerprinted(raws, project.relative), self._ruling), problems
 
 
 def _unparsed(display: str, problem: Problem) -> Raw:
@@ -155,16 +155,24 @@ def _unparsed(display: str, problem: Problem) -> Raw:
     return Raw(finding, "", problem.message)
 
 
-def _chosen(raws: Iterable[Raw], selection: Selection) -> list[Finding]:
+def _chosen(raws: Iterable[Raw], ruling: Ruling) -> list[Finding]:
     """The findings that the user wants to see, at the severity and with the fixes that the configuration gives them."""
+    selection = ruling.selection
     least = CONFIDENCE[selection.min_confidence]
     return [
         msgspec.structs.replace(
             raw.finding,
-            severity=selection.severity.get(raw.finding.code, raw.finding.severity),
+            severity=_severity(raw.finding, ruling),
             fix=raw.finding.fix if raw.finding.code in selection.fixable else None,
             alternatives=raw.finding.alternatives if raw.finding.code in selection.fixable else (),
         )
         for raw in raws
         if CONFIDENCE[raw.finding.confidence] >= least
+        and (raw.finding.reach != "unused" or ruling.config.unused_code != "ignore")
     ]
+
+
+def _severity(finding: Finding, ruling: Ruling) -> Severity:
+    if finding.reach == "cannot-run" or (finding.reach == "unused" and ruling.config.unused_code == "note"):
+        return "note"
+    return ruling.selection.severity.get(finding.code, finding.severity)

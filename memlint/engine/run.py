@@ -14,13 +14,13 @@ from memlint import config as configuration
 from memlint.config import Config, ConfigError
 from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.collection import no_collection
-from memlint.engine.findings import FAILS, internal_error
+from memlint.engine.findings import internal_error
 from memlint.engine.judging import Linted, Ruling, judge, ruling_of, says_nothing
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.parts import ALONE, parts_of
 from memlint.engine.proof import BY, Proof, read_proof
 from memlint.engine.rooms import own_rooms
-from memlint.finding import Failure, Finding, Result, Skipped, Summary
+from memlint.finding import FAILS, Failure, Finding, Result, Skipped, Summary
 from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
 from memlint.project.presence import is_dir
 from memlint.project.published import standing
@@ -217,7 +217,7 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
         cache.remarks.extend(shelf.remarks)
         # a mistake of ours, or a file that cannot be read, is tried again; one that was written meanwhile, too, and
         # what hangs on a file that is no source (a compiled module that is not built yet)
-        lasting = not judged.failures and not any(FAILS in finding.message for finding in judged.findings)
+        lasting = not judged.failures and not any(FAILS in finding.reach_reason for finding in judged.findings)
         lasting = lasting and not any(remark.startswith(ALONE) for remark in judged.remarks)
         if lasting and _key(prepared, options) == key:
             cache.put(key, judged)

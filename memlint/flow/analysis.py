@@ -13,20 +13,16 @@ import msgspec
 
 from memlint.finding import Span
 from memlint.flow.analyser import Analyser
-from memlint.flow.broken import broken_import
 from memlint.flow.context import callers_of
 from memlint.flow.dated import dated
-from memlint.flow.decided import Decided
 from memlint.flow.definitions import functions_of
-from memlint.flow.events import Event, Site
+from memlint.flow.events import Event, Reached, Site
 from memlint.flow.frame import Frame
 from memlint.flow.kept import forget
-from memlint.flow.known_calls import KnownCalls
 from memlint.flow.program import Function
-from memlint.flow.raising import Raising
+from memlint.flow.reach import Reachability
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
-from memlint.flow.unnamed import Unnamed
 from memlint.frontend.problem import SyntaxProblem, outdated
 from memlint.project.source import decode
 
@@ -57,17 +53,10 @@ class Analysis:
         self.remarks = remarks
         self.errors: Mapping[tuple[str, str], Exception] = analyser.errors
         self._analyser = analyser
-        self._program = program = analyser.program
+        self._program = analyser.program
         self._tables: dict[tuple[str, int], SpanTable] = {}
-        self._broken: dict[str, str] = {}
         self._ends: dict[tuple[str, str], int] = {}
-        self._unused = analyser.unused
-        self._unnamed = Unnamed(program)
-        self._decided = Decided(analyser.known_calls)
-        self._raising = Raising(program, analyser.known_calls, self._decided)
-        by_text = KnownCalls(program, self._unnamed, by_attributes=True)
-        self._decided_by_text = Decided(by_text)
-        self._raising_by_text = Raising(program, by_text, self._decided_by_text)
+        self._reach = Reachability(analyser)
 
     def close(self) -> None:
         """Let go of what the answers were found by; nothing can be asked any more."""
@@ -112,34 +101,9 @@ class Analysis:
         lines[0] = lines[0][span.column - 1 :]
         return span, "\n".join(lines)
 
-    def broken(self, path: str) -> str:
-        """Why a file cannot be imported or run as it stands, "" where nothing is known against it."""
-        if path not in self._broken:
-            old = self._program.project.sources[path].rewritten
-            why = "no Python of today reads it (MEM000)" if old else ""
-            self._broken[path] = why or broken_import(self._program, path)
-        return self._broken[path]
-
-    def raises(self, site: Site) -> str:
-        """Why the code that leads to a site always raises, "" where nothing is known against it."""
-        return self._raising.why(self._function_at(site), site.at)
-
-    def unused(self, site: Site) -> str:
-        """What nothing uses of the definitions around a site, "" where something may."""
-        function = self._function_at(site)
-        return self._unused.why(function) or self._decided.why_left_out(function, site.at)
-
-    def unnamed(self, site: Site) -> str:
-        """What, as far as the text tells, nothing uses of the definitions around a site, or why nothing comes there; ""
-        where something may."""
-        function = self._function_at(site)
-        unnamed = self._unnamed.why(function)
-        if unnamed:
-            return unnamed
-        raises = self._raising_by_text.why(function, site.at)
-        why = f"this code raises before it ends: {raises}" if raises else ""
-        why = why or self._decided_by_text.why_left_out(function, site.at)
-        return f"as far as its text tells, {why}" if why else ""
+    def reach(self, site: Site) -> Reached:
+        """Whether the code of a site is used and can run, and why not."""
+        return self._reach.of(self._function_at(site), site)
 
     def dated(self, path: str) -> str:
         """What tells that a file is written for a torch before 0.4, which knows no grad mode; "" where nothing does."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from memlint.finding import Confidence
+from memlint.finding import Confidence, Reach
 from memlint.patterns import lazy_pattern
 
 Fact = Literal["yes", "no", "some", "unknown"]
@@ -32,6 +32,14 @@ class Site(msgspec.Struct, frozen=True, gc=False, order=True):
     path: str
     unit: int
     at: int
+
+
+class Reached(msgspec.Struct, frozen=True, gc=False):
+    """Whether code is used and can run. ``reason``: why not, a clause; ``site``: the place that the reason is about."""
+
+    reach: Reach
+    reason: str
+    site: Site
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):

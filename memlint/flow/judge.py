@@ -55,7 +55,7 @@ from memlint.flow.periods import FEW, ends_early, ends_soon
 from memlint.flow.popped import is_popped
 from memlint.flow.practices import events as practice_events
 from memlint.flow.practices import pinned_views
-from memlint.flow.repeats import each_call
+from memlint.flow.repeats import each_call, is_training_step
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
 from memlint.flow.values import DATA, Path, Source
@@ -160,7 +160,8 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         or frozen_as_called(analyser, frame, store)
     ):
         return
-    alone = store.loop is None and loop.kind == "calls" and frame.hook is None  # (see `is_carried_alone`)
+    # (see `is_carried_alone`)
+    alone = store.loop is None and loop.kind == "calls" and frame.hook is None and not is_training_step(analyser, frame)
     needed = not alone and wanted_later(analyser, frame, store) and value.freed != "yes"
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
     if value.attached in ("yes", "some"):
@@ -271,15 +272,15 @@ def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
         return None  # each call counts its keys anew, and overwrites what the last one left there
     if seen is None and state_of(frame, store) and is_carried_alone(analyser, frame, store):
         return each_call(frame.function)  # (what it reads, its last call has left)
-    return _calls_of_hook(frame, store) or seen
+    return _calls_from_elsewhere(analyser, frame, store) or seen
 
 
-def _calls_of_hook(frame: Frame, store: Store) -> Loop | None:
-    """Each call of the function, where a framework calls it once an iteration and the place outlives the call."""
+def _calls_from_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
+    """Each call of the function, where a framework calls it once an iteration, or whoever trains does, and the place
+    outlives the call."""
     if store.local or not isinstance(store.place, Path):
         return None
-    hook = frame.hook
-    if hook is None or hook.every != "iteration":
+    if frame.hook.every != "iteration" if frame.hook is not None else not is_training_step(analyser, frame):
         return None
     if store.place.root.startswith("p:") and store.place.root != f"p:{self_name(frame.function)}":
         return None

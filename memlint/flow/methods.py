@@ -335,7 +335,7 @@ def by_name(
         method
         for method in frame.analyser.methods_named(name, frame.function)
         if instances.may_be_of(frame.analyser.program, receiver, method)
-        and not frame.analyser.unused.is_never_made(method)
+        and not frame.analyser.unused.is_never_made(method, frame.function)
     ]
     acting = [method for method in candidates if not is_abstract(method)] or candidates
     if not 0 < len(acting) <= MAX_CANDIDATES:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.events import Loop, Site
-from memlint.flow.program import Function
+from memlint.flow.program import Function, in_tests
+from memlint.flow.syntax import calls
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
+    from memlint.flow.frame import Frame
 
 #: how far callers of callers are followed
 MAX_DEPTH = 5
@@ -24,6 +27,17 @@ def each_call(function: Function) -> Loop:
     at = function.node.at if function.node is not None else 0
     site = Site(function.module.key, function.unit, at)
     return Loop("calls", "unknown", "iteration", None, f"each call of {function.name}", site)
+
+
+def is_training_step(analyser: Analyser, frame: Frame) -> bool:
+    """Whether a function runs one backward and lets an optimizer step, and nothing but tests is seen to call it:
+    nobody trains by a single step, so the loop is elsewhere."""
+    function = frame.function
+    if function.node is None or not any(not loops for _, loops, *_ in frame.backwards):
+        return False
+    if not any(isinstance(call.func, ir.Attr) and call.func.name == "step" for call in calls(function.body)):
+        return False
+    return all(in_tests(caller.module.key) for caller, _ in analyser.facts.calls_of(function))
 
 
 def _in_loop(analyser: Analyser, function: Function) -> bool:

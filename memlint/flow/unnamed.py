@@ -1,7 +1,7 @@
 """Definitions of an application that no living code of it names, though somebody out of sight may use them: another
 project that installs it, or code that loads files and finds attributes by names that only runs tell.
 
-What is said of them may well be true, and it is not sure that it happens to anybody: it is told, and fails no run.
+It is not sure that they are unused, and the reason says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from memlint.flow.loading import is_loaded
 from memlint.flow.mentions import FINDERS, finds_attributes
 from memlint.flow.program import Program, in_tests
 from memlint.flow.programs import is_program
-from memlint.flow.unused import ALL, Unused, is_collected, is_of_hub
+from memlint.flow.unused import ALL, Idle, Unused, is_collected, is_of_hub
 from memlint.project.published import has_users
 
 
@@ -26,9 +26,11 @@ class Unnamed(Unused):
         super().__init__(program)
         self._broken: dict[str, bool] = {}
 
-    def why(self, function: Function) -> str:
-        found = super().why(function) or self._why_left_lying(function)
-        return f"as far as its text tells, {found}" if found else ""
+    def why(self, function: Function) -> Idle | None:
+        found = super().why(function)
+        if found is None and (left := self._why_left_lying(function)):
+            return Idle(left, function)
+        return found
 
     def _why_left_lying(self, function: Function) -> str:
         """Of what a file defines that is no program, where nothing imports the file: ``model_old.py``."""

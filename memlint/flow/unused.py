@@ -1,4 +1,4 @@
-"""Definitions that nothing in an application uses: what is said of them happens to nobody.
+"""Definitions that nothing in an application uses.
 
 An application is a project that has programs of its own; what a package hands out to other projects is left alone. A
 name is used where code of a definition that is itself used, or a file's own statements, mention it as what it is there.
@@ -11,6 +11,7 @@ import ast
 import functools
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.loading import is_imported, is_loaded, loaded, may_be_lost
@@ -65,6 +66,13 @@ ALL = lazy_pattern(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
 MAX_FILES = 40
 
 
+class Idle(NamedTuple):
+    """Why a definition is taken for unused, a clause, and the definition."""
+
+    reason: str
+    what: Function | Class
+
+
 class Unused:
     """What nothing in the project uses, found when it is asked for."""
 
@@ -74,25 +82,29 @@ class Unused:
         self._supposed: list[tuple[str, str]] = []
         self._imported: dict[str, bool] = {}
 
-    def why(self, function: Function) -> str:
-        """What of a function's definition nothing uses, as a clause; "" where something may."""
+    def why(self, function: Function) -> Idle | None:
+        """What of a function's definition nothing uses; None where something may."""
         module, name = function.module, function.qual.partition(".")[0].partition("@")[0]
         if name == "<module>" or not self._is_application or self._is_handed_out(module):
-            return ""
+            return None
         if self._is_unused(module, name):
-            return f"nothing in this project uses `{name}`"
+            what = self._program.find(module, name)[1]
+            said = "uses" if isinstance(what, Class) else "calls"
+            return Idle(f"nothing in this project {said} `{name}`", what)
         method = _method_around(function)
         if method is not None and method.cls is not None and self._is_unused_method(method.cls, method):
-            return f"nothing in this project calls `{method.name}`"
-        return ""
+            return Idle(f"nothing in this project calls `{method.name}`", method)
+        return None
 
-    def is_never_made(self, method: Function) -> bool:
+    def is_never_made(self, method: Function, caller: Function) -> bool:
         """Whether nothing uses the class of a method, and nothing may come by it without its name, so that no object
-        has the method."""
+        has the method that the caller could call. (A caller that is unused as well may be meant for such an object.)"""
         cls = method.cls
         if cls is None or not self._is_unused(cls.module, cls.qual.partition(".")[0]):
             return False
-        return self._is_application and not self._is_handed_out(cls.module) and not self._is_come_by(cls)
+        if not self._is_application or self._is_handed_out(cls.module) or self._is_come_by(cls):
+            return False
+        return self.why(caller) is None
 
     def _is_come_by(self, cls: Class) -> bool:
         """Whether a base may enter its subclasses somewhere, or code of the project may look through classes."""

@@ -52,7 +52,8 @@ def _severity(event: ModelCall) -> Severity:
     """An error where graphs stay; less where it is not beyond doubt that a model is evaluated.
 
     What tells: its forward is in sight, the loop goes through data, the function is named as evaluations are. One of
-    these is enough for a warning where the model was put into eval mode as well.
+    these is enough for a warning where the model was put into eval mode as well, and for an error where that is seen
+    in the function itself.
     """
     if event.served and not event.followed:
         return "note"
@@ -65,7 +66,8 @@ def _severity(event: ModelCall) -> Severity:
     if event.trace and event.certainty != "high":
         return "note"  # a helper runs it, in one of its phases
     grows = event.rounds is not None and event.rounds.over_data
-    return "error" if grows and signs > 1 else "warning"
+    evaluated = event.evaluation == "eval" and event.certainty == "high"
+    return "error" if grows and (signs > 1 or (evaluated and through_data)) else "warning"
 
 
 def _what(event: ModelCall) -> str:

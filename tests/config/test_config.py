@@ -31,6 +31,10 @@ def table(folder: Path, text: str, name: str = "memlint.toml") -> Path:
             "`min-confidence`: `hihg` is not one of high, medium, low (did you mean `high`?)",
         ),
         ("min-confidence = 1", "`min-confidence`: expected `str`, got `int`"),
+        (
+            'unused-code = "notes"',
+            "`unused-code`: `notes` is not one of report, note, ignore (did you mean `note`?)",
+        ),
         ('select = ["MEM101", 1]', "`select`: item 2: expected `str`, got `int`"),
         (
             'severity = {MEM101 = "note", MEM102 = "eror"}',

@@ -84,13 +84,13 @@ def test_who_may_use_the_code_is_looked_at_again(project: Path, file: str, text:
     (project / "pyproject.toml").write_text("[tool.memlint]\n[project]\nname = 'scoring'\n")
     (project / "__init__.py").touch()
     (project / "main.py").write_text("if __name__ == '__main__':\n    print(1)\n")
-    severities = []
+    reaches = []
     for _ in range(2):
         command = [sys.executable, "-m", "memlint", "train.py", "--output-format", "json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        severities += [one["severity"] for one in json.loads(done.stdout)["findings"]]
+        reaches += [one["reach"] for one in json.loads(done.stdout)["findings"]]
         (project / file).write_text(text)
-    assert severities == ["note", "warning"]
+    assert reaches == ["unused", "used"]
 
 
 def test_a_change_in_a_file_that_is_not_linted_is_seen(project: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from memlint.finding import Span
-from memlint.flow.events import Event, Site
+from memlint.flow.events import Event, Reached, Site
 from memlint.frontend.problem import SyntaxProblem
 from memlint.project import Project
 
@@ -117,17 +117,8 @@ class ToyAnalysis:
     def statement(self, site: Site) -> tuple[Span, str]:
         return self.span(site), ast.unparse(self._nodes[site])
 
-    def broken(self, path: str) -> str:
-        return ""
-
-    def raises(self, site: Site) -> str:
-        return ""
-
-    def unused(self, site: Site) -> str:
-        return ""
-
-    def unnamed(self, site: Site) -> str:
-        return ""
+    def reach(self, site: Site) -> Reached:
+        return Reached("used", "", site)
 
     def qualified_name(self, site: Site) -> str:
         return "toy"

@@ -44,8 +44,8 @@ def finding(tmp_path: Path, head: str, files: dict[str, str], name: str = "run.p
 def test_a_part_of_a_package_that_cannot_be_loaded(tmp_path: Path, head: str, reason: str) -> None:
     package = {"package/__init__.py": "", "package/inner/__init__.py": ""}
     found = finding(tmp_path, head, package, "package/inner/run.py")
-    assert found.severity == "note"
-    assert reason in found.message
+    assert (found.severity, found.reach) == ("note", "cannot-run")
+    assert reason in found.reach_reason
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_script_that_cannot_be_loaded(
     tmp_path: Path, head: str, files: dict[str, str], name: str, reason: str
 ) -> None:
     found = finding(tmp_path, "import torch\n" + head, files, name)
-    assert found.severity == "note"
-    assert reason in found.message
+    assert (found.severity, found.reach) == ("note", "cannot-run")
+    assert reason in found.reach_reason
 
 
 LOST = {"nets/__init__.py": "from nets.small import Net\n", "nets/Small.py": "class Net:\n    pass\n"}
@@ -111,8 +111,8 @@ LOST = {"nets/__init__.py": "from nets.small import Net\n", "nets/Small.py": "cl
 )
 def test_what_a_file_loads_cannot_be_loaded(tmp_path: Path, head: str, files: dict[str, str]) -> None:
     found = finding(tmp_path, "import torch\n" + head, files)
-    assert found.severity == "note"
-    assert "small`, which it imports, is not there" in found.message
+    assert (found.severity, found.reach) == ("note", "cannot-run")
+    assert "small`, which it imports, is not there" in found.reach_reason
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_what_may_well_load(tmp_path: Path, head: str, files: dict[str, str]) ->
     package = {"package/__init__.py": "", **inside}
     found = finding(tmp_path, "import torch\n" + head, package, "package/run.py")
     assert found.severity == "error"
-    assert "fails as it is loaded" not in found.message
+    assert "fails as it is loaded" not in found.reach_reason
 
 
 def test_what_hangs_on_the_disk_is_asked_again(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_what_a_build_makes(tmp_path: Path, name: str) -> None:
     """A compiled part is no more in a repository than it is missing."""
     package = {"package/__init__.py": "", "package/inner/__init__.py": ""}
     found = finding(tmp_path, f"import torch\nfrom {name} import kernels", package, "package/inner/run.py")
-    assert "which it imports" not in found.message
+    assert "which it imports" not in found.reach_reason
 
 
 def test_a_file_that_no_python_of_today_reads(tmp_path: Path) -> None:
@@ -266,4 +266,4 @@ def test_a_file_that_no_python_of_today_reads(tmp_path: Path) -> None:
     found = {item.code: item for item in result.findings}
     assert found["MEM000"].severity == "error"
     assert found["MEM201"].severity == "note"
-    assert "no Python of today reads it" in found["MEM201"].message
+    assert "no Python of today reads it" in found["MEM201"].reach_reason

@@ -71,9 +71,9 @@ def finding(tmp_path: Path, text: str) -> Finding:
 
 
 def assert_raising(found: Finding, reason: str) -> None:
-    assert found.severity == "note"
+    assert (found.severity, found.reach) == ("note", "cannot-run")
     assert found.confidence != "low"  # (it is shown: a part of a program may stand where its names are known)
-    assert reason in found.message
+    assert reason in found.reach_reason
 
 
 def of(before: str = "pass", inside: str = "pass") -> str:
@@ -130,8 +130,8 @@ class Evaluator:
 )
 def test_an_object_that_cannot_be_made_or_used(tmp_path: Path, init: str, inside: str, reason: str) -> None:
     found = finding(tmp_path, OBJECT.format(init=init, inside=inside))
-    assert found.severity == "note"
-    assert reason in found.message
+    assert (found.severity, found.reach) == ("note", "cannot-run")
+    assert reason in found.reach_reason
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_an_object_that_cannot_be_made_or_used(tmp_path: Path, init: str, inside
 def test_what_may_well_run(tmp_path: Path, before: str, inside: str) -> None:
     found = finding(tmp_path, of(before, inside))
     assert found.severity == "warning"
-    assert "raises" not in found.message
+    assert "raises" not in found.reach_reason
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ class Evaluator:
 def test_an_object_that_one_statement_alone_makes(tmp_path: Path, other: str, below: str, severity: str) -> None:
     found = finding(tmp_path, HELD.format(other=other, below=below))
     assert found.severity == severity
-    assert ("`self.model.forward()` takes 1 positional argument" in found.message) == (severity == "note")
+    assert ("`self.model.forward()` takes 1 positional argument" in found.reach_reason) == (severity == "note")
 
 
 CALLED = """
@@ -341,7 +341,7 @@ def test_its_only_callers_raise(tmp_path: Path, text: str, reason: str) -> None:
 )
 def test_a_caller_may_well_run(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").mkdir()
-    assert "raises" not in finding(tmp_path, text).message
+    assert "raises" not in finding(tmp_path, text).reach_reason
 
 
 OPTIMIZED = """
@@ -379,7 +379,7 @@ def test_an_optimizer_of_what_is_used_up(
     tmp_path: Path, params: str, between: str, optimizer: str, raises: bool
 ) -> None:
     found = finding(tmp_path, OPTIMIZED.format(params=params, between=between, optimizer=optimizer))
-    assert ("`params` is used up by" in found.message) is raises
+    assert ("`params` is used up by" in found.reach_reason) is raises
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
-"""Code that nothing in an application names, though somebody out of sight may use it: what is found in it is a note
-that says so, and as sure as ever."""
+"""Code that nothing in an application names, though somebody out of sight may use it: what is found in it says so."""
 
 from __future__ import annotations
 
@@ -23,10 +22,10 @@ PACKAGE = {
 @pytest.mark.parametrize(
     ("files", "what"),
     [
-        pytest.param({"testing.py": EVALUATE, "train.py": LOADER}, "uses `evaluate`", id="files are loaded by name"),
+        pytest.param({"testing.py": EVALUATE, "train.py": LOADER}, "calls `evaluate`", id="files are loaded by name"),
         pytest.param(
             {"testing.py": EVALUATE, "train.py": "name = input()\nexec(f'from {name} import {name}')\n" + PROGRAM},
-            "uses `evaluate`",
+            "calls `evaluate`",
             id="some file is brought by a statement that is put together",
         ),
         pytest.param(
@@ -35,13 +34,13 @@ PACKAGE = {
                 "more.py": "import testing\n\n\ndef check(m, loader):\n    return testing.evaluate(m, loader)\n",
                 "train.py": LOADER,
             },
-            "uses `evaluate`",
+            "calls `evaluate`",
             id="files are loaded by name, and what asks for it is not named either",
         ),
-        pytest.param(PACKAGE, "uses `evaluate`", id="a package"),
+        pytest.param(PACKAGE, "calls `evaluate`", id="a package"),
         pytest.param(
             {**PACKAGE, "README.md": "    pip install -e .\n    pip install torch\n"},
-            "uses `evaluate`",
+            "calls `evaluate`",
             id="a package that whoever trains installs",
         ),
         pytest.param(
@@ -67,7 +66,7 @@ PACKAGE = {
                 "    return evaluate(m, loader)\n",
                 "train.py": "# check(model, loader)\nprint('check (see above) and evaluate')\n" + LOADER,
             },
-            "uses `evaluate`",
+            "calls `evaluate`",
             id="its only call is a comment, and words of a text",
         ),
         pytest.param(
@@ -76,12 +75,12 @@ PACKAGE = {
                 "run.py": "from .lost import it\nimport testing\n\ntesting.evaluate(1, 2)\n",
                 "train.py": LOADER,
             },
-            "uses `evaluate`",
+            "calls `evaluate`",
             id="what calls it fails as it is loaded",
         ),
         pytest.param(
             {"testing.py": EVALUATE, "train.py": LOADER + "\nMODES = ['train', 'evaluate']\n"},
-            "uses `evaluate`",
+            "calls `evaluate`",
             id="a text that is its name, which nothing looks up",
         ),
         pytest.param(
@@ -105,12 +104,12 @@ PACKAGE = {
         ),
     ],
 )
-def test_a_note_as_sure_as_before_where_nothing_names_it(tmp_path: Path, files: dict[str, str], what: str) -> None:
+def test_it_is_said_that_nothing_names_it(tmp_path: Path, files: dict[str, str], what: str) -> None:
     found = finding(tmp_path, files)
-    assert (found.severity, found.confidence) == ("note", "high")
+    assert (found.severity, found.confidence, found.reach) == ("error", "high", "unused")
     start = "no call of" if what.startswith("comes") else "nothing in this project"
-    assert f"as far as its text tells, {start}" in found.message
-    assert what in found.message
+    assert f"as far as its text tells, {start}" in found.reach_reason
+    assert what in found.reach_reason
 
 
 @pytest.mark.parametrize(
@@ -191,7 +190,7 @@ def test_a_note_as_sure_as_before_where_nothing_names_it(tmp_path: Path, files: 
     ],
 )
 def test_what_somebody_may_name_stays_what_it_is(tmp_path: Path, files: dict[str, str]) -> None:
-    assert finding(tmp_path, files).severity != "note"
+    assert finding(tmp_path, files).reach == "used"
 
 
 STATEFUL = """import torch
@@ -231,19 +230,19 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    ("more", "severity"),
+    ("more", "reach"),
     [
-        pytest.param("", "note", id="nothing"),
-        pytest.param("print(check(torch.rand(9, 3, 3)))\n", "warning", id="the program"),
-        pytest.param("def other(rows):\n    return check(rows)\n", "note", id="what nothing calls"),
+        pytest.param("", "unused", id="nothing"),
+        pytest.param("print(check(torch.rand(9, 3, 3)))\n", "used", id="the program"),
+        pytest.param("def other(rows):\n    return check(rows)\n", "unused", id="what nothing calls"),
     ],
 )
-def test_a_state_that_only_loops_carry_which_somebody_runs(tmp_path: Path, more: str, severity: str) -> None:
+def test_a_state_that_only_loops_carry_which_somebody_runs(tmp_path: Path, more: str, reach: str) -> None:
     (tmp_path / "run.py").write_text(STATEFUL + more + TRAINS)
     (tmp_path / "load.py").write_text(LOADER)
     result = memlint.lint([tmp_path], isolated=True)
     (found,) = [each for each in result.findings if each.code == "MEM103"]
-    assert found.severity == severity
+    assert (found.severity, found.reach) == ("warning", reach)
 
 
 def test_code_that_raises_as_far_as_its_text_tells(tmp_path: Path) -> None:
@@ -252,5 +251,5 @@ def test_code_that_raises_as_far_as_its_text_tells(tmp_path: Path) -> None:
     )
     files = {"testing.py": EVALUATE + score, "train.py": LOADER + "\nMODES = ['run', 'evaluate']\n"}
     found = finding(tmp_path, files)
-    assert (found.severity, found.confidence) == ("note", "high")
-    assert "as far as its text tells, this code raises before it ends: `score()` is not given `scale`" in found.message
+    assert (found.severity, found.confidence, found.reach) == ("note", "high", "cannot-run")
+    assert "as far as its text tells, this code raises before it ends: `score()` is not given" in found.reach_reason

@@ -1,5 +1,5 @@
-"""Code that nothing in an application uses: what is found in it is a note of low confidence, with the reason, which is
-not shown unless it is asked for; unknown is never no."""
+"""Code that nothing in an application uses: what is found in it is as sure and as severe as elsewhere, and says so;
+unknown is never no."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "nets/__init__.py": "from nets.small import *\n",
                 "nets/small.py": "class Small:\n    pass\n",
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="things are picked from a package that has none of this file",
         ),
         pytest.param(
@@ -78,7 +78,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
         *(
             pytest.param(
                 {"nets/testing.py": EVALUATE, "train.py": f"import importlib\nname = input()\n{statement}\n" + PROGRAM},
-                "nothing in this project uses `evaluate`",
+                "nothing in this project calls `evaluate`",
                 id=f"a file that is none of those that are brought by {statement}",
             )
             for statement in (
@@ -89,7 +89,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
             )
         ),
         pytest.param(
-            {"testing.py": EVALUATE, "train.py": PROGRAM}, "nothing in this project uses `evaluate`", id="nobody"
+            {"testing.py": EVALUATE, "train.py": PROGRAM}, "nothing in this project calls `evaluate`", id="nobody"
         ),
         pytest.param(
             {
@@ -97,7 +97,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "train.py": "from steps import go\ngo(3)\n",
                 "steps.py": "def go(n):\n    print(n)\n",
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="a script",
         ),
         pytest.param(
@@ -105,11 +105,11 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "testing.py": EVALUATE,
                 "train.py": "import click\n\n@click.command()\ndef main():\n    print('train')\n",
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="a command",
         ),
         pytest.param(
-            {"testing.py": EVALUATE + PROGRAM}, "nothing in this project uses `evaluate`", id="a program of its own"
+            {"testing.py": EVALUATE + PROGRAM}, "nothing in this project calls `evaluate`", id="a program of its own"
         ),
         pytest.param(
             {
@@ -117,12 +117,12 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "other.py": "def evaluate(model, loader):\n    return 0\n",
                 "train.py": "from other import evaluate\nevaluate(1, 2)\n" + PROGRAM,
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="a namesake is called",
         ),
         pytest.param(
             {"testing.py": EVALUATE, "train.py": "from testing import evaluate\n" + PROGRAM},
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="it is imported and not used",
         ),
         pytest.param(
@@ -131,7 +131,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "more.py": "from testing import evaluate\n\ndef all_of(model):\n    return evaluate(model, [])\n",
                 "train.py": PROGRAM,
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="what uses it is not used",
         ),
         pytest.param(
@@ -151,7 +151,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "    eval(vars(args))\n    for part in args.net.modules():\n        part.run(args.__dict__)\n",
                 "train.py": PROGRAM,
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="words that look like a search for it",
         ),
         pytest.param(
@@ -180,7 +180,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "train.py": "import kit.other as other\nimport kit as k\nclass Run:\n    how = None\nrun = Run()\n"
                 "other.evaluate(1, 2)\nrun.evaluate(1, 2)\n" + PROGRAM,
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="a namesake in a module beside it, which alone is imported",
         ),
         pytest.param(
@@ -191,7 +191,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "train.py": "import kit.other as other\nimport kit.testing as testing\n"
                 "other.evaluate(1, 2)\n" + PROGRAM,
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="a namesake in a module beside it, both of which are imported",
         ),
         pytest.param(
@@ -203,7 +203,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "for _, name, _ in pkgutil.walk_packages(torchvision.models.__path__):\n"
                 "    import_module(f'torchvision.models.{name}')\nimport_module('nets.' + input())\n" + PROGRAM,
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="files of a library and of a folder are loaded by name",
         ),
         pytest.param(
@@ -211,7 +211,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "testing.py": EVALUATE + "\n" + PROGRAM,
                 "train.py": "import importlib\nimportlib.import_module(input())\n" + PROGRAM,
             },
-            "nothing in this project uses `evaluate`",
+            "nothing in this project calls `evaluate`",
             id="files are loaded by name, but this one is a program",
         ),
         pytest.param(
@@ -225,10 +225,11 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
         ),
     ],
 )
-def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], reason: str) -> None:
+def test_it_is_said_that_nothing_uses_it(tmp_path: Path, files: dict[str, str], reason: str) -> None:
     found = finding(tmp_path, files)
-    assert (found.severity, found.confidence) == ("note", "low")
-    assert reason in found.message
+    assert (found.severity, found.confidence, found.reach) == ("error", "high", "unused")
+    assert reason in found.reach_reason
+    assert found.trace[-1].message == found.reach_reason
 
 
 @pytest.mark.parametrize(
@@ -461,17 +462,17 @@ def test_a_note_where_nothing_uses_it(tmp_path: Path, files: dict[str, str], rea
     ],
 )
 def test_what_may_be_used_stays_what_it_is(tmp_path: Path, files: dict[str, str]) -> None:
-    assert finding(tmp_path, files).severity != "note"
+    assert finding(tmp_path, files).reach == "used"
 
 
 @pytest.mark.parametrize(
-    ("cell", "confidence"),
+    ("cell", "reach"),
     [
-        ({"cell_type": "code", "source": ["from testing import evaluate\n", "evaluate(model, loader)"]}, "high"),
-        ({"cell_type": "code", "source": "import testing\ntesting.evaluate(model, loader)"}, "high"),
-        ({"cell_type": "code", "source": "print('evaluates')", "outputs": [{"text": "evaluate"}]}, "low"),
-        ({"cell_type": "markdown", "source": "Next, evaluate the model."}, "low"),
-        (None, "high"),
+        ({"cell_type": "code", "source": ["from testing import evaluate\n", "evaluate(model, loader)"]}, "used"),
+        ({"cell_type": "code", "source": "import testing\ntesting.evaluate(model, loader)"}, "used"),
+        ({"cell_type": "code", "source": "print('evaluates')", "outputs": [{"text": "evaluate"}]}, "unused"),
+        ({"cell_type": "markdown", "source": "Next, evaluate the model."}, "unused"),
+        (None, "used"),
     ],
     ids=[
         "called",
@@ -481,16 +482,16 @@ def test_what_may_be_used_stays_what_it_is(tmp_path: Path, files: dict[str, str]
         "nobody can read it",
     ],
 )
-def test_a_notebook_may_be_the_program(tmp_path: Path, cell: dict[str, object] | None, confidence: str) -> None:
+def test_a_notebook_may_be_the_program(tmp_path: Path, cell: dict[str, object] | None, reach: str) -> None:
     notebook = {"cells": [cell], "nbformat": 4} if cell else [1]
     (tmp_path / "test.ipynb").write_text(json.dumps(notebook))
-    assert finding(tmp_path, {"testing.py": EVALUATE, "train.py": PROGRAM}).confidence == confidence
+    assert finding(tmp_path, {"testing.py": EVALUATE, "train.py": PROGRAM}).reach == reach
 
 
 def test_a_notebook_of_an_old_format(tmp_path: Path) -> None:
     cell = {"cell_type": "code", "input": ["from testing import evaluate\n", "evaluate(model, loader)"]}
     (tmp_path / "test.ipynb").write_text(json.dumps({"worksheets": [{"cells": [cell]}], "nbformat": 3}))
-    assert finding(tmp_path, {"testing.py": EVALUATE, "train.py": PROGRAM}).confidence == "high"
+    assert finding(tmp_path, {"testing.py": EVALUATE, "train.py": PROGRAM}).reach == "used"
 
 
 def test_a_module_may_be_named_as_what_it_defines(tmp_path: Path) -> None:
@@ -500,19 +501,21 @@ def test_a_module_may_be_named_as_what_it_defines(tmp_path: Path) -> None:
         "checks/testing.py": EVALUATE.replace("def evaluate(", "def testing("),
         "train.py": called.format("None"),
     }
-    assert finding(tmp_path, files).confidence != "low"
+    assert finding(tmp_path, files).reach == "used"
 
 
 def test_a_registry_finds_what_is_registered_and_nothing_else(tmp_path: Path) -> None:
     files = {
         "testing.py": EVALUATE,
-        "build.py": "from mmcv.utils import build_from_cfg\n\n\ndef build(cfg, registry):\n"
+        "build.py": "from mmcv.utils import Registry, build_from_cfg\n\nHOOKS = Registry('hooks')\n\n\n"
+        "def build(cfg, registry):\n"
         "    return build_from_cfg(cfg, registry)\n",
         "train.py": PROGRAM,
     }
     found = finding(tmp_path, files)
-    assert (found.confidence, "nothing in this project uses `evaluate`" in found.message) == ("low", True)
+    assert (found.reach, found.reach_reason) == ("unused", "nothing in this project calls `evaluate`")
     files["testing.py"] = "from build import HOOKS\n" + EVALUATE.replace(
         "def evaluate", "@HOOKS.register_module()\ndef evaluate"
     )
-    assert finding(tmp_path, files).confidence != "low"
+    files["train.py"] = "import testing\n" + PROGRAM
+    assert finding(tmp_path, files).reach == "used"

@@ -124,7 +124,12 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
             ("note", "none", "peak"),
         ),
         ("MEM201", call(retained="kept", rounds=LOOP, named=True), ("error", "device-graph", "per-iteration")),
-        ("MEM201", call(retained="kept", rounds=LOOP), ("warning", "device-graph", "per-iteration")),
+        ("MEM201", call(retained="kept", rounds=LOOP), ("error", "device-graph", "per-iteration")),
+        (
+            "MEM201",
+            call(retained="kept", rounds=LOOP, certainty="medium"),
+            ("warning", "device-graph", "per-iteration"),
+        ),
         ("MEM201", call(retained="state", rounds=STEPS, named=True), ("warning", "device-graph", "per-iteration")),
         ("MEM101", carry(loop=STEPS), ("note", "device-graph", "per-iteration")),
         ("MEM102", retain(loop=STEPS), ("note", "device-graph", "per-iteration")),
