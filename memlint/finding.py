@@ -102,9 +102,10 @@ class Evidence(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One finding. ``path`` is relative to the working directory where it lies below it, else absolute.
 
-    ``message`` is one sentence that says what is kept and what it costs; ``advice`` one that says what to do.
+    ``message``: the fact, the memory and how it grows, one sentence of at most `memlint.wording.MOST` characters.
+    ``trace``: why. ``help``: what to do, a sentence without a period.
     ``cell`` is the notebook cell, counted from 1. ``fingerprint`` does not change when lines move. ``alternatives``:
-    other ways to mend it, which are shown and never made. ``reach_reason``: why it is not "used", a clause, which the
+    other fixes, which are shown and never applied. ``reach_reason``: why it is not "used", a clause, which the
     last step of the trace says as well.
     """
 
@@ -113,7 +114,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     severity: Severity
     confidence: Confidence
     message: str
-    advice: str = ""
+    help: str = ""
     path: str
     line: int
     column: int

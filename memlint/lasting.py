@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from memlint.finding import GrowthKind, Severity
-from memlint.flow.events import Carry, Loop, Retain
+from memlint.flow.events import Carry, Loop, Retain, Step
 
 
 class Weight(NamedTuple):
@@ -41,10 +41,11 @@ def each_round(loop: Loop) -> str:
     return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"
 
 
-def pace(event: Carry | Retain) -> str:
-    """``each iteration of `for x in xs`, until …; …``: how often it grows, and which other finding is its cause."""
-    each = each_round(event.loop)
-    until = f", until {event.reset}" if event.reset else ""
-    if not event.in_model_loop:
-        return each + until
-    return f"{each}{until}; the graph is there because the model runs without torch.no_grad() (MEM201 at the call)"
+def cause(event: Carry | Retain) -> tuple[Step, ...]:
+    """What else is known of a growing place: what bounds it, and the other finding that explains its graph."""
+    steps = []
+    if event.reset:
+        steps.append(Step(event.site, f"`{event.place.text}` is {event.reset}"))
+    if event.in_model_loop:
+        steps.append(Step(event.site, "the graph is there because the model runs without `torch.no_grad()` (MEM201)"))
+    return tuple(steps)

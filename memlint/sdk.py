@@ -76,7 +76,8 @@ from memlint.flow.practice_events import (
     WrongReading,
     ZeroedGradients,
 )
-from memlint.lasting import each_round, kind_of_growth, pace, weight
+from memlint.lasting import cause, each_round, kind_of_growth, weight
+from memlint.wording import grouped
 
 __all__ = [
     "After",
@@ -135,12 +136,13 @@ __all__ = [
     "WorkerCopies",
     "WrongReading",
     "ZeroedGradients",
+    "cause",
     "cut_plan",
     "each_round",
+    "grouped",
     "guard_plan",
     "inference_plans",
     "kind_of_growth",
-    "pace",
     "weakest",
     "weight",
 ]
@@ -162,13 +164,14 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule says of one event. ``message`` and ``advice`` are one sentence each, in words that a PyTorch
-    user knows. ``trace`` runs from the cause to the site. ``fix``: what would mend it, where that is known;
-    ``alternatives``: what else would, to be shown beside it and never made, whatever they say of themselves."""
+    """What a rule says of one event, in words that a PyTorch user knows. ``message``: the fact, the memory and how it
+    grows, one sentence; names in backticks are shortened where it is too long. ``help``: what to do. ``trace``: why,
+    from the cause to the site. ``fix``: what fixes it, where that is known; ``alternatives``: other fixes, which are
+    shown and never applied."""
 
     site: Site
     message: str
-    advice: str
+    help: str
     severity: Severity
     confidence: Confidence
     growth: Growth
@@ -189,7 +192,7 @@ class Facts:
         self._events = tuple(events)
         #: bytes of the device that the code is meant for, from the configuration
         self.device_memory = device_memory
-        #: what a mend writes for a number that is only reported, from the configuration
+        #: what a fix writes for a number that is only reported, from the configuration
         self.scalar_fix = scalar_fix
 
     def of(self, kind: type[E]) -> Iterator[E]:

@@ -31,7 +31,7 @@ def check(facts):
             yield Report(
                 site=event.site,
                 message="This leaks.",
-                advice="Do not leak.",
+                help="Do not leak.",
                 severity="{severity}",
                 confidence="{confidence}",
                 growth=Growth("host", "per-iteration"),

@@ -13,3 +13,8 @@ def codes_in(folder: Path, source: str, name: str = "train.py") -> list[str]:
     result = memlint.lint([folder])
     assert not result.failures
     return [item.code for item in result.findings]
+
+
+def why(finding: memlint.Finding) -> str:
+    """What the trace of a finding says."""
+    return "; ".join(step.message for step in finding.trace)

@@ -17,6 +17,7 @@ from memlint.fix.render import render
 from memlint.flow.events import Event, Reached, Step
 from memlint.project import Source
 from memlint.sdk import Facts, Report
+from memlint.wording import fitted
 
 CONFIDENCE: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
 NO_GROWTH = Growth("none", "once")
@@ -82,6 +83,8 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
     if room.meta.code in _OF_GRAD_MODE and report.severity != "note" and reached.reach != "cannot-run":
         why = analysis.dated(report.site.path)
     trace = report.trace
+    if why:
+        trace = (*trace, Step(report.site, why))
     if reached.reach != "used":
         trace = (*trace, Step(reached.site, reached.reason))
     finding = Finding(
@@ -89,8 +92,8 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
         name=room.meta.name,
         severity="note" if why else report.severity,
         confidence=report.confidence,
-        message=f"{report.message} ({why})" if why else report.message,
-        advice=report.advice,
+        message=fitted(report.message),
+        help=report.help,
         path=report.site.path,
         line=span.line,
         column=span.column,
@@ -140,8 +143,8 @@ def meta_finding(
         name=meta.name,
         severity=meta.severity,
         confidence="high",
-        message=message,
-        advice=advice,
+        message=fitted(message),
+        help=advice,
         path=display,
         line=line,
         column=column,

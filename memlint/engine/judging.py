@@ -148,9 +148,9 @@ class _Judge:
 
 
 def _unparsed(display: str, problem: Problem) -> Raw:
-    message = f"This file does not parse: {problem.message}"
+    message = f"this file does not parse: {problem.message}"
     if problem.parses:
-        message = f"This was not checked: {problem.message}"
+        message = f"this was not checked: {problem.message}"
     finding = meta_finding(ALWAYS, display, message, "", problem.line, problem.column, problem.column + 1)
     return Raw(finding, "", problem.message)
 

@@ -39,7 +39,7 @@ def silence(
 
 
 def _without_effect(display: str, one: Malformed) -> Finding:
-    message = f"This suppression has no effect: {one.problem}."
+    message = f"this suppression has no effect: {one.problem}"
     return meta_finding(UNKNOWN, display, message, "", one.line, one.column, one.end_column)
 
 
@@ -83,9 +83,9 @@ def _unknown(display: str, one: Suppression, rooms: Mapping[str, Room]) -> Itera
         # codes of other tools in a noqa are theirs
         if _code(word, rooms) is not None or (one.by == "noqa" and not word.upper().startswith("MEM")):
             continue
-        message = f"This suppression names `{word}`, which is no rule of memlint{nearest(word, known_words(rooms))}."
+        message = f"this suppression names `{word}`, which is not a rule of memlint{nearest(word, known_words(rooms))}"
         yield meta_finding(
-            UNKNOWN, display, message, "`memlint rule` lists all rules.", one.line, one.column, one.end_column
+            UNKNOWN, display, message, "`memlint rule` lists all rules", one.line, one.column, one.end_column
         )
 
 
@@ -95,6 +95,6 @@ def _unused(
     unused = sorted(code for code in expected if (one, code) not in used and code not in (ALWAYS, UNKNOWN))
     if unused:
         names = " and ".join(unused)
-        message = f"This comment suppresses {names}, but there is no such finding here."
-        advice = "Delete it." if len(unused) == len(one.codes) else f"Take {names} out of it."
+        message = f"this comment suppresses {names}, but there is no such finding here"
+        advice = "delete it" if len(unused) == len(one.codes) else f"remove {names} from it"
         yield meta_finding(UNUSED, display, message, advice, one.line, one.column, one.end_column)

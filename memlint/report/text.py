@@ -74,9 +74,9 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> It
             (" " * gutter + " = ", "blue"), ("measured: ", "bold green"), what_was_measured(finding.evidence)
         )
         yield _wrapped(measured, wrap, gutter + 3)
-    if finding.advice:
+    if finding.help:
         yield _wrapped(
-            Text.assemble((" " * gutter + " = ", "blue"), ("help: ", "bold green"), finding.advice), wrap, gutter + 3
+            Text.assemble((" " * gutter + " = ", "blue"), ("help: ", "bold green"), finding.help), wrap, gutter + 3
         )
     mends = [] if finding.fix is None else [("fix: ", finding.fix)]
     for word, fix in [*mends, *(("or: ", other) for other in finding.alternatives)]:

@@ -101,8 +101,8 @@ def _finding(number: int, one: Verified, lines: Lines) -> str:
     facts = [("measured", verdict.reason), ("hits", f"{verdict.hits:,}")]
     if verdict.held_bytes is not None:
         facts.append(("held at the window's end", size(verdict.held_bytes)))
-    if finding.advice:
-        facts.append(("help", finding.advice))
+    if finding.help:
+        facts.append(("help", finding.help))
     if finding.fix is not None:
         facts.append(("fix", f"{finding.fix.title} [{finding.fix.safety}]"))
     inside = (

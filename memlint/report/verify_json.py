@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from memlint.report.as_json import VERSION, finding_data
+from memlint.report.as_json import VERSION
 from memlint.verifier.model import Report
 
 
@@ -22,7 +22,9 @@ def document(report: Report) -> dict[str, Any]:
     counts: dict[str, int] = {}
     for one in report.verified:
         counts[one.verdict.verdict] = counts.get(one.verdict.verdict, 0) + 1
-    findings = [{**finding_data(one.finding), "verdict": msgspec.to_builtins(one.verdict)} for one in report.verified]
+    findings = [
+        {**msgspec.to_builtins(one.finding), "verdict": msgspec.to_builtins(one.verdict)} for one in report.verified
+    ]
     left = report.unattributed
     return {
         "version": VERSION,

@@ -12,9 +12,11 @@ from memlint.sdk import (
     Meta,
     Report,
     Severity,
+    cause,
     cut_plan,
+    each_round,
+    grouped,
     kind_of_growth,
-    pace,
     weakest,
     weight,
 )
@@ -37,13 +39,13 @@ def check(facts: Facts) -> Iterator[Report]:
         severity, memory, cost = _cost(event)
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` keeps the autograd graph of every `{value.text}` that is added to it: "
-            f"{cost} with {pace(event)}",
-            advice=_advice(event),
+            message=f"`{event.place.text}` keeps the autograd graph of every `{value.text}` added to it: "
+            f"{cost} with {each_round(event.loop)}",
+            help=_help(event),
             severity=severity,
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, kind_of_growth(event.loop)),
-            trace=(*value.origin, *event.trace),
+            trace=(*value.origin, *event.trace, *cause(event)),
             fix=cut_plan(event.cut, as_number=facts.scalar_fix == "item" and value.size == "scalar"),
         )
 
@@ -55,21 +57,21 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     memory: Memory = "host" if value.device == "cpu" else "device-graph"
     kept = weight(event)
     if value.freed == "no":
-        return kept.activations, memory, f"{where} memory grows by the saved activations of a whole forward pass"
+        return kept.activations, memory, f"{where} memory grows by the saved activations of a forward pass"
     if value.freed == "some":
         # (a backward that is not seen on every way may well run on all that are taken)
         return (
             "note" if kept.activations == "note" else "warning",
             memory,
-            f"where no backward() runs, {where} memory grows by the saved activations, and by the graph's nodes",
+            f"where no backward() runs, {where} memory grows by its saved activations",
         )
-    freed = "backward() frees its saved activations, but " if value.freed == "yes" else ""
-    return kept.nodes, "host", f"{freed}host memory grows by the graph's nodes"
+    freed = "backward() frees its saved activations, " if value.freed == "yes" else ""
+    return kept.nodes, "host", f"{freed}host memory grows by its nodes"
 
 
-def _advice(event: Carry) -> str:
+def _help(event: Carry) -> str:
     text = event.cut.text if event.cut is not None and len(event.cut.sites) == 1 else event.value.text
-    name = text if text.isidentifier() else f"({text})"
+    name = grouped(text)
     if event.value.size == "scalar":
-        return f"add `{name}.item()`, or `{name}.detach()` to avoid waiting for the device"
-    return f"add `{name}.detach()`, or `{name}.item()` where it holds one number"
+        return f"add `{name}.item()`, or `{name}.detach()` to avoid a device synchronization"
+    return f"add `{name}.detach()`, or `{name}.item()` if it holds one number"

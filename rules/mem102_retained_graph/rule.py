@@ -12,9 +12,11 @@ from memlint.sdk import (
     Report,
     Retain,
     Severity,
+    cause,
     cut_plan,
+    each_round,
+    grouped,
     kind_of_growth,
-    pace,
     weakest,
     weight,
 )
@@ -37,12 +39,13 @@ def check(facts: Facts) -> Iterator[Report]:
         severity, memory, cost = _cost(event)
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` keeps `{value.text}` and its autograd graph: {cost} with {pace(event)}",
-            advice=_advice(event),
+            message=f"`{event.place.text}` keeps `{value.text}` and its autograd graph: {cost} with "
+            f"{each_round(event.loop)}",
+            help=_help(event),
             severity=severity if _is_proven(event) else "note",
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, kind_of_growth(event.loop)),
-            trace=(*value.origin, *event.trace),
+            trace=(*value.origin, *event.trace, *cause(event)),
             fix=cut_plan(event.cut, as_number=facts.scalar_fix == "item" and value.size == "scalar"),
         )
 
@@ -62,29 +65,29 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
     if value.freed in ("no", "some"):
         memory: Memory = "host" if value.device == "cpu" else "device-graph"
         some = "where no backward() runs, " if value.freed == "some" else ""
-        return kept.activations, memory, f"{some}{where} memory grows by the saved activations of a whole forward pass"
-    freed = "backward() frees its saved activations, but " if value.freed == "yes" else ""
+        return kept.activations, memory, f"{some}{where} memory grows by the saved activations of a forward pass"
+    freed = "backward() frees its saved activations, " if value.freed == "yes" else ""
     if value.size in LARGE and value.device != "cpu":
         return (
             kept.activations,
             "device-tensor",
-            f"{freed}device memory grows by the tensor, host memory by the graph's nodes",
+            f"{freed}device memory grows by the tensor, host memory by its nodes",
         )
-    block = " and device memory by a block of 512 B" if value.size == "scalar" and value.device != "cpu" else ""
-    return kept.nodes, "host", f"{freed}host memory grows by the graph's nodes{block}"
+    block = ", device memory by 512 B," if value.size == "scalar" and value.device != "cpu" else ""
+    return kept.nodes, "host", f"{freed}host memory grows by its nodes{block}"
 
 
-def _advice(event: Retain) -> str:
+def _help(event: Retain) -> str:
     text = event.value.text
     if event.cut is not None and len(event.cut.sites) == 1:
         text = event.cut.text
     elif text.startswith(("(", "[", "{")):
-        return "store the tensors in it detached (`.detach()`) if only their values are needed later"
+        return "detach the tensors in it before they are stored (`.detach()`)"
     elif event.value.several:
-        return f"store the tensors in `{text}` detached, each by its own `.detach()`, if only their values are needed"
-    name = text if text.replace(".", "").isidentifier() else f"({text})"
+        return f"detach each tensor in `{text}` before it is stored (`.detach()`)"
+    name = grouped(text)
     if event.value.size == "scalar":
-        return f"store `{name}.item()`, or `{name}.detach()` to avoid waiting for the device"
+        return f"store `{name}.item()`, or `{name}.detach()` to avoid a device synchronization"
     if event.value.size in LARGE:
-        return f"store `{name}.detach().cpu()` if only the values are needed later"
-    return f"store `{name}.detach()` if only the values are needed later"
+        return f"store `{name}.detach().cpu()`"
+    return f"store `{name}.detach()`"

@@ -15,9 +15,11 @@ from memlint.sdk import (
     Plan,
     Report,
     Severity,
+    Step,
     Top,
+    cause,
+    each_round,
     kind_of_growth,
-    pace,
     weakest,
     weight,
 )
@@ -40,13 +42,13 @@ def check(facts: Facts) -> Iterator[Report]:
         severity, memory, cost = _cost(event)
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` is computed from its own previous value, so its autograd graph reaches back "
-            f"through all earlier iterations: {cost} with {pace(event)}",
-            advice=_advice(event),
+            message=f"`{event.place.text}` is computed from its previous value, so its graph spans all iterations: "
+            f"{cost} with {each_round(event.loop)}",
+            help=_help(event),
             severity=severity if _is_proven(event) else "note",
             confidence=weakest(event.certainty, value.certainty),
             growth=Growth(memory, kind_of_growth(event.loop)),
-            trace=(*value.origin, *event.trace),
+            trace=(*value.origin, *event.trace, *cause(event), *_raises(event)),
             fix=_fix(event),
         )
 
@@ -71,27 +73,34 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     memory: Memory = "host" if value.device == "cpu" else "device-graph"
     kept = weight(event, most=META.severity)
     if value.freed == "no":
-        return kept.activations, memory, f"{where} memory grows by the activations that one iteration saves"
+        return kept.activations, memory, f"{where} memory grows by the activations saved"
     if value.freed == "some":
         return kept.activations, memory, f"where no backward() runs, {where} memory grows by the activations saved"
     if event.how == "call" and value.freed == "yes":
         return (
             "note" if kept.activations == "note" else "warning",
             "host",
-            "a plain backward() that reaches it raises in the second iteration, retain_graph=True keeps the saved "
-            "activations of all iterations, and host memory grows by the graph's nodes",
+            "host memory grows by its nodes",
         )
-    freed = "backward() frees what it saved, but " if value.freed == "yes" else ""
-    return kept.nodes, "host", f"{freed}host memory grows by the graph's nodes"
+    freed = "backward() frees its saved activations, " if value.freed == "yes" else ""
+    return kept.nodes, "host", f"{freed}host memory grows by its nodes"
 
 
-def _advice(event: Carry) -> str:
+def _raises(event: Carry) -> tuple[Step, ...]:
+    """What else becomes of a graph that spans iterations whose backward frees it."""
+    if event.how != "call" or event.value.freed != "yes":
+        return ()
+    said = "a plain backward() through it raises in the second iteration; `retain_graph=True` keeps all activations"
+    return (Step(event.site, said),)
+
+
+def _help(event: Carry) -> str:
     name = event.place.text
     if event.in_model_loop:
         return "run the loop under `with torch.no_grad():`"
     if event.how == "call":
         return f"detach `{name}` at the start of each iteration (`{name} = {name}.detach()`; each tensor of a tuple)"
-    return f"update `{name}` under `with torch.no_grad():`, or from `.detach()`ed values"
+    return f"update `{name}` under `with torch.no_grad():`, or from detached values (`.detach()`)"
 
 
 def _fix(event: Carry) -> Plan | None:

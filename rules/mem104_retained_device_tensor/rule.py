@@ -5,7 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memlint.sdk import After, Facts, Growth, Loop, Meta, Plan, Report, Retain, Severity, Value, each_round, weakest
+from memlint.sdk import (
+    After,
+    Facts,
+    Growth,
+    Loop,
+    Meta,
+    Plan,
+    Report,
+    Retain,
+    Severity,
+    Value,
+    cause,
+    each_round,
+    grouped,
+    weakest,
+)
 
 META = Meta(
     code="MEM104",
@@ -28,17 +43,16 @@ def check(facts: Facts) -> Iterator[Report]:
             continue
         if value.size not in ("batch", "activation") or not _every_batch(event):
             continue
-        until = f", until {event.reset}" if event.reset else ""
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` keeps `{value.text}` on {_where(value.device)}: device memory grows by a "
-            f"tensor {_batch(value.size)} with {each_round(event.loop)}{until}",
-            advice=f"move {_to_host(value)}, or reduce it to the numbers that are needed",
+            message=f"`{event.place.text}` keeps `{value.text}` on {_where(value.device)}: device memory grows by "
+            f"{_batch(value.size)} with {each_round(event.loop)}",
+            help=f"move {_to_host(value)}, or store only the numbers that are needed",
             # a buffer that is emptied now and then (cached micro-batches) is most often meant
             confidence="low" if event.reset else weakest(event.certainty, value.certainty),
             severity=_severity(event),
             growth=Growth("device-tensor", "per-iteration"),
-            trace=(*value.origin, *event.trace),
+            trace=(*value.origin, *event.trace, *cause(event)),
             fix=_fix(event),
         )
 
@@ -50,7 +64,7 @@ def _fix(event: Retain) -> Plan | None:
     return Plan(
         title=f"move `{cut.text}` to the host",
         changes=tuple(After(site, ".cpu()") for site in cut.sites),
-        doubt=cut.doubt or "what is computed from it later runs on the host",
+        doubt=cut.doubt or "later computations with it run on the host",
     )
 
 
@@ -65,26 +79,15 @@ def _severity(event: Retain) -> Severity:
 
 
 def _where(device: str) -> str:
-    return "the device" if device == "accelerator" else "the device of the model"
+    return "the device" if device == "accelerator" else "the model's device"
 
 
 def _to_host(value: Value) -> str:
     if value.text.startswith(("(", "[", "{")):
         return "its tensors to the host first (`.cpu()`)"
     if value.several:
-        return f"the tensors in `{value.text}` to the host first, each by its own `.cpu()`"
-    text = f"({value.text})" if _has_operator(value.text) else value.text
-    return f"it to the host first (`{text}.cpu()`)"
-
-
-def _has_operator(text: str) -> bool:
-    """Whether an operator stands outside of all brackets: ``a / len(b)``."""
-    depth = 0
-    for letter in text:
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == " " and depth == 0:
-            return True
-    return False
+        return f"each tensor in `{value.text}` to the host first (`.cpu()`)"
+    return f"it to the host first (`{grouped(value.text)}.cpu()`)"
 
 
 def _every_batch(event: Retain) -> bool:
@@ -99,4 +102,4 @@ def _of_loader(loop: Loop) -> bool:
 
 
 def _batch(size: str) -> str:
-    return "of the size of a batch" if size == "batch" else "of the size of an activation"
+    return "a tensor of batch size" if size == "batch" else "an activation"

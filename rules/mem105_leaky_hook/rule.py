@@ -24,13 +24,13 @@ def _keeps(event: HookAdded) -> Report:
     each = (
         each_round(event.loop) if event.loop is not None else "each forward" if not event.backward else "each backward"
     )
-    graph = ", with the graph that made it where autograd records," if event.attached and not event.backward else ""
-    until = ", until the hook is removed" if event.removed else ""
+    graph = " with its autograd graph" if event.attached and not event.backward else ""
+    until = " until the hook is removed" if event.removed else ""
     return Report(
         site=event.site,
-        message=f"this hook keeps `{event.value}` in `{event.place}`{graph} and nothing empties it: "
+        message=f"this hook keeps `{event.value}`{graph} in `{event.place}`, which nothing empties: "
         f"device memory grows with {each}{until}",
-        advice=_advice(event),
+        help=_help(event),
         # (what is collected until the hook is removed is most often wanted, though not on the device)
         severity="error" if event.loop is not None and (graph or not event.removed) else "warning",
         confidence=event.certainty,
@@ -39,22 +39,22 @@ def _keeps(event: HookAdded) -> Report:
     )
 
 
-def _advice(event: HookAdded) -> str:
-    cut = f"`{event.value}.detach().cpu()`" if event.value.isidentifier() else "what it needs on the host"
-    return (
-        f"empty `{event.place}` when its content was used, or keep {cut}, and remove the hook by its handle when it "
-        "has served"
-    )
+def _help(event: HookAdded) -> str:
+    kept = f"`{event.value}.detach().cpu()`" if event.value.isidentifier() else "a detached copy on the host"
+    return f"empty `{event.place}` after each use or store {kept}; remove the hook by its handle when it is done"
 
 
 def _piles(event: HookAdded) -> Report:
     assert event.loop is not None
-    also = f", each of them keeping `{event.value}` in a `{event.place}` of its own" if event.place else ""
+    grows = (
+        f"device memory grows by the `{event.value}` that each keeps in its own `{event.place}`"
+        if event.place
+        else "all of them run in every later pass, and host memory grows"
+    )
     return Report(
         site=event.site,
-        message=f"`{event.added}` adds one more hook with {each_round(event.loop)}, and nothing removes them: all run "
-        f"in every pass from then on{also}",
-        advice="add it once, or keep the handle that it returns and call `remove()` on it",
+        message=f"`{event.added}` adds a hook with {each_round(event.loop)} and none is removed: {grows}",
+        help="add the hook once, or call `remove()` on the handle that it returns",
         severity="error" if event.place else "warning",
         confidence=event.certainty,
         growth=Growth("device-tensor" if event.place else "host", "per-iteration"),

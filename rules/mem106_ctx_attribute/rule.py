@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import ContextAttribute, Facts, Growth, Meta, Report
+from memlint.sdk import ContextAttribute, Facts, Growth, Meta, Report, Step
 
 META = Meta(
     code="MEM106",
@@ -25,25 +25,22 @@ def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(ContextAttribute):
         cycle = event.kept in ("output", "view")
         cost = (
-            "its grad_fn holds `ctx` and `ctx` holds it, a cycle that only the garbage collector frees"
+            "its grad_fn and `ctx` form a reference cycle, whose memory only the garbage collector frees"
             if cycle and not event.dropped
-            else "backward takes it away, but where none runs (an evaluation while autograd records, a step that is "
-            "skipped) its grad_fn holds `ctx` and `ctx` holds it, a cycle that only the garbage collector frees"
+            else "without a backward(), its grad_fn and `ctx` form a cycle that only the garbage collector frees"
             if cycle
-            else "it lives on after the backward() that frees what is saved, as long as the graph does"
+            else "its memory outlives the backward() that frees saved tensors, as long as the graph does"
         )
         shown = f"`{event.place}` keeps `{event.value}`," if event.value else f"`{event.place}` keeps"
         if event.value.startswith(("(", "[")):
             shown += " and in it"
-        if event.old:
-            cost += " (where it runs: torch 1.5 and later refuse functions whose forward is no static method)"
+        old = Step(event.site, "torch 1.5 and later refuse an autograd function whose forward is no static method")
         yield Report(
             site=event.site,
             message=f"{shown} {WHAT[event.kept]}: {cost}",
-            advice="hand it to `ctx.save_for_backward`, in one call for all tensors, and read `ctx.saved_tensors` in "
-            "backward",
+            help="pass all tensors to one call of `ctx.save_for_backward`, and read `ctx.saved_tensors` in backward",
             severity="warning" if cycle and not event.small and not event.dropped and not event.old else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "per-iteration" if cycle else "peak"),
-            trace=event.trace,
+            trace=(*event.trace, old) if event.old else event.trace,
         )

@@ -14,18 +14,18 @@ META = Meta(
 )
 
 HOLDS = {
-    "cycle": "keeps each batch of the first pass, in the end the whole data set, and gives those very batches again: "
-    "nothing is shuffled or augmented anew",
-    "list": "holds all batches of the data set at once",
-    "tee": "keeps each batch that one of its iterators has given and the other has not, in the end the whole data set",
+    "cycle": "keeps every batch of the first pass: host memory grows to the whole data set, and later passes repeat "
+    "the same batches without shuffling or augmentation",
+    "list": "holds all batches of the data set in memory at once",
+    "tee": "keeps every batch that only one of its iterators has given: host memory grows up to the whole data set",
 }
-ADVICE = {
-    "cycle": "write a generator that goes through it again: `while True: yield from {}`",
-    "list": "go through `{}` itself: `len` tells how many batches there are, `next(iter(…))` gives one",
-    "tee": "go through `{}` twice",
+HELP = {
+    "cycle": "write a generator that starts a new pass each time: `while True: yield from {0}`",
+    "list": "iterate over `{0}` itself; `len({0})` is the number of batches, `next(iter({0}))` gives one",
+    "tee": "iterate over `{0}` twice",
 }
-TITLE = "go through `{}` again instead of keeping its batches"
-DOUBT = "each pass then shuffles and loads anew, and one that gives no batch at all would never end"
+TITLE = "start a new pass over `{}` instead of keeping its batches"
+DOUBT = "each pass then shuffles and loads again, and an empty loader would loop forever"
 
 
 def check(facts: Facts) -> Iterator[Report]:
@@ -33,7 +33,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=f"`{event.text}` {HOLDS[event.how]}",
-            advice=ADVICE[event.how].format(event.loader),
+            help=HELP[event.how].format(event.loader),
             severity="warning" if event.how == "cycle" else "note",
             confidence=event.certainty,
             growth=Growth("host", "once" if event.how == "list" else "per-iteration"),

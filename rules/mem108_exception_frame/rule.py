@@ -13,7 +13,7 @@ META = Meta(
     severity="warning",
 )
 
-AFTER = "only set a flag in the except clause, and {} after it, where the frames are gone"
+AFTER = "set a flag in the except clause, and {} after it, when the frames are freed"
 
 
 def check(facts: Facts) -> Iterator[Report]:
@@ -21,7 +21,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=_message(event),
-            advice=_advice(event),
+            help=_help(event),
             severity="warning" if event.how == "retry" else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "per-iteration" if event.how == "collected" else "peak"),
@@ -32,18 +32,15 @@ def check(facts: Facts) -> Iterator[Report]:
 def _message(event: Recover) -> str:
     if event.place:
         until = "" if event.how == "collected" else " while the loop goes on"
-        return (
-            f"`{event.place}` keeps the exception{until}, with the frames that it came through and the tensors in "
-            "their variables"
-        )
+        return f"`{event.place}` keeps the exception{until}: device memory stays taken by the tensors in its frames"
     what = "tries again" if event.how == "retry" else "runs a model"
     return (
-        f"`{event.text}` {what} inside `except`, while the exception keeps the frames of what ran out of memory, with "
-        "the activations in their variables"
+        f"`{event.text}` {what} inside `except`: the exception still holds the frames that ran out of memory, and "
+        "their activations stay in device memory"
     )
 
 
-def _advice(event: Recover) -> str:
+def _help(event: Recover) -> str:
     if event.place:
-        return "keep its text instead: `traceback.format_exc()`"
+        return "store its text instead: `traceback.format_exc()`"
     return AFTER.format("try again" if event.how == "retry" else "do this")

@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=_message(event),
-            advice=_advice(event),
+            help=_help(event),
             severity="warning" if method and not event.bounded else "note",
             confidence=event.certainty,
             growth=_growth(event),
@@ -33,30 +33,28 @@ def check(facts: Facts) -> Iterator[Report]:
 def _message(event: CachedCall) -> str:
     decorator = f"`@{event.decorator}`"
     if event.holder == "argument":
-        kept = f"{decorator} keeps each `{event.argument}` that `{event.name}` is called with, and what it returned"
-        return f"{kept}, {_until(event)}"
-    each = f"each `{event.owner}`" if not event.bounded or event.size != 1 else f"the last `{event.owner}`"
+        kept = f"{decorator} keeps every `{event.argument}` that `{event.name}` is called with, and the result"
+        return f"{kept}, in memory {_until(event)}"
+    each = f"every `{event.owner}`" if not event.bounded or event.size != 1 else f"the last `{event.owner}`"
     also = f", each `{event.argument}`" if event.argument else "" if event.plain else ", the arguments"
-    kept = f"{decorator} keeps {each} that `{event.name}` is called on, {HELD[event.holder]}{also} and what it returned"
-    return f"{kept}, in a cache of the class, {_until(event)}"
+    kept = f"{decorator} keeps {each} that `{event.name}` is called on, {HELD[event.holder]}{also} and the result"
+    return f"{kept}, in memory {_until(event)}"
 
 
 def _until(event: CachedCall) -> str:
     if not event.bounded:
         return "until the program ends"
     if event.size is None:
-        return "until later calls take its place"
-    return (
-        "until another call takes its place" if event.size == 1 else f"until {event.size:,} other calls take its place"
-    )
+        return "until later calls replace it"
+    return "until another call replaces it" if event.size == 1 else f"until {event.size:,} other calls replace it"
 
 
-def _advice(event: CachedCall) -> str:
+def _help(event: CachedCall) -> str:
     if event.holder == "argument":
         return f"compute it where `{event.argument}` is made, or keep it in a `weakref.WeakKeyDictionary`"
     if event.plain:
-        return "use `functools.cached_property`, which keeps the value on the instance, and goes with it"
-    return "keep the results in a dictionary on the instance, which goes with it"
+        return "use `functools.cached_property`, which keeps the value on the instance and is freed with it"
+    return "keep the results in a dictionary on the instance, which is freed with it"
 
 
 def _growth(event: CachedCall) -> Growth:

@@ -16,14 +16,14 @@ META = Meta(
 
 #: what the deletion leaves, and how the holder has it
 HOLDS = {
-    "same": ("frees nothing", "is the same object"),
+    "same": ("frees no memory", "is the same object"),
     "optimizer": ("does not free its parameters", "still holds them"),
-    "schedule": ("does not free its parameters", "still holds the optimizer that has them"),
-    "object": ("frees nothing", "still holds it"),
-    "container": ("frees nothing", "still holds it"),
+    "schedule": ("does not free its parameters", "still holds their optimizer"),
+    "object": ("frees no memory", "still holds it"),
+    "container": ("frees no memory", "still holds it"),
     "state": ("does not free its parameters", "still holds them"),
-    "part": ("does not free all of it", "still holds a part"),
-    "graph": ("does not free its parameters", "still leads to them by its graph"),
+    "part": ("does not free all of its memory", "still holds a part"),
+    "graph": ("does not free its parameters", "still holds them by its graph"),
 }
 
 
@@ -32,7 +32,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=_message(event),
-            advice=f"delete {_names(event)} as well, before the cache is emptied",
+            help=f"delete {_names(event)} too, before the cache is emptied",
             severity="warning" if _is_grave(event) else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),
@@ -56,8 +56,8 @@ def _message(event: NameOnly) -> str:
         also = " and ".join(f"`{name}`" for name in event.others)
         holds += f" (as {'do' if len(event.others) > 1 else 'does'} {also})"
     meanwhile = f"`{event.during}` {'runs' if event.runs else 'takes memory'}"
-    when = " in the next round" if event.next_round else ""
+    when = " in the next iteration" if event.next_round else ""
     return (
-        f"deleting `{event.name}` {leaves}: `{event.holder}`, which nothing reads any more, {holds} while "
+        f"deleting `{event.name}` {leaves}: `{event.holder}`, which is not used any more, {holds} while "
         f"{meanwhile}{when}"
     )

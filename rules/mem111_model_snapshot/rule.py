@@ -18,21 +18,24 @@ def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(ModelSnapshot):
         if event.loop is not None:
             each = each_round(event.loop)
-            message = f"`{event.place}` gets a copy of all parameters of `{event.model}` in {each}, on the device"
+            message = (
+                f"`{event.place}` gets a copy of all parameters of `{event.model}` on the device: device memory grows "
+                f"by a model with {each}"
+            )
         elif event.once:
             message = (
-                f"`{event.text}` keeps a second `{event.model}` on the device until it is brought back, and nothing "
-                "computes with it there"
+                f"`{event.text}` keeps a second `{event.model}` in device memory until it is loaded back, and no "
+                "computation uses it there"
             )
         else:
             message = (
-                f"`{event.text}` keeps a second `{event.model}` on the device beside the one that is trained, and a "
-                "third one while it is replaced"
+                f"`{event.text}` keeps a second `{event.model}` in device memory beside the trained one, and a third "
+                "one while it is replaced"
             )
         yield Report(
             site=event.site,
             message=message,
-            advice=f"keep the tensors on the host: `{_on_host(event)}`, or write them to a file",
+            help=f"keep the copy on the host: `{_on_host(event)}`, or save it to a file",
             severity="note" if event.loop is None else "warning",
             confidence=event.certainty,
             growth=Growth("device-tensor", "once" if event.loop is None else "per-epoch"),

@@ -19,7 +19,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=_message(event),
-            advice=_advice(event),
+            help=_help(event),
             severity="warning" if _is_large(event) else "note",
             confidence=event.certainty,
             growth=Growth("device-graph", "per-iteration" if event.kind == "inputs" else "peak"),
@@ -39,61 +39,64 @@ def _is_large(event: KeptGraph) -> bool:
 
 def _message(event: KeptGraph) -> str:
     if event.kind == "retain":
-        goes = "goes" if event.sure else "is seen to go"
-        nobody = f"`{event.text}` keeps all that the graph has saved, and no other backward {goes} through it"
+        uses = "uses" if event.sure else "is seen to use"
+        kept = f"`{event.text}` keeps the saved activations, and no other backward() {uses} the graph"
         if not event.alive:
-            return f"{nobody}: the activations stay until the function is left"
+            return f"{kept}: they stay in device memory until the function returns"
         names = " and ".join(f"`{name}`" for name in event.alive[:2])
         hold = "holds" if len(event.alive) == 1 else "hold"
-        return f"{nobody}: {names} {hold} its activations while the next round runs the model"
+        return f"{kept}: {names} {hold} them in device memory while the next iteration runs the model"
     if event.kind == "rounds":
         return (
-            f"`{event.text}` keeps what the graph has saved after the last of `{event.alive[0]}` as well, where no "
-            "other backward needs it: the activations stay until the losses go"
+            f"`{event.text}` keeps the graph after the last of `{event.alive[0]}` too, where no other backward() needs "
+            "it: the activations stay in device memory until the losses are freed"
         )
     if event.kind == "inputs":
         return (
-            f"`{event.text}` records the graph of all gradients, where that of `{event.alive[0]}` alone is read: it "
-            f"stays, in a cycle of `{event.alive[0]}` and its gradient that nothing but `.grad = None` breaks"
+            f"`{event.text}` records the graph of all gradients, though only that of `{event.alive[0]}` is read: "
+            f"device memory grows by it, in a cycle of `{event.alive[0]}` and its gradient"
         )
     if event.kind == "gradients":
         return (
-            f"`{event.text}` records the graph of all gradients, and only an optimizer reads them, which "
-            "differentiates nothing: it stays, in a cycle with the parameters, until the gradients are cleared"
+            f"`{event.text}` records the graph of all gradients, which only an optimizer reads: it stays in device "
+            "memory, in a cycle with the parameters, until the gradients are cleared"
         )
     where = f" where `{event.flag}` holds" if event.flag else ""
-    return f"`{event.text}` records the graph of the gradients, and all that is done with them{where} cuts it"
+    return (
+        f"`{event.text}` records the graph of the gradients, and every use of them{where} cuts it: the peak rises by a "
+        "graph that is never used"
+    )
 
 
-def _advice(event: KeptGraph) -> str:
+def _help(event: KeptGraph) -> str:
     if event.kind == "retain":
-        return "leave `retain_graph=True` out: backward frees each activation as soon as it is used"
+        return "remove `retain_graph=True`, so that backward() frees each activation as soon as it is used"
     if event.kind == "rounds":
-        return "keep the graph for all but the last: `retain_graph=i < len(losses) - 1`"
+        return "keep the graph for all but the last one: `retain_graph=i < len(losses) - 1`"
     if event.kind == "inputs":
         name = event.alive[0]
-        return f"take it from `torch.autograd.grad(…, {name}, create_graph=True)`, which leaves the parameters alone"
+        return f"use `torch.autograd.grad(…, {name}, create_graph=True)`, which sets no `.grad` of the parameters"
     if event.kind == "gradients":
         return (
-            "leave `create_graph=True` out; to differentiate a gradient step, take the gradients from "
+            "remove `create_graph=True`; to differentiate through a gradient step, use "
             "`torch.autograd.grad(…, create_graph=True)` and update by hand"
         )
     if event.flag:
         return f"pass `create_graph=not {event.flag}`{_kept(event)}"
-    return f"leave `create_graph=True` out{_kept(event)}"
+    return f"remove `create_graph=True`{_kept(event)}"
 
 
 def _kept(event: KeptGraph) -> str:
     """What ``create_graph`` did beside it."""
-    return "" if event.kept else ", with `retain_graph=True` where the first graph is used again"
+    return "" if event.kept else ", and pass `retain_graph=True` if the first graph is used again"
 
 
 def _fix(event: KeptGraph) -> Plan | None:
     if event.kind == "retain":
-        doubt = "another backward through it, which is not seen here, would raise an error"
+        doubt = "a second backward() through this graph in code that is not resolved would raise an error"
         return Plan(title="pass `retain_graph=False`", changes=(Replace(event.word, "False"),), doubt=doubt)
     if event.kind == "result" and event.kept:
         value = f"not {event.flag}" if event.flag else "False"
-        doubt = "gradients that are not recorded may be rounded otherwise"
+        doubt = "gradients computed without recording may be rounded differently"
         return Plan(title=f"pass `create_graph={value}`", changes=(Replace(event.word, value),), doubt=doubt)
     return None

@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=message,
-            advice=advice,
+            help=advice,
             severity=severity,
             confidence=event.certainty,
             growth=growth,
@@ -38,9 +38,9 @@ def _anomaly(event: DiagnosticLeftOn) -> Said:
     return (
         # (what it costs depends on how small the operations are)
         "note",
-        f"`{event.text}` is on {where}: each operation records a stack trace, and each backward looks for NaN "
-        "in every gradient, which waits for the device",
-        "switch it on when a loss is no number, for the steps that show why",
+        f"`{event.text}` is on {where}: each operation stores a stack trace on the host, and each backward() checks "
+        "every gradient for NaN, which waits for the device",
+        "enable it only for the steps in which a loss becomes NaN",
         NO_GROWTH,
     )
 
@@ -48,10 +48,9 @@ def _anomaly(event: DiagnosticLeftOn) -> Said:
 def _history(event: DiagnosticLeftOn) -> Said:
     return (
         "note" if event.read else "warning",
-        f"`{event.text}` is never switched off: each allocation and each free of the run is kept on the host, with its "
-        "stack trace",
-        "give it `max_entries`, or call `torch.cuda.memory._record_memory_history(enabled=None)` after the steps in "
-        "question",
+        f"`{event.text}` is never switched off: host memory grows by a stack trace with each allocation and each free",
+        "pass `max_entries`, or call `torch.cuda.memory._record_memory_history(enabled=None)` after the steps of "
+        "interest",
         Growth("host", "per-iteration"),
     )
 
@@ -59,10 +58,10 @@ def _history(event: DiagnosticLeftOn) -> Said:
 def _profiler(event: DiagnosticLeftOn) -> Said:
     return (
         "warning",
-        f"`{event.text}` without a schedule records all of `{event.loop.text if event.loop else ''}`: each operation "
-        "stays on the host until the block ends",
-        "give it `schedule=torch.profiler.schedule(...)` and call `step()` on it in each round, or leave the loop "
-        "after a few rounds",
+        f"`{event.text}` has no schedule and records all of `{event.loop.text if event.loop else ''}`: host memory "
+        "grows with each operation until the block ends",
+        "pass `schedule=torch.profiler.schedule(...)` and call `step()` on it in each iteration, or profile a few "
+        "iterations only",
         Growth("host", "per-iteration"),
     )
 
@@ -71,10 +70,10 @@ def _metric(event: DiagnosticLeftOn) -> Said:
     assert event.loop is not None
     return (
         "warning",
-        f"`{event.text}` is never reset: {event.name} keeps all that it was given since the run began, and grows on "
-        f"the device with {each_round(event.loop)}",
-        f"call `{event.text}.reset()` when an epoch ends (Lightning does so where `self.log` is given the metric "
-        "itself, not what it returned)",
+        f"`{event.text}` is never reset: {event.name} keeps all its inputs, and device memory grows with "
+        f"{each_round(event.loop)}",
+        f"call `{event.text}.reset()` at the end of each epoch (Lightning does so if `self.log` is given the metric "
+        "object, not its value)",
         Growth("device-tensor", "per-iteration"),
     )
 

@@ -20,16 +20,16 @@ def check(facts: Facts) -> Iterator[Report]:
         copy = ".copy()" if event.array else ".clone()"
         yield Report(
             site=event.site,
-            message=f"`{event.view}` is a view: `{event.place}` keeps all of `{event.base}` alive with "
-            f"{each_round(event.loop)}, and not the one position that it takes of it",
-            advice=f"copy the part that is kept (`{copy}`), so that the rest can go",
+            message=f"`{event.view}` is a view: `{event.place}` keeps the whole storage of `{event.base}`, by which "
+            f"{'host' if event.on_host else 'device'} memory grows with {each_round(event.loop)}",
+            help=f"copy the part that is kept (`{copy}`), so that the rest can be freed",
             severity="note",
             confidence=event.certainty,
             growth=Growth("host" if event.on_host else "device-tensor", "per-iteration"),
             trace=event.trace,
             fix=Plan(
-                title=f"copy what is kept of `{event.base}`",
+                title=f"copy the kept part of `{event.base}`",
                 changes=(After(event.stored, copy),),
-                doubt="what is written to the whole later is seen in a view, and not in a copy",
+                doubt="later writes to the whole tensor would show in the view, and do not in the copy",
             ),
         )

@@ -20,9 +20,9 @@ def check(facts: Facts) -> Iterator[Report]:
         when = f"where `{event.test}`" if event.skips else f"unless `{event.test}`"
         yield Report(
             site=event.site,
-            message=f"{when}, no backward frees the graph of this round: `{event.names[0]}` still holds what "
-            f"`{event.model}` saved while it runs in the next round, so two graphs are alive at once",
-            advice=f"`del {', '.join(event.names[:3])}` before the next round, or decide before the model runs",
+            message=f"{when}, no backward() frees this iteration's graph: `{event.names[0]}` still holds what "
+            f"`{event.model}` saved while the next iteration runs it, so the peak has two graphs",
+            help=f"`del {', '.join(event.names[:3])}` before the next iteration, or decide before the model runs",
             severity="note",
             confidence=event.certainty,
             growth=Growth("device-graph", "peak"),

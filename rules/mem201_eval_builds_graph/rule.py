@@ -36,9 +36,9 @@ def check(facts: Facts) -> Iterator[Report]:
         memory: Memory = "device-graph" if event.retained else "none"
         yield Report(
             site=event.site,
-            message=f"{_what(event)} with grad mode on{_where(event)}, so the call saves every activation for a "
-            f"backward() that never comes: {_cost(event)}",
-            advice=_advice(event),
+            message=f"{_what(event)} with grad mode on{_where(event)} and saves activations for a backward() that "
+            f"never comes: {_cost(event)}",
+            help=_help(event),
             severity=_severity(event),
             confidence=_confidence(event),
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
@@ -78,24 +78,24 @@ def _where(event: ModelCall) -> str:
     return f" where `{event.phase}`" if event.phase else ""
 
 
-def _advice(event: ModelCall) -> str:
+def _help(event: ModelCall) -> str:
     if event.phase:
-        return f"run it under `with torch.set_grad_enabled({event.training}):`; eval() does not turn autograd off"
+        return f"run it under `with torch.set_grad_enabled({event.training}):`; `eval()` does not turn autograd off"
     return (
         "run the evaluation under `with torch.no_grad():` or `torch.inference_mode()`; "
-        "eval() does not turn autograd off"
+        "`eval()` does not turn autograd off"
     )
 
 
 def _cost(event: ModelCall) -> str:
     if event.rounds is not None:
-        each = "batch" if event.rounds.over_data else f"round of `{event.rounds.text}`"
+        each = "batch" if event.rounds.over_data else f"iteration of `{event.rounds.text}`"
         return f"device memory grows by the graph of every {each}, because `{event.retained}` keeps it"
     if event.held:
-        return f"the peak rises with the depth of the model, and `{event.held}` keeps the graph until it is set anew"
+        return f"the peak rises with the model's depth, and `{event.held}` keeps the graph until it is replaced"
     if event.consumed == "escapes":
-        return "the peak rises with the depth of the model, and the graph lives as long as what the call gives"
-    return "nothing keeps the graph, but the peak rises with the depth of the model"
+        return "the peak rises with the model's depth, and the graph lives as long as the output"
+    return "nothing keeps the graph, but the peak rises with the model's depth"
 
 
 def _confidence(event: ModelCall) -> Confidence:

@@ -24,8 +24,8 @@ def check(facts: Facts) -> Iterator[Report]:
         memory: Memory = "device-graph" if event.retained else "none"
         yield Report(
             site=event.site,
-            message=f"{_why(event)}, but the call saves every activation for backward(): {_cost(event)}",
-            advice=_advice(event),
+            message=f"{_why(event)}, but the call saves all activations: {_cost(event)}",
+            help=_help(event),
             severity=_severity(event),
             confidence=event.certainty,
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
@@ -36,13 +36,13 @@ def check(facts: Facts) -> Iterator[Report]:
 
 def _why(event: ModelCall) -> str:
     if event.owner == "no":
-        return f"no optimizer trains the parameters of `{event.module}` and its input needs no gradient"
+        return f"no optimizer trains `{event.module}` and its input needs no gradient"
     if event.evaluation == "beside":
-        return f"`{event.module}` is in eval mode, beside a model that is in train mode and learns from it"
-    return f"every use of what `{event.module}` gives cuts its graph"
+        return f"`{event.module}` is in eval mode, beside a model in train mode that learns from it"
+    return f"every use of the output of `{event.module}` cuts its graph"
 
 
-def _advice(event: ModelCall) -> str:
+def _help(event: ModelCall) -> str:
     if event.owner == "no" or event.evaluation == "beside":
         model = event.module.removesuffix(".forward")
         return f"call it under `with torch.no_grad():`, or freeze it once with `{model}.requires_grad_(False)`"
@@ -59,7 +59,7 @@ def _cost(event: ModelCall) -> str:
     if event.retained:
         return "device memory grows by its graph in every iteration, because a later line keeps it"
     if event.evaluation == "beside":
-        return "they stay alive until the loss is done"
+        return "they stay in memory until the loss is freed"
     if event.consumed == "loss":
-        return "they stay alive until the loss is done, and backward() fills gradients that no step uses"
+        return "they stay in memory until backward(), which also fills gradients that no step uses"
     return "they raise the peak until the output is detached or dropped"

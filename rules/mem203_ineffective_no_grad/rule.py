@@ -15,16 +15,16 @@ META = Meta(
 )
 
 WHY = {
-    "bare": "builds a context manager and drops it: grad mode stays on",
+    "bare": "creates a context manager and discards it: grad mode stays on",
     "volatile": "has no effect since PyTorch 0.4: grad mode stays on",
     "early": "ends before the model runs: grad mode is on at the call",
-    "class": "over a class guards the making of its objects alone: grad mode is on in its methods",
+    "class": "on a class covers only the creation of its objects: grad mode is on in its methods",
 }
-ADVICE = {
+HELP = {
     "bare": "write `with torch.no_grad():` around the model calls, or `torch.set_grad_enabled(False)`",
-    "volatile": "drop `volatile=True` and run the model under `with torch.no_grad():`",
+    "volatile": "remove `volatile=True` and run the model under `with torch.no_grad():`",
     "early": "move the model call into the `with` block",
-    "class": "decorate the methods that run the model instead, each by itself",
+    "class": "decorate each method that runs the model instead",
 }
 
 
@@ -37,9 +37,9 @@ def check(facts: Facts) -> Iterator[Report]:
             told.add(event.function)
         yield Report(
             site=event.site,
-            message=f"`{event.text}` {WHY[event.kind]}, and the activations of the forward pass are saved for a "
-            "backward() that never comes",
-            advice=ADVICE[event.kind],
+            message=f"`{event.text}` {WHY[event.kind]}, and the forward pass saves its activations for a backward() "
+            "that never comes",
+            help=HELP[event.kind],
             # (what is as old as that is most often run with a torch that heeds it, if at all)
             severity="note" if event.dated else "warning",
             confidence=event.certainty,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Meta, Plan, Rebind, Replace, Report
+from memlint.sdk import Facts, Growth, Meta, Plan, Rebind, Replace, Report, each_round
 
 META = Meta(
     code="MEM301",
@@ -23,9 +23,9 @@ def check(facts: Facts) -> Iterator[Report]:
             continue
         yield Report(
             site=event.site,
-            message=f"`{event.op}` makes a new tensor while the old `{event.target}` is still alive: each iteration of "
-            f"`{event.loop.text}` needs the memory of both, a peak of 1.5 to 2 times the update in place",
-            advice=f"update it in place: `{event.inplace}`",
+            message=f"`{event.op}` makes a new tensor while the old `{event.target}` is alive: "
+            f"{each_round(event.loop)} holds both, a peak of 1.5 to 2 times that of the in-place update",
+            help=f"update it in place: `{event.inplace}`",
             severity="warning" if event.size in LARGE and event.certainty == "high" else "note",
             confidence=event.certainty,
             growth=Growth("none", "peak"),

@@ -5,7 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memlint.sdk import Around, Carry, Facts, Growth, Line, Loop, Meta, Plan, Report, Severity, each_round, weakest
+from memlint.sdk import (
+    Around,
+    Carry,
+    Facts,
+    Growth,
+    Line,
+    Loop,
+    Meta,
+    Plan,
+    Report,
+    Severity,
+    cause,
+    each_round,
+    weakest,
+)
 
 META = Meta(
     code="MEM302",
@@ -22,20 +36,22 @@ def check(facts: Facts) -> Iterator[Report]:
         if event.how != "cat":
             continue
         graph = _keeps_graph(event)
-        extra = ", and it keeps the autograd graph of every part" if graph else ""
-        if graph and event.in_model_loop:
-            extra += ", because the model runs without torch.no_grad() (MEM201 at the call)"
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` is copied whole with {each_round(event.loop)}: the bytes copied grow with "
-            f"the square of the number of parts, and at the end the old and the new one take twice the result{extra}",
-            advice=_advice(event, graph),
+            message=f"`{event.place.text}` is copied whole with {each_round(event.loop)}: {_cost(graph)}",
+            help=_help(event, graph),
             severity=_severity(event, graph),
             confidence=weakest(event.certainty, event.value.certainty) if graph else event.certainty,
             growth=_growth(event, graph),
-            trace=(*event.value.origin, *event.trace) if graph else event.trace,
+            trace=(*event.value.origin, *event.trace, *cause(event)) if graph else (*event.trace, *cause(event)),
             fix=_fix(event),
         )
+
+
+def _cost(graph: bool) -> str:
+    if graph:
+        return "memory grows by the autograd graph of every part, and the peak is twice the result"
+    return "the bytes copied grow with the square of the number of parts, and the peak is twice the result"
 
 
 def _keeps_graph(event: Carry) -> bool:
@@ -82,13 +98,13 @@ def _fix(event: Carry) -> Plan | None:
         Around(gather.part, gather.statement, f"{gather.name}.append(", ")"),
         Line(gather.loop, gather.end, behind=True),
     )
-    title = "collect the parts in a list, and concatenate once (saves the copies, not the peak)"
+    title = "collect the parts in a list and concatenate once (avoids the copies, not the peak)"
     return Plan(title=title, changes=changes, doubt=gather.doubt)
 
 
-def _advice(event: Carry, graph: bool) -> str:
+def _help(event: Carry, graph: bool) -> str:
     part = f"{event.value.text}.detach()" if graph else event.value.text
     return (
-        f"write `{part}` into a tensor allocated before the loop; or, to save the copies alone, collect it in a list "
-        "and concatenate once after the loop"
+        f"write `{part}` into a tensor allocated before the loop; or, to avoid the copies only, collect the parts in a "
+        "list and concatenate once after the loop"
     )

@@ -22,16 +22,16 @@ def check(facts: Facts) -> Iterator[Report]:
         if event.moved:
             yield _report(
                 event,
-                f"`{event.factory}` fills a tensor on the host and `{event.moved}` copies it to the device, with "
-                f"{each_round(event.loop)}: no memory is kept, but it takes many times as long as making it there",
-                f"make it on the device: pass `device=` to `{event.factory}`",
+                f"`{event.factory}` fills a tensor on the host and `{event.moved}` copies it to the device with "
+                f"{each_round(event.loop)}: no memory is kept, but it is many times slower than creating it there",
+                f"create it on the device: pass `device=` to `{event.factory}`",
             )
         elif event.constant == "yes" and event.mutated == "no" and event.kept == "no":
             yield _report(
                 event,
-                f"`{event.factory}` makes the same tensor with {each_round(event.loop)}: no memory is kept, but each "
+                f"`{event.factory}` creates the same tensor with {each_round(event.loop)}: no memory is kept, but each "
                 "one is allocated and filled again",
-                "make it once before the loop",
+                "create it once before the loop",
             )
 
 
@@ -39,7 +39,7 @@ def _report(event: Allocate, message: str, advice: str) -> Report:
     return Report(
         site=event.site,
         message=message,
-        advice=advice,
+        help=advice,
         severity="note",
         confidence=event.certainty,
         growth=Growth("none", "time"),

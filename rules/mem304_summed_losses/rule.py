@@ -20,8 +20,9 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=f"`{event.place.text}` holds the graphs of all batches of `{event.loop.text}` until the one "
-            "backward() after it: the peak is the sum of their saved activations",
-            advice="call backward() on each batch's loss, divided by their number: the gradients add up to the same",
+            "backward() after the loop: the peak is the sum of their saved activations",
+            help="call backward() on each batch's loss, divided by the number of batches: the gradients add up to the "
+            "same",
             severity="warning",
             confidence=event.certainty,
             growth=Growth("device-graph", "peak"),

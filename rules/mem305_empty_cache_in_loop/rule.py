@@ -13,7 +13,7 @@ META = Meta(
     severity="note",
 )
 
-DOUBT = "other processes on the device may wait for the memory that it gives back"
+DOUBT = "other processes on the device may need the memory that it releases"
 
 
 def check(facts: Facts) -> Iterator[Report]:
@@ -21,10 +21,9 @@ def check(facts: Facts) -> Iterator[Report]:
         where = f" where `{event.flag}` holds" if event.flag else ""
         yield Report(
             site=event.site,
-            message=f"`{event.text}` runs in {each_round(event.loop)}{where}: tensors in use stay where they are, and "
-            "the free memory that it gives back has to be asked for again in the next round, which waits for "
-            "the device",
-            advice="remove it, or run it once behind the loop, where other processes need the memory",
+            message=f"`{event.text}` runs in {each_round(event.loop)}{where}: it frees no tensor in use, and the next "
+            "iteration has to allocate the freed blocks again, which waits for the device",
+            help="remove it, or call it once after the loop if other processes need the memory",
             severity="note",
             # (whether each round takes a batch, or each one comes there, is not beyond doubt elsewhere)
             confidence=event.certainty if event.data and not event.flag else weakest(event.certainty, "medium"),

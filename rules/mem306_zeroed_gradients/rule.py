@@ -14,8 +14,8 @@ META = Meta(
 )
 
 DOUBT = (
-    "a parameter that gets no gradient in a step is then passed over, where zeros let momentum and weight decay change "
-    "it, and who reads `.grad` before the next backward finds None"
+    "the optimizer then skips a parameter without a gradient, where zeros still apply momentum and weight decay, and "
+    "`.grad` is None until the next backward()"
 )
 
 
@@ -23,11 +23,11 @@ def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(ZeroedGradients):
         yield Report(
             site=event.site,
-            message=f"`{event.text}` fills the gradients with zeros: they take as much memory as the parameters all "
-            "through the next forward, where nobody needs them",
-            advice="leave `set_to_none` at True, which lets them go"
+            message=f"`{event.text}` fills the gradients with zeros: they take as much device memory as the parameters "
+            "during the next forward pass, where nothing needs them",
+            help="leave `set_to_none` at True, which frees them"
             if event.flag is not None
-            else f"call `{event.owner}.zero_grad()`, which lets them go (`set_to_none=True` before torch 2.0)",
+            else f"call `{event.owner}.zero_grad()`, which frees them (`set_to_none=True` before torch 2.0)",
             severity="note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),
@@ -39,4 +39,4 @@ def check(facts: Facts) -> Iterator[Report]:
 def _fix(event: ZeroedGradients) -> Plan | None:
     if event.flag is None:
         return None
-    return Plan(title="let the gradients go", changes=(Replace(event.flag, "True"),), doubt=DOUBT)
+    return Plan(title="free the gradients instead", changes=(Replace(event.flag, "True"),), doubt=DOUBT)

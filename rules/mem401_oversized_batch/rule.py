@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=message,
-            advice="use a batch size that does not depend on the amount of data, and go through it in several batches",
+            help="use a batch size that does not depend on the amount of data",
             # (whether a data set is small enough for that, and always will be, stands in no code)
             severity="warning" if event.bytes is not None else "note",
             confidence=event.certainty,
@@ -33,12 +33,12 @@ def check(facts: Facts) -> Iterator[Report]:
 
 def _message(event: OversizedBatch, device_memory: int | None) -> str | None:
     if event.kind == "loader":
-        return f"`{event.text}` makes one batch of the whole data set: the peak grows with the amount of data"
+        return f"`{event.text}` makes one batch of the whole data set: the peak grows with the number of samples"
     if event.kind == "whole":
-        return f"`{event.text}` runs the model on a whole data set at once: the peak grows with the amount of data"
+        return f"`{event.text}` runs the model on a whole data set at once: the peak grows with the number of samples"
     if event.bytes is None or device_memory is None or event.bytes <= device_memory:
         return None
     return (
-        f"`{event.text}` alone needs {event.bytes / 2**30:.1f} GiB, more than the {device_memory / 2**30:.1f} GiB "
-        "that device-memory gives"
+        f"`{event.text}` alone needs {event.bytes / 2**30:.1f} GiB of device memory, more than the "
+        f"{device_memory / 2**30:.1f} GiB that `device-memory` configures"
     )

@@ -13,8 +13,8 @@ META = Meta(
     severity="note",
 )
 
-ADVICE = (
-    "keep the samples on the host, and move each batch: `DataLoader(…, pin_memory=True)` and "
+HELP = (
+    "keep the samples on the host and move each batch: `DataLoader(…, pin_memory=True)` and "
     "`batch.to(device, non_blocking=True)`"
 )
 
@@ -24,9 +24,9 @@ def check(facts: Facts) -> Iterator[Report]:
         of = f" of `{event.owner}`" if event.owner else ""
         yield Report(
             site=event.site,
-            message=f"`{event.place}` puts all samples{of} on the device when the data set is made: they stay there, "
-            "beside the model and what it computes, though one batch is needed at a time",
-            advice=ADVICE,
+            message=f"`{event.place}` puts all samples{of} on the device at once: they stay in device memory beside "
+            "the model, though it needs one batch at a time",
+            help=HELP,
             severity="note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "once"),

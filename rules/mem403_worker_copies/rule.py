@@ -14,21 +14,20 @@ META = Meta(
     preview=True,
 )
 
-ADVICE = (
-    "keep what a sample needs in a few arrays (numpy, pyarrow, or one buffer of serialized records and their offsets), "
-    "whose memory the workers share"
+HELP = (
+    "store the records in a few arrays (numpy, pyarrow, or one buffer of serialized records and their offsets), whose "
+    "memory the workers share"
 )
 
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(WorkerCopies):
-        held = "an index of all annotations" if event.annotations else "a list or dict with a record for each sample"
+        held = "an index of all annotations" if event.annotations else "a list or dict of records"
         yield Report(
             site=event.site,
-            message=f"`{event.place}` of `{event.owner}` is {held}, made of Python objects, which DataLoader workers "
-            "read: reading an object writes its reference count, so each worker comes to own a copy of the pages that "
-            "it shared with its parent (gigabytes, for millions of samples)",
-            advice=ADVICE,
+            message=f"`{event.place}` of `{event.owner}` is {held}: reading its objects writes their reference counts, "
+            "so host memory grows by a copy in each DataLoader worker",
+            help=HELP,
             severity="note",
             confidence=event.certainty,
             growth=Growth("host", "once"),

@@ -13,7 +13,7 @@ META = Meta(
     severity="note",
 )
 
-ADVICE = 'pass `map_location="cpu"`: load_state_dict copies each tensor to where the parameter is'
+HELP = 'pass `map_location="cpu"`: `load_state_dict` copies each tensor to the device of its parameter'
 
 
 def check(facts: Facts) -> Iterator[Report]:
@@ -21,9 +21,9 @@ def check(facts: Facts) -> Iterator[Report]:
         where = "in each process on the device of the one that saved it" if event.distributed else "on that device"
         yield Report(
             site=event.site,
-            message=f"`{event.text}` puts each tensor back on the device that it was saved from: the checkpoint lies "
-            f"{where}, beside the model that it is for",
-            advice=ADVICE,
+            message=f"`{event.text}` puts each tensor back on the device that it was saved from: the checkpoint takes "
+            f"memory {where}, beside the model",
+            help=HELP,
             severity="note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),

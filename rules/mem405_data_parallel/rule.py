@@ -14,16 +14,16 @@ META = Meta(
     preview=True,
 )
 
-ADVICE = "use `DistributedDataParallel`, one process for each device: each keeps what its own samples need"
+HELP = "use `DistributedDataParallel`, one process per device: each keeps the outputs of its own samples"
 
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(SingleProcess):
         yield Report(
             site=event.site,
-            message=f"`{event.text}` gathers on the first device what the model returns on all of them, beside the "
-            "gradients and the optimizer's state, which no other keeps: its memory bounds the batch",
-            advice=ADVICE,
+            message=f"`{event.text}` gathers the outputs of all devices on the first one, which alone keeps the "
+            "gradients and the optimizer state: its memory bounds the batch size",
+            help=HELP,
             severity="note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import After, Broadcast, Facts, Growth, Meta, Plan, Report
+from memlint.sdk import After, Broadcast, Facts, Growth, Meta, Plan, Report, grouped
 
 META = Meta(
     code="MEM406",
@@ -22,8 +22,9 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=f"`{event.column}` has a last dimension of one and `{event.row}` has none: {event.operation} "
-            "broadcasts them to a square of the batch, and compares each prediction with every target",
-            advice=f"give both the same shape, by `{event.column}.squeeze(-1)` or `{event.row}.unsqueeze(-1)`",
+            "broadcasts them to [B, B], so memory grows with the square of the batch size",
+            help=f"give both the same shape: `{grouped(event.column)}.squeeze(-1)` or "
+            f"`{grouped(event.row)}.unsqueeze(-1)`",
             severity="warning" if event.bytes is not None and event.bytes >= _LARGE else "note",
             confidence=event.certainty,
             growth=Growth("device-graph", "peak"),
@@ -31,7 +32,7 @@ def check(facts: Facts) -> Iterator[Report]:
             fix=Plan(
                 title=f"squeeze `{event.column}`",
                 changes=(After(event.expression, ".squeeze(-1)"),),
-                doubt="the loss becomes another: each prediction is then compared with its own target alone",
+                doubt="the value of the loss changes: each prediction is then compared with its own target only",
                 display=True,
             ),
         )

@@ -25,9 +25,10 @@ def check(facts: Facts) -> Iterator[Report]:
             continue
         yield Report(
             site=event.site,
-            message=f"a step of `{event.text}` makes temporaries as large as all parameters of `{event.model}`, about "
-            f"{event.bytes / 2**30:.1f} GiB: on an accelerator it goes through them at once (`foreach`)",
-            advice="`fused=True` makes none and is as fast; `foreach=False` makes those of one parameter at a time",
+            message=f"a step of `{event.text}` makes temporaries as large as all parameters of `{event.model}`: the "
+            f"peak rises by about {event.bytes / 2**30:.1f} GiB of device memory (`foreach`, the default)",
+            help="pass `fused=True`, which needs none and is as fast, or `foreach=False`, which needs those of one "
+            "parameter at a time",
             severity="warning" if event.bytes >= _LARGE else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),

@@ -9,7 +9,7 @@ from memlint.sdk import ApiUse, Facts, Growth, Meta, Report
 META = Meta(
     code="MEM501",
     name="no-such-api",
-    summary="A function for memory is used that torch does not have, so that the program fails where it comes to it.",
+    summary="A memory function that torch does not have is used: the program raises an error there.",
     severity="warning",
 )
 
@@ -22,8 +22,8 @@ def check(facts: Facts) -> Iterator[Report]:
         raised = "an ImportError" if event.text.startswith("from ") else "an AttributeError"
         yield Report(
             site=event.site,
-            message=f"{lacks}: the program fails with {raised} where it comes to `{event.text}`",
-            advice=event.advice,
+            message=f"{lacks}: `{event.text}` raises {raised}, and no memory is freed or measured",
+            help=event.advice,
             severity="warning",
             confidence=event.certainty,
             growth=Growth("none", "once"),

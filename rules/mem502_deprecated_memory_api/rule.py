@@ -9,7 +9,7 @@ from memlint.sdk import ApiUse, Facts, Growth, Meta, Plan, Replace, Report
 META = Meta(
     code="MEM502",
     name="deprecated-memory-api",
-    summary="A function for memory is used by a name of old, which warns and will go.",
+    summary="A memory function is used by its deprecated name, which emits a FutureWarning.",
     severity="note",
 )
 
@@ -20,8 +20,8 @@ def check(facts: Facts) -> Iterator[Report]:
             continue
         yield Report(
             site=event.site,
-            message=f"`{event.name}` is deprecated{_also(event)}: each call of it gives a FutureWarning",
-            advice=event.advice,
+            message=f"`{event.name}` is deprecated{_also(event)}: each call emits a FutureWarning",
+            help=event.advice,
             severity="note",
             confidence=event.certainty,
             growth=Growth("none", "once"),
@@ -32,7 +32,7 @@ def check(facts: Facts) -> Iterator[Report]:
 
 def _also(event: ApiUse) -> str:
     """What the name says and the function does not do."""
-    return ", and resets all peaks, not this one alone" if ".reset_max_" in event.name else ""
+    return " and resets all peaks, not only this one" if ".reset_max_" in event.name else ""
 
 
 def _fix(event: ApiUse) -> Plan | None:

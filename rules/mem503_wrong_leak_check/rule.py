@@ -9,37 +9,36 @@ from memlint.sdk import Facts, Growth, Meta, Report, WrongReading
 META = Meta(
     code="MEM503",
     name="wrong-leak-check",
-    summary="A reading of memory is taken for another, so that it shows leaks where none are, or none where they are.",
+    summary="A memory reading is used for a quantity that it does not measure, so a leak check gives wrong results.",
     severity="note",
 )
 
 #: what each reading is, and what to read instead
 SAYS = {
     "objects": (
-        "counts allocations less deallocations since the last collection, and starts anew with each, so it is no "
-        "number of objects (`{label}`)",
-        "count them by `len(gc.get_objects())`, or the tensors among them by `isinstance(x, torch.Tensor)`",
+        "counts allocations minus deallocations since the last garbage collection, not the objects in memory "
+        "(`{label}`)",
+        "count objects by `len(gc.get_objects())`, tensors among them by `isinstance(x, torch.Tensor)`",
     ),
     "tensor": (
-        "is the size of the Python object, some 80 bytes whatever `{label}` holds",
-        "read `{label}.element_size() * {label}.nelement()`; `{label}.untyped_storage().nbytes()` counts its base",
+        "is the size of the Python object, about 80 bytes whatever `{label}` holds",
+        "read `{label}.element_size() * {label}.nelement()`; its whole storage is `{label}.untyped_storage().nbytes()`",
     ),
     "module": (
-        "is the size of the Python object, some 50 bytes whatever `{label}` holds",
+        "is the size of the Python object, about 50 bytes whatever `{label}` holds",
         "sum `p.element_size() * p.nelement()` over its `parameters()` and `buffers()`",
     ),
     "used": (
-        "is what the allocator has taken from the driver, with the blocks that are free again: it does not fall when "
-        "tensors go, and `{label}` says more than they use",
-        "read `torch.cuda.memory_allocated()` (`max_memory_allocated()` for the peak) for what tensors use",
+        "is the memory that the allocator has reserved, free blocks included: it does not fall when tensors are freed, "
+        "and `{label}` is more than they use",
+        "read `torch.cuda.memory_allocated()`, or `max_memory_allocated()` for the peak",
     ),
     "apart": (
-        "counts what tensors use twice: what is reserved is that, and the free blocks that the allocator keeps",
+        "counts the memory of tensors twice: reserved memory is that plus the free blocks of the allocator",
         "read `torch.cuda.memory_reserved()` alone",
     ),
     "bytes": (
-        "is how much of the time the device's memory was read or written, in percent, and no number of bytes "
-        "(`{label}`)",
+        "is the percentage of time in which device memory was read or written, not a number of bytes (`{label}`)",
         "read `torch.cuda.memory_allocated()`, or `torch.cuda.device_memory_used()` for all processes",
     ),
 }
@@ -51,7 +50,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=f"`{event.text}` {says.format(label=event.label)}",
-            advice=advice.format(label=event.label),
+            help=advice.format(label=event.label),
             severity="note",
             confidence=event.certainty,
             growth=Growth("none", "once"),

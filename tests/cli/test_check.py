@@ -196,7 +196,7 @@ def test_json_has_exactly_the_documented_keys(toy: Toy, capsys: Capture) -> None
     assert len(finding.pop("fingerprint")) == 16
     assert finding == {
         "code": "MEM901", "name": "toy-leak", "severity": "warning", "confidence": "high",
-        "message": "This leaks. Do not leak.", "path": "sub/train.py", "line": 3, "column": 1, "end_line": 3,
+        "message": "This leaks.", "help": "Do not leak.", "path": "sub/train.py", "line": 3, "column": 1, "end_line": 3,
         "end_column": 8, "cell": None, "growth": {"memory": "host", "kind": "per-iteration"},
             "reach": "used", "reach_reason": "",
         "trace": [{"path": "sub/train.py", "line": 3, "column": 1, "message": "it begins here"}],

@@ -120,7 +120,7 @@ def test_a_definition_that_is_too_deep_is_not_called_broken(tmp_path: Path) -> N
     (tmp_path / "train.py").write_text("import torch\n\n\n" + leak + "\n\n" + deep)
     found = memlint.lint([tmp_path]).findings
     assert [(one.code, one.line) for one in found] == [("MEM101", 10), ("MEM000", 14)]
-    assert found[1].message == "This was not checked: too deeply nested to analyse"
+    assert found[1].message == "this was not checked: too deeply nested to analyse"
 
 
 def test_a_file_that_has_nothing_to_do_with_torch_may_be_deep(tmp_path: Path) -> None:

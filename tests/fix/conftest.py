@@ -33,7 +33,7 @@ def check(facts):
     for event in facts.of(Event):
         if event.function in {calls}:
             yield Report(
-                site=event.site, message="This leaks.", advice="", severity="warning", confidence="high",
+                site=event.site, message="This leaks.", help="", severity="warning", confidence="high",
                 growth=Growth("host", "per-iteration"), fix=plan(event, facts),
             )
 

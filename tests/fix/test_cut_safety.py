@@ -337,7 +337,7 @@ def test_item_is_unsafe(code: str, tmp_path: Path) -> None:
     (found,) = (one for one in memlint.lint([tmp_path]).findings if one.code == code)
     assert found.fix is not None and found.fix.safety == "unsafe"
     assert [edit.content for edit in found.fix.edits] == [".item()"]
-    assert ".item()" in found.advice
+    assert ".item()" in found.help
 
 
 STEPS = """

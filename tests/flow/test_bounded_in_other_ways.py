@@ -308,4 +308,4 @@ def test_advice_that_can_be_copied(tmp_path: Path, kept: str, shown: str) -> Non
     )
     (tmp_path / "run.py").write_text(code)
     (found,) = memlint.lint([tmp_path]).findings
-    assert shown in found.advice
+    assert shown in found.help

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from linting import why
 
 import memlint
 from memlint import Finding
@@ -63,7 +64,7 @@ def finding(tmp_path: Path, counted: str, shown: str, **files: str) -> Finding:
 def test_a_note_that_says_so(tmp_path: Path, shown: str, files: dict[str, str], reason: str) -> None:
     found = finding(tmp_path, COUNTED, shown, **files)
     assert (found.severity, found.confidence) == ("note", "high")
-    assert reason in found.message
+    assert reason in why(found)
 
 
 @pytest.mark.parametrize(

@@ -748,7 +748,7 @@ Tester(nn.Linear(3, 4).cuda()).evaluate(DataLoader(test_set))
 @pytest.mark.parametrize(
     ("kept", "said"),
     [
-        ("self.last = out", "`self.last` keeps the graph until it is set anew"),
+        ("self.last = out", "`self.last` keeps the graph until it is replaced"),
         ("self.last = out.detach()", "nothing keeps the graph"),
         ("self.last = out.argmax().item()", "nothing keeps the graph"),
     ],

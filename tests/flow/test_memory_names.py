@@ -56,7 +56,7 @@ def test_it_says_what_to_use(tmp_path: Path) -> None:
     (one,) = found(tmp_path, "import torch\n\ntorch.cuda.clear_cache()\n")
     assert one.severity == "warning"
     assert "torch has no `torch.cuda.clear_cache`" in one.message and "AttributeError" in one.message
-    assert "torch.cuda.empty_cache" in one.advice
+    assert "torch.cuda.empty_cache" in one.help
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_readings_as_they_are(tmp_path: Path, body: str) -> None:
 
 def test_a_module_is_some_bytes_whatever_it_holds(tmp_path: Path) -> None:
     (one,) = found(tmp_path, "import sys\n\nimport torch\n\nprint(sys.getsizeof(torch.nn.Linear(8, 8)))\n")
-    assert "50 bytes" in one.message and "parameters()" in one.advice
+    assert "50 bytes" in one.message and "parameters()" in one.help
 
 
 # -------------------------------------------------------------------------------------- what torch says

@@ -72,11 +72,11 @@ def predict(model: nn.Module, loader: DataLoader):
 @pytest.mark.parametrize(
     ("guard", "code", "said"),
     [
-        ("@torch.no_grad()", "MEM104", "move the tensors in `row` to the host first, each by its own `.cpu()`"),
-        ("", "MEM102", "store the tensors in `row` detached, each by its own `.detach()`"),
+        ("@torch.no_grad()", "MEM104", "move each tensor in `row` to the host first (`.cpu()`)"),
+        ("", "MEM102", "detach each tensor in `row` before it is stored (`.detach()`)"),
     ],
 )
 def test_a_dictionary_has_no_methods_of_tensors(tmp_path: Path, guard: str, code: str, said: str) -> None:
     (tmp_path / "a.py").write_text(KEPT.replace("{guard}", guard))
     found = [found for found in memlint.lint([tmp_path]).findings if found.code == code]
-    assert [said in one.advice for one in found] == [True], found
+    assert [said in one.help for one in found] == [True], found

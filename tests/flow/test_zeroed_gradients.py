@@ -114,4 +114,4 @@ def test_the_fix_is_the_authors_to_take(tmp_path: Path) -> None:
     assert [edit.content for edit in one.fix.edits] == ["True"]
     assert one.fix.doubt is not None and "momentum" in one.fix.doubt
     (one,) = found(tmp_path, by_hand("p.grad.zero_()"), FORWARD, BACKWARD, STEP)
-    assert one.fix is None and "model.zero_grad()" in one.advice
+    assert one.fix is None and "model.zero_grad()" in one.help

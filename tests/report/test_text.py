@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 def finding(**changes: object) -> Finding:
     values: dict[str, object] = {
         "code": "MEM901", "name": "toy-leak", "severity": "error", "confidence": "high",
-        "message": "The graph of every iteration stays in device memory.", "advice": "Add the number: loss.item().",
+        "message": "The graph of every iteration stays in device memory.", "help": "Add the number: loss.item().",
         "path": PATH, "line": 3, "column": 3, "end_line": 3, "end_column": 35,
         "growth": Growth("device-graph", "per-iteration"),
         "trace": (TraceStep("other.py", 1, 5, "the model is called here"),),

@@ -204,7 +204,7 @@ def test_how_sure_it_is_that_a_run_is_an_evaluation(event: Event, confidence: st
 def test_phases_of_one_body() -> None:
     (report,) = reports("MEM201", call(phase="phase == 'val'", training="phase == 'train'"))
     assert "where `phase == 'val'`" in report.message
-    assert "set_grad_enabled(phase == 'train')" in report.advice
+    assert "set_grad_enabled(phase == 'train')" in report.help
 
 
 def test_a_freed_graph_is_not_called_a_device_leak() -> None:

@@ -49,7 +49,7 @@ KEPT = tuple(1024 * step for step in range(21)) * 2
 def finding(path: str, line: int = 4, code: str = "MEM102") -> Finding:
     return Finding(
         code=code, name="retained-graph", severity="error", confidence="high", path=path, line=line, column=9,
-        end_line=line, end_column=30, message=f"`kept` keeps {EVIL}", advice="store less",
+        end_line=line, end_column=30, message=f"`kept` keeps {EVIL}", help="store less",
         growth=Growth("device-graph", "per-iteration"), fingerprint=f"{path}{line}{code}",
         trace=(TraceStep(path, 4, 21, "`model` records the graph"),),
     )  # fmt: skip

@@ -119,7 +119,7 @@ def _by_hand(statement: ir.Stmt) -> _Zeroing | None:
     kinds = [_what(one, gradient) for one in body]
     if "zero" not in kinds or not all(kinds):
         return None
-    shown = next(text(_changed(one)) for one, kind in zip(body, kinds, strict=True) if kind == "zero")
+    shown = next(_shown(one) for one, kind in zip(body, kinds, strict=True) if kind == "zero")
     return _Zeroing(statement.at, shown, text(listed.func.value), None)
 
 
@@ -155,10 +155,10 @@ def _what(statement: ir.Stmt, gradient: str) -> str:
     return {"zero_": "zero", "detach_": "detach"}.get(call.func.name, "")
 
 
-def _changed(statement: ir.Stmt) -> ir.Expr | None:
+def _shown(statement: ir.Stmt) -> str:
     if isinstance(statement, ir.Assign):
-        return statement.targets[0]
-    return statement.value if isinstance(statement, ir.ExprStmt) else None
+        return f"{text(statement.targets[0])} = {text(statement.value)}"
+    return text(statement.value) if isinstance(statement, ir.ExprStmt) else ""
 
 
 def _before_forward(frame: Frame, behind: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]) -> Confidence | None:
