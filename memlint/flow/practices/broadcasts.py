@@ -10,8 +10,8 @@ from memlint.flow.bound_names import argument
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import Broadcast
 from memlint.flow.practices.layers import Scope, maker, outside_name
-from memlint.flow.practices.shape_words import Shape, meets_apart
 from memlint.flow.practices.shapes import Shapes
+from memlint.flow.shape_words import Shape, meets_apart
 from memlint.flow.syntax import calls, last_name, parts, text
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -21,7 +21,8 @@ from memlint.flow.practices.layers import (
     number,
     outside_name,
 )
-from memlint.flow.practices.shape_words import (
+from memlint.flow.program import Function
+from memlint.flow.shape_words import (
     ANY,
     FACTOR,
     FACTORIES,
@@ -49,7 +50,6 @@ from memlint.flow.practices.shape_words import (
     part_of,
     wider,
 )
-from memlint.flow.program import Function
 from memlint.flow.syntax import calls, is_true, last_name, walk_statements
 from memlint.ir import nodes as ir
 
