@@ -8,6 +8,8 @@ from memlint.finding import Confidence
 from memlint.flow.collected import is_moved_later
 from memlint.flow.devices import is_of_cuda
 from memlint.flow.events import SIZES, Device, Fact, Size, Step, Value
+from memlint.flow.extent_words import is_of_rows, named_by, of_name
+from memlint.flow.extents import NO_BOUND, Weight
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import part_of
 from memlint.flow.lift import takes_activations
@@ -15,8 +17,21 @@ from memlint.flow.ops import names_labels, names_number, on_accelerator
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code
 from memlint.flow.state import AMBIENT, OFF, ON
-from memlint.flow.step_outputs import OUTPUT_OF_STEP
-from memlint.flow.values import ACTIVATION, BATCH, CPU, DATA, OUTPUT, TENSORS, UNKNOWN, Path, Source, V
+from memlint.flow.values import (
+    ACTIVATION,
+    BATCH,
+    CPU,
+    DATA,
+    NONE,
+    OUTPUT,
+    SAMPLE,
+    SCALAR,
+    TENSORS,
+    UNKNOWN,
+    Path,
+    Source,
+    V,
+)
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -81,7 +96,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         by_backward=by_backward,
         moved_later=moved_later,
         several=bool(store.parts),
-        usual_size=_is_usual(frame, store, value),
+        weight=weight_of(frame, store, value),
     )
 
 
@@ -136,26 +151,29 @@ def _of_parameters(frame: Frame, value: V) -> bool:
 
 #: a member of what a framework passes on from a step, which may be text or numbers, and names of what is none of these
 _MEMBER = lazy_pattern(r"""outputs?\[["'](\w+)["']\]""")
-#: names of what may be a few numbers a sample
-_A_FEW = lazy_pattern(r"logit|prob|pred|score|label|target")
 _LARGE = lazy_pattern(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|attention|prob|output|y_hat")
 
 
-#: names of what has many numbers a sample
-_WIDE = lazy_pattern(
-    r"feat|emb|repr|latent|hidden|activation|attention|image|img|video|frame|recon|mask|depth|flow|map\b|maps\b"
-    r"|mel|spec|wav|audio"
-)
+def weight_of(frame: Frame, store: Store, value: V) -> Weight:
+    """How large a sample is of what is kept: a record is as large as the largest of its parts."""
+    if not store.parts:
+        return _weight(value, [named_by(store.text), named_by(store.place_text)])
+    weights = {_weight(part, [name]) for name, part in store.parts.items() if not part.is_only(DATA | NONE)}
+    return "large" if "large" in weights else "small" if weights == {"small"} else "unknown"
 
 
-def _is_usual(frame: Frame, store: Store, value: V) -> bool:
-    """Whether nothing tells that there are more than a few numbers a sample: what a model gives, or what a step of a
-    framework hands over, has names of neither features nor pictures."""
-    if _A_FEW.search(store.text.lower()):
-        return True
-    sizes = {value.size, *(part.size for part in store.parts.values())}
-    given = OUTPUT in sizes or store.how == OUTPUT_OF_STEP
-    return given and not _WIDE.search(f"{store.place_text} {store.text}".lower())
+def _weight(value: V, names: list[str]) -> Weight:
+    """By what bounds the value; else by the names of it and of its place. A batch of a loader whose name is not one of
+    rows holds pictures more often than not; what a model gives may be anything."""
+    known = value.extent
+    if known is not None and (known.weight != "unknown" or known.most < NO_BOUND):
+        return known.weight
+    told = next((said for name in names if (said := of_name(name)) is not None), None)
+    if told is not None:
+        return told.weight
+    if value.size in (SCALAR, SAMPLE):
+        return "small"
+    return "large" if value.size == BATCH and not any(map(is_of_rows, names)) else "unknown"
 
 
 def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memlint.flow import call as calls
-from memlint.flow import comprehensions, containers, tables
+from memlint.flow import comprehensions, containers, extent_ops, tables
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, methods_of
@@ -148,7 +148,11 @@ def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V)
         return left if left.may_be(CONTAINER) else right
     if left.is_only(DATA | NONE) and right.is_only(DATA | NONE):
         return V(DATA, left.src | right.src, size=SCALAR)
-    return tensor_op(frame, state, expr.at, [left, right], text(expr), what=text(expr))
+    result = tensor_op(frame, state, expr.at, [left, right], text(expr), what=text(expr))
+    if not result.kinds & TENSORS:
+        return result
+    product = extent_ops.multiplied(left.extent, right.extent) if expr.op == "@" else None
+    return result.but(extent=product if expr.op == "@" else extent_ops.combined([left, right]))
 
 
 #: methods that operators call, of classes that say what a sum of their objects is
@@ -197,7 +201,7 @@ def _unary(frame: Frame, state: State, expr: ir.Unary) -> V:
         return DATA_VALUE
     if isinstance(expr.operand, ir.Const) and isinstance(value.const, (int, float)) and expr.op == "-":
         return V(DATA, size=SCALAR, const=-value.const)
-    return tensor_op(frame, state, expr.at, [value], text(expr), what=text(expr))
+    return tensor_op(frame, state, expr.at, [value], text(expr), what=text(expr)).but(extent=value.extent)
 
 
 def _boolop(frame: Frame, state: State, expr: ir.BoolOp) -> V:
@@ -217,7 +221,8 @@ def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
         # element-wise: a tensor of booleans, which never carries a graph
         biggest = max(values, key=lambda value: value.size if value.may_be(TENSORS) else -1)
         kinds = TENSOR if any(value.may_be(TENSORS) for value in values) else DATA | TENSOR
-        return V(kinds, size=min(biggest.size, SAMPLE) if biggest.may_be(TENSORS) else SCALAR, device=biggest.device)
+        size = min(biggest.size, SAMPLE) if biggest.may_be(TENSORS) else SCALAR
+        return V(kinds, size=size, device=biggest.device, extent=extent_ops.compared(values))
     return DATA_VALUE
 
 

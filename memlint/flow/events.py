@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from memlint.finding import Confidence, Reach
+from memlint.flow.extents import Weight
 from memlint.patterns import lazy_pattern
 
 Fact = Literal["yes", "no", "some", "unknown"]
@@ -142,8 +143,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     origin: tuple[Step, ...]
     #: the graph is known from a backward() on the value, not from a model call that was seen
     by_backward: bool = False
-    #: its size is what models usually give: nothing tells that it is not a few numbers a sample
-    usual_size: bool = False
+    #: small: at most a few hundred bytes a sample; large: pictures, maps of features, scores of a vocabulary
+    weight: Weight = "unknown"
     #: all that was collected is brought to the host in the end
     moved_later: bool = False
     #: it is a tuple, list or dictionary of tensors, which has none of their methods
@@ -308,6 +309,7 @@ class Rebind(Event, frozen=True, gc=False, kw_only=True):
     size: Size
     loop: Loop
     doubt: str = ""
+    weight: Weight = "unknown"
 
 
 class Allocate(Event, frozen=True, gc=False, kw_only=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import batches, factories, inert, instances, threads
+from memlint.flow import batches, extent_ops, factories, inert, instances, layer_extents, threads
+from memlint.flow.extents import Extent
 from memlint.flow.frame import Frame
 from memlint.flow.frozen import put_together
 from memlint.flow.guards import grad_of_reference, guard_value
@@ -41,6 +42,7 @@ from memlint.flow.values import (
     UNKNOWN_VALUE,
     Ref,
     V,
+    ordered,
 )
 from memlint.ir import nodes as ir
 
@@ -65,7 +67,16 @@ def call_external(frame: Frame, state: State, name: str, args: list[V], words: d
     row = knowledge.function(name)
     if row is None:
         return _unknown_library(frame, state, name, args, words, expr)
-    return _by_row(frame, state, name, row, args, words, expr)
+    made = _by_row(frame, state, name, row, args, words, expr)
+    return made.but(extent=_extent(frame, state, name, args, words, expr)) if made.kinds & TENSORS else made
+
+
+def _extent(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> Extent | None:
+    """The extent of what a function of torch gives."""
+    first = args[0] if args else words.get("tensors", NOTHING)
+    objs = [obj for key in ordered(first.objs) if (obj := state.heap.get(key)) is not None]
+    parts = [part for obj in objs for part in (*obj.fields.values(), obj.elem) if part.kinds]
+    return extent_ops.of_function(name, args, words, expr, parts)
 
 
 def _unknown_library(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
@@ -138,8 +149,9 @@ def _by_row(
         return V(CALLABLE, refs=frozenset((Ref("extinstance", "", name),)))
     if row.returns in ("module", "plainmodule", "lossmodule"):
         give_away(frame, state, [*args, *words.values()])
+        layer = layer_extents.layer_of(name, args, words, expr)
         refs = (
-            frozenset((Ref("extinstance", "", name, args=instances.members(name, args)),))
+            frozenset((Ref("extinstance", "", name, args=instances.members(name, args), keywords=_made_with(layer)),))
             if name.startswith("torch.nn.") or row.returns != "module"
             else frozenset((Ref("foreign", "", name),))
         )
@@ -173,6 +185,10 @@ def _by_row(
     return _operation(frame, state, row, inner, args, words, expr)
 
 
+def _made_with(layer: layer_extents.Layer | None) -> tuple[tuple[str, layer_extents.Layer], ...]:
+    return (("layer", layer),) if layer is not None else ()
+
+
 def _operation(
     frame: Frame, state: State, row: knowledge.Row, inner: list[V], args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
@@ -182,7 +198,8 @@ def _operation(
         )
         if over or (row.size == "sample" and dotted(expr.func).endswith(("topk", "sort"))):
             values = tensor_op(frame, state, expr.at, inner, text(expr), size=SAMPLE, certain=True)
-            return values_and_indices(frame, state, expr, values)
+            extent = extent_ops.of_function(dotted(expr.func), args, words, expr, [])
+            return values_and_indices(frame, state, expr, values.but(extent=extent))
         return tensor_op(frame, state, expr.at, inner, text(expr), size=SCALAR, certain=True)
     size: int | None = None
     if row.size == "reduced":

@@ -234,7 +234,7 @@ class Facts:
         if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
             return None
         refs = handed(found, Path(f"p:{name}")).refs
-        return V(found.kinds, refs=refs, device=found.device, size=found.size)
+        return V(found.kinds, refs=refs, device=found.device, size=found.size, extent=found.extent)
 
     def usual(self, function: Function, name: str) -> bool | None:
         """The flag that every known call passes for a parameter whose default it is; None where one may not."""

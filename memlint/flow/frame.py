@@ -99,8 +99,8 @@ class Store:
     inner: bool = False
     #: a carry whose way back to the previous value leads through a call that cannot be resolved
     loose: bool = False
-    #: each row of it is a few numbers: class scores, or a start whose literal shape says so
-    narrow: bool = False
+    #: of what grows by cat: each round selects rows of it by an index
+    selected: bool = False
     #: of a record: one of its members has a graph and is no number, on any path
     sure_part: bool = False
     #: its module is in eval mode then

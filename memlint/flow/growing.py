@@ -15,7 +15,7 @@ from memlint.flow.mends.gather import gather_of
 from memlint.flow.periods import few_members
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
-from memlint.flow.rows import PASSED, is_member, is_same, is_selection, narrow_rows, unmoved
+from memlint.flow.rows import PASSED, is_member, is_same, is_selection, unmoved
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import carried_by
 from memlint.flow.syntax import expressions, last_name, mentions, text, walk_expression, walk_statements
@@ -166,8 +166,12 @@ def _note(
         return
     key = ("s", statement.at, found[0], "cat", None)
     before = frame.stores.get(key)
+    extents = [incoming.extent, old.extent]
     if before is not None and before.incoming is not None:
+        extents.append(before.incoming.extent)
         incoming = join(before.incoming, incoming)
+    # (all that is concatenated has rows of one width: what is known of some of it holds for the rest)
+    incoming = incoming.but(extent=next((extent for extent in extents if extent is not None), None))
     shown = ", ".join(text(part, 40) for part in parts if part not in olds)
     frame.stores[key] = Store(
         key,
@@ -186,8 +190,7 @@ def _note(
         grad=state.grad,
         incoming=incoming,
         ended=True,
-        narrow=narrow_rows(frame.function.body, place, [part for part in parts if part not in olds])
-        or all(is_selection(unmoved(part)) for part in olds),
+        selected=all(is_selection(unmoved(part)) for part in olds),
     )
 
 
@@ -228,7 +231,7 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         needed=wanted_later(analyser, frame, store),
         reset=store.cleared,
         bounded=loop.over == "rows"
-        or store.narrow
+        or store.selected
         or _fed(frame, store)
         or of_one_update(frame, store)
         or _over_parts(analyser, frame, store)

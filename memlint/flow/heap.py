@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memlint.flow import extent_ops, extent_words
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.modes import member
@@ -151,6 +152,7 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
                 size=value.size,
                 device=value.device,
                 store=value.store,
+                extent=value.extent,
             ),
         )
     if value.kinds & MODULE:
@@ -282,7 +284,15 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         )
         found = join(
             found,
-            V(base.kinds & TENSORS, base.src, bare=base.bare, size=base.size, device=base.device, store=base.store),
+            V(
+                base.kinds & TENSORS,
+                base.src,
+                bare=base.bare,
+                size=base.size,
+                device=base.device,
+                store=base.store,
+                extent=extent_ops.indexed(base.extent, expr.index),
+            ),
         )
     if base.kinds & MODULE:
         found = join(found, member(frame, state, base))
@@ -365,6 +375,8 @@ def sized(value: V, name: str) -> V:
     sequence have three dimensions: what is summed over one is still a vector a sample."""
     if value.size == OUTPUT and name in _OF_SEQUENCES:
         return value.but(size=ACTIVATION)
+    if name and value.is_only(TENSORS) and (said := extent_words.of_name(name)) is not None:
+        value = value.but(extent=said)
     if name and (
         (value.size == OUTPUT and names_number(name)) or (value.size in (BATCH, OUTPUT) and names_labels(name))
     ):
@@ -373,7 +385,9 @@ def sized(value: V, name: str) -> V:
 
 
 def named(value: V, name: str) -> V:
-    """A value bound to a name that says that it is small: its size is not known."""
+    """A value bound to a name that says that it is small (its size is not known), or how large it is."""
+    if value.extent is None and value.is_only(TENSORS) and (said := extent_words.of_name(name)) is not None:
+        value = value.but(extent=said)
     if (value.size == OUTPUT and names_number(name)) or (value.size == BATCH and names_labels(name)):
         return value.but(size=SOME_SIZE)
     return value
@@ -411,6 +425,7 @@ def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[So
             device=value.device,
             syms=value.syms,
             store=value.store,
+            extent=value.extent,
         )
     ]
     for key in ordered(value.objs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.flow import layer_extents
 from memlint.flow.frame import Frame
 from memlint.flow.heap import compared, deep
 from memlint.flow.modes import frozen_of
@@ -76,6 +77,7 @@ def call_instance(
     """Call an instance of an external class: a loss, an activation, a layer."""
     row = knowledge.function(name)
     kind = row.returns if row is not None else ""
+    extent = layer_extents.applied(layer_extents.of_value(module), args[0].extent if args else None)
     inner = [deep(frame, state, value) for value in (*args, *words.values())]
     if kind == "lossmodule":
         if args and expr.args:
@@ -84,7 +86,8 @@ def call_instance(
     if kind == "metric":
         return _use_metric(frame, name, "__call__", NOTHING, expr)
     if kind == "plainmodule":
-        return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
+        result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
+        return result.but(extent=extent)
     from memlint.flow.models import module_expression, note_run
     from memlint.flow.placement import device_of
 
@@ -98,7 +101,7 @@ def call_instance(
         if name.rsplit(".", 1)[-1] in ("LSTM", "GRU", "RNN", "LSTMCell") or not name.startswith("torch.nn.")
         else TENSOR
     )
-    result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)))
+    result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)), extent=extent)
     if src and not frozen and name not in _LOOKUPS:
         own = V(MODULE, refs=frozenset((Ref("extinstance", "", name),)), syms=module.syms, store=module.store)
         note_run(frame, state, expr, own, result, key, args)

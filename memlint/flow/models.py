@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import batches, functions, instances
+from memlint.flow import batches, extent_words, functions, instances
 from memlint.flow.arity import fitting_classes
 from memlint.flow.computing import prepares
 from memlint.flow.frame import Frame, ModelRun
@@ -13,7 +13,7 @@ from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.syntax import dotted, text
+from memlint.flow.syntax import dotted, last_name, text
 from memlint.flow.unresolved import is_loss
 from memlint.flow.uses import methods_held
 from memlint.flow.values import (
@@ -147,7 +147,9 @@ def run_module(
     )
     device = device_of(frame, state, [module, *args, *words.values()])
     small = names_number(shown) or method in _DECODES
-    result = V(TREE, src, size=SOME_SIZE if small else OUTPUT, device=device, store=frozenset((key,)))
+    made_by = [ref.name for ref in ordered(module.refs) if ref.kind == "foreign"]
+    extent = extent_words.of_model(last_name(expr.func), made_by)
+    result = V(TREE, src, size=SOME_SIZE if small else OUTPUT, device=device, store=frozenset((key,)), extent=extent)
     if key in src and not frozen:
         frame.graphs.nodes[key].opaque = True
     if key in src and not frozen and graph != "unheard":

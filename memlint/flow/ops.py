@@ -101,6 +101,7 @@ def cut(value: V, kinds: int | None = None, size: int | None = None) -> V:
         size=value.size if size is None else size,
         device=value.device,
         store=value.store,
+        extent=value.extent,
     )
 
 

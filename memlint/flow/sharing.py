@@ -73,6 +73,7 @@ class _Sharing:
             value.size,
             type(value.const),
             value.const,
+            value.extent,
         )
         return self._values.setdefault(key, value)
 

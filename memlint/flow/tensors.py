@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import factories
+from memlint.flow import extent_ops, factories
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, make
 from memlint.flow.narrowing import no_batch
@@ -77,6 +77,14 @@ def _of_known_methods(expr: ir.Call) -> bool:
 
 def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
     """``tensor.name(…)``"""
+    result = _call(frame, state, expr, receiver, name, args, words)
+    if not result.kinds & TENSORS:
+        return result
+    extent = extent_ops.of_method(name, receiver, args, words, expr)
+    return result if result.extent == extent else result.but(extent=extent)
+
+
+def _call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
     table = knowledge.methods()
     if name in table.data or name in table.arrays:
         frame.used |= receiver.src
@@ -117,9 +125,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name in table.reduce:
         return _reduce(frame, state, expr, receiver, name, args, words, inputs)
     if name in ("topk", "sort", "kthvalue"):
-        return values_and_indices(
-            frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=receiver.size)
-        )
+        values = tensor_op(frame, state, expr.at, inputs, text(expr), size=receiver.size)
+        extent = extent_ops.of_method(name, receiver, args, words, expr)
+        return values_and_indices(frame, state, expr, values.but(extent=extent))
     if name in table.op:
         certain = receiver.may_be(TENSORS)
         return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
@@ -262,7 +270,7 @@ def _pieces(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
 def values_and_indices(frame: Frame, state: State, expr: ir.Call, values: V) -> V:
     """The pair that max(dim), topk and sort return: the values have the graph, the indices have none."""
     frame.used |= values.src
-    indices = V(TENSOR, size=SAMPLE, device=values.device)
+    indices = V(TENSOR, size=SAMPLE, device=values.device, extent=values.extent and values.extent._replace(item=8))
     members = {"0": values, "1": indices, "values": values, "indices": indices}
     return make(frame, state, (expr.at, "pair"), "tuple", NOTHING, members)
 
@@ -279,9 +287,9 @@ def _reduce(
 ) -> V:
     over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
     if name in ("max", "min", "median") and over and args and not args[0].may_be(TENSORS):
-        return values_and_indices(
-            frame, state, expr, tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size))
-        )
+        values = tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size))
+        extent = extent_ops.of_method(name, receiver, args, words, expr)
+        return values_and_indices(frame, state, expr, values.but(extent=extent))
     size = SCALAR if not over or name == "dist" else reduced(receiver.size)
     certain = receiver.may_be(TENSORS)
     return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)

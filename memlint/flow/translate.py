@@ -181,6 +181,7 @@ class Translation:
                 device=self._placed(value),
                 size=value.size,
                 const=value.const,
+                extent=value.extent,
             )
             result = join(result, rest) if rest.kinds else result
         return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)

@@ -109,6 +109,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
             alone=_stands_alone(analyser, frame, one),
             recorded=recorded,
             size=_size(frame, one),
+            weight="unknown" if one.old.extent is None else one.old.extent.weight,
             loop=loop,
             doubt=doubt(frame, one),
         )

@@ -15,6 +15,9 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
+from memlint.flow import extents
+from memlint.flow.extents import Extent
+
 NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (
     1 << i for i in range(11)
 )
@@ -98,7 +101,7 @@ _SAME: Any = object()
 class V:
     """One abstract value. Immutable by convention; see the module's docstring."""
 
-    __slots__ = ("bare", "const", "device", "kinds", "objs", "refs", "size", "src", "store", "syms")
+    __slots__ = ("bare", "const", "device", "extent", "kinds", "objs", "refs", "size", "src", "store", "syms")
 
     def __init__(
         self,
@@ -112,6 +115,7 @@ class V:
         device: int = ANYWHERE,
         size: int = SOME_SIZE,
         const: Any = None,
+        extent: Extent | None = None,
     ) -> None:
         self.kinds = kinds
         #: graph sources; `bare`: on some path there is no graph though there are sources
@@ -125,6 +129,8 @@ class V:
         self.device = device
         self.size = size
         self.const = const
+        #: how large a tensor is, None where nothing bounds it
+        self.extent = extent
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -139,6 +145,7 @@ class V:
             and self.size == other.size
             and self.store == other.store
             and self.const == other.const
+            and self.extent == other.extent
         )
 
     def __hash__(self) -> int:
@@ -166,6 +173,7 @@ class V:
         device: int | None = None,
         size: int | None = None,
         const: Any = _SAME,
+        extent: Extent | None = _SAME,
     ) -> V:
         """A copy with some fields changed."""
         return V(
@@ -179,6 +187,7 @@ class V:
             self.device if device is None else device,
             self.size if size is None else size,
             self.const if const is _SAME else const,
+            self.extent if extent is _SAME else extent,
         )
 
     def marked(self, source: Source) -> V:
@@ -197,6 +206,7 @@ class V:
             self.device,
             self.size,
             self.const,
+            self.extent,
         )
 
     def resolved(self) -> bool:
@@ -274,6 +284,7 @@ def join(a: V, b: V) -> V:
         a.device | b.device,
         a.size if a.size == b.size else _larger(a, b),
         a.const if a.const is b.const or (a.const == b.const and type(a.const) is type(b.const)) else None,
+        a.extent if a.extent == b.extent else _extent(a, b),
     )
 
 
@@ -307,6 +318,13 @@ def _larger(a: V, b: V) -> int:
     return max(a.size, b.size)
 
 
+def _extent(a: V, b: V) -> Extent | None:
+    """The extent of a join: as of the size, data and None say nothing of the tensor beside them."""
+    if a.is_only(NONE | DATA):
+        return b.extent
+    return a.extent if b.is_only(NONE | DATA) else extents.join(a.extent, b.extent)
+
+
 def ordered(items: Sources) -> Iterable[Any]:
     """The items of a set in an order that is the same in every run: what is done for each may depend on the last."""
     return items if len(items) < 2 else _sorted(items)
@@ -338,6 +356,7 @@ def join_all(values: Iterable[V]) -> V:
     bare = unseen = False
     const = first.const
     sizes: list[int] = []
+    found: list[Extent | None] = []
     for value in parts:
         kinds |= value.kinds
         device |= value.device
@@ -351,6 +370,7 @@ def join_all(values: Iterable[V]) -> V:
             unseen = True
         if value.kinds & ~(NONE | DATA):
             sizes.append(value.size)
+            found.append(value.extent)
         if const is not None and not (value.const == const and type(value.const) is type(const)):
             const = None
     store = EMPTY.union(*stores)
@@ -368,6 +388,7 @@ def join_all(values: Iterable[V]) -> V:
         device=device,
         size=max(sizes) if sizes else parts[-1].size,
         const=const,
+        extent=functools.reduce(extents.join, found) if found else None,
     )
 
 

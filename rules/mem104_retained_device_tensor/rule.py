@@ -41,7 +41,8 @@ def check(facts: Facts) -> Iterator[Report]:
         value = event.value
         if value.attached != "no" or value.device not in ("accelerator", "likely"):
             continue
-        if value.size not in ("batch", "activation") or not _every_batch(event):
+        wide = value.size in ("batch", "activation") or value.weight == "large"
+        if not wide or not _every_batch(event):
             continue
         yield Report(
             site=event.site,
@@ -69,12 +70,11 @@ def _fix(event: Retain) -> Plan | None:
 
 
 def _severity(event: Retain) -> Severity:
-    """Batches of one sample are often small, and so is what a model usually gives. (How many numbers a sample's tensor
-    has, the code seldom tells: a few of them fill no device, so that this is no error.) Who puts each one on the device
-    in so many words wants it there. A loop that is none over a loader, or cuts its batches out of what is there, may
-    have few rounds; a model may lie on the host where nothing says where it is."""
+    """A warning where a sample is known to be large; batches of one sample are often small. Who puts each one on the
+    device in so many words wants it there. A loop that is none over a loader, or cuts its batches out of what is there,
+    may have few rounds; a model may lie on the host where nothing says where it is."""
     value, loop = event.value, event.loop
-    unsure = loop.single or loop.batches or not _of_loader(loop) or value.device == "likely" or value.usual_size
+    unsure = loop.single or loop.batches or not _of_loader(loop) or value.device == "likely" or value.weight != "large"
     return "note" if unsure or _PUT.search(value.text) else "warning"
 
 
@@ -102,4 +102,4 @@ def _of_loader(loop: Loop) -> bool:
 
 
 def _batch(size: str) -> str:
-    return "a tensor of batch size" if size == "batch" else "an activation"
+    return "an activation" if size == "activation" else "a tensor of batch size"

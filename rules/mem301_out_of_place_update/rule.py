@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Meta, Plan, Rebind, Replace, Report, each_round
+from memlint.sdk import Facts, Growth, Meta, Plan, Rebind, Replace, Report, Severity, each_round
 
 META = Meta(
     code="MEM301",
@@ -26,12 +26,17 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"`{event.op}` makes a new tensor while the old `{event.target}` is alive: "
             f"{each_round(event.loop)} holds both, a peak of 1.5 to 2 times that of the in-place update",
             help=f"update it in place: `{event.inplace}`",
-            severity="warning" if event.size in LARGE and event.certainty == "high" else "note",
+            severity=_severity(event),
             confidence=event.certainty,
             growth=Growth("none", "peak"),
             trace=event.trace,
             fix=_fix(event),
         )
+
+
+def _severity(event: Rebind) -> Severity:
+    large = event.size in LARGE and event.weight != "small"
+    return "warning" if large and event.certainty == "high" else "note"
 
 
 def _fix(event: Rebind) -> Plan | None:

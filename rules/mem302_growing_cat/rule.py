@@ -65,7 +65,7 @@ def _growth(event: Carry, graph: bool) -> Growth:
     on_host = event.value.device == "cpu"
     if graph:
         return Growth("host" if on_host else "device-graph", "per-iteration")
-    if event.value.size in LARGE:
+    if event.value.size in LARGE and event.value.weight != "small":
         return Growth("host" if on_host else "device-tensor", "peak")
     return Growth("none", "time")
 
@@ -73,11 +73,10 @@ def _growth(event: Carry, graph: bool) -> Growth:
 def _severity(event: Carry, graph: bool) -> Severity:
     if graph:
         return "error" if event.loop.over_data else "warning"
-    small = event.value.size not in LARGE
     parts = event.loop.kind == "for" and not (event.loop.over_data or event.loop.trains or event.loop.names_samples)
     counts = event.loop.over == "range" or _counts_a_few(event.loop)
     few = event.loop.trips is not None or counts or event.bounded or parts
-    return "note" if small or few else "warning"
+    return "note" if event.value.weight != "large" or few else "warning"
 
 
 #: what says that a count is that of all batches, or of steps without end

@@ -25,14 +25,14 @@ from torch.utils.data import DataLoader
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layer = nn.Linear(8, 512)
+        self.layer = nn.{layer}
 
     def forward(self, x):
         return self.layer(x)
 
 
 @torch.no_grad()
-def collect(model: {model}, loader):
+def collect(model: Net, loader):
     kept = []
     for batch, labels_batch in loader:
         {name} = model(batch.cuda())
@@ -46,15 +46,17 @@ def main(dataset, options):
 """
 
 
-def collect(model: str = "Net", name: str = "features", kept: str = "", size: str = ", batch_size=64") -> str:
-    return COLLECT.format(model=model, name=name, kept=kept or name, size=size)
+def collect(
+    name: str = "features", kept: str = "", size: str = ", batch_size=64", layer: str = "Conv2d(3, 64, 3)"
+) -> str:
+    return COLLECT.format(name=name, kept=kept or name, size=size, layer=layer)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         pytest.param(collect(), {("MEM104", "warning")}, id="a layer's output"),
-        pytest.param(collect(name="logits"), {("MEM104", "note")}, id="a few numbers a sample"),
+        pytest.param(collect(layer="Linear(8, 20)"), {("MEM104", "note")}, id="a few numbers a sample"),
         pytest.param(collect(kept="labels_batch"), set(), id="one number a sample"),
         pytest.param(collect(size=""), {("MEM104", "note")}, id="batches of one sample"),
         pytest.param(collect(size=", 1"), {("MEM104", "note")}, id="batches of one sample, said"),

@@ -98,7 +98,7 @@ from torch import nn
 
 
 def train(views, scaler, optimizer):
-    model = nn.Linear(64, 64).cuda()
+    model = nn.Conv2d(3, 64, 3).cuda()
     for number, view in enumerate(views):
         output = model(view)
         scaler.scale(output.logsumexp(dim=1).mean()).backward()
@@ -365,10 +365,10 @@ class Mixture(nn.Module):
         self.parts = nn.ModuleList(parts)
 
     def join(self, inputs, names, loader: DataLoader):
-        means = torch.zeros(0).cuda()
+        maps = torch.zeros(0).cuda()
         for name in {over}:
-            means = torch.cat([means, self.parts[0](inputs[name]).detach()])
-        return means
+            maps = torch.cat([maps, self.parts[0](inputs[name]).detach()])
+        return maps
 """
 
 

@@ -16,6 +16,8 @@ SINGLE = Loop("for", "loader", "iteration", None, "for x, y in loader", SITE, si
 CALLS = Loop("calls", "unknown", "iteration", None, "each call of training_step", SITE)
 EPOCHS = Loop("for", "epochs", "epoch", None, "for epoch in range(epochs)", SITE)
 A_FEW, MANY = ("note", "device-tensor", "peak"), ("warning", "device-tensor", "peak")
+#: a sample is a picture, a map of features, scores of a vocabulary
+WIDE = {"weight": "large"}
 LOSS = Value("yes", "no", "accelerator", "scalar", "loss", "high", ())
 
 
@@ -107,10 +109,20 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM103", carry("average", loop=CALLS, freed="yes"), ("note", "host", "per-iteration")),
         ("MEM103", carry("average", freed="yes"), ("note", "host", "per-iteration")),
         ("MEM103", carry("add", size="batch"), ("note", "device-graph", "per-iteration")),
-        ("MEM104", retain(attached="no", size="batch"), ("warning", "device-tensor", "per-iteration")),
-        ("MEM104", retain(attached="no", size="batch", reset="x"), ("warning", "device-tensor", "per-iteration")),
-        ("MEM104", retain(attached="no", size="batch", usual_size=True), ("note", "device-tensor", "per-iteration")),
-        ("MEM104", retain(attached="no", size="batch", loop=SINGLE), ("note", "device-tensor", "per-iteration")),
+        ("MEM104", retain(attached="no", size="batch", **WIDE), ("warning", "device-tensor", "per-iteration")),
+        ("MEM104", retain(attached="no", size="sample", **WIDE), ("warning", "device-tensor", "per-iteration")),
+        (
+            "MEM104",
+            retain(attached="no", size="batch", reset="x", **WIDE),
+            ("warning", "device-tensor", "per-iteration"),
+        ),
+        ("MEM104", retain(attached="no", size="batch"), ("note", "device-tensor", "per-iteration")),
+        ("MEM104", retain(attached="no", size="batch", weight="small"), ("note", "device-tensor", "per-iteration")),
+        (
+            "MEM104",
+            retain(attached="no", size="batch", loop=SINGLE, **WIDE),
+            ("note", "device-tensor", "per-iteration"),
+        ),
         ("MEM201", call(), ("warning", "none", "peak")),
         ("MEM201", call(evaluation="spent"), ("note", "none", "peak")),
         ("MEM201", call(evaluation="spent", named=True), ("warning", "none", "peak")),
@@ -137,11 +149,13 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM102", retain(loop=CALLS), ("warning", "device-graph", "per-iteration")),
         ("MEM202", call(owner="no", evaluation="", consumed="loss"), ("warning", "none", "peak")),
         ("MEM202", call(owner="no", evaluation="", consumed="detached"), ("note", "none", "peak")),
-        ("MEM302", carry("cat", attached="no", size="batch"), ("warning", "device-tensor", "peak")),
+        ("MEM302", carry("cat", attached="no", size="batch", **WIDE), ("warning", "device-tensor", "peak")),
+        ("MEM302", carry("cat", attached="no", size="batch"), ("note", "device-tensor", "peak")),
+        ("MEM302", carry("cat", attached="no", size="batch", weight="small"), ("note", "none", "time")),
         ("MEM302", carry("cat", attached="no", size="sample"), ("note", "none", "time")),
-        ("MEM302", carry("cat", loop=drawn("range(times - 1)"), attached="no", size="batch"), A_FEW),
-        ("MEM302", carry("cat", loop=drawn("range(len(loader))"), attached="no", size="batch"), MANY),
-        ("MEM302", carry("cat", loop=drawn("range(num_batches)"), attached="no", size="batch"), MANY),
+        ("MEM302", carry("cat", loop=drawn("range(times - 1)"), attached="no", size="batch", **WIDE), A_FEW),
+        ("MEM302", carry("cat", loop=drawn("range(len(loader))"), attached="no", size="batch", **WIDE), MANY),
+        ("MEM302", carry("cat", loop=drawn("range(num_batches)"), attached="no", size="batch", **WIDE), MANY),
         ("MEM302", carry("cat", size="batch"), ("error", "device-graph", "per-iteration")),
     ],
 )
