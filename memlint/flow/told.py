@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame
-from memlint.flow.mentions import root, tree_of
 from memlint.flow.modes import frozen_class, frozen_of, look_up
 from memlint.flow.program import Class
 from memlint.flow.state import OFF, State
@@ -163,32 +160,8 @@ def _holds_frozen(analyser: Analyser, holder: V, steps: tuple[str, ...]) -> bool
 
 def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:
     """Whether code may give an attribute of an object that is not its own another value, or unfreeze what is there."""
-    texts = (analyser.program.module(key).text for key in analyser.program.words.files(name))
-    return any(_changes(text, name) for text in texts if f".{name}" in text)
-
-
-@functools.lru_cache(maxsize=1024)
-def _changes(source: str, name: str) -> bool:
-    tree = tree_of(source)
-    if tree is None:
-        return True
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            asked = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in _UNFREEZING else None
-            if any(_is_of_another(part, name) for part in (asked, *node.args, *(one.value for one in node.keywords))):
-                return True
-        elif _is_of_another(node, name) and isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            return True
-    return False
-
-
-def _is_of_another(node: ast.AST | None, name: str) -> bool:
-    """Whether it is an attribute of that name, of an object that is not its own."""
-    return isinstance(node, ast.Attribute) and node.attr == name and root(node) != "self"
-
-
-#: what is asked of a module by whoever makes its parameters require grad
-_UNFREEZING = frozenset({"parameters", "requires_grad_", "unfreeze"})
+    indexes = (analyser.program.module(key).index for key in analyser.program.words.files(name))
+    return any(name in index.changed or not index.complete for index in indexes)
 
 
 def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bool | None:

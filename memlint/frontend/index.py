@@ -68,11 +68,12 @@ class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     ``bound``: names that the module's own statements may bind by other means than imports and definitions;
     ``nested``: classes that are defined in functions and in other classes; ``tabled``: last names of what may be put
-    into a container.
+    into a container; ``changed``: attributes of other objects than ``self`` that are assigned or deleted, are arguments
+    of a call, or are asked for what can make their parameters require grad.
 
     Where ``complete`` is False, the host's ``ast`` could not read the source: ``calls`` and ``stores`` then hold
-    every identifier, nothing is told of ``bound``, ``nested`` and ``tabled``, and a source that libcst cannot read
-    either has no imports and no definitions.
+    every identifier, nothing is told of ``bound``, ``nested``, ``tabled`` and ``changed``, and a source that libcst
+    cannot read either has no imports and no definitions.
     """
 
     complete: bool
@@ -82,6 +83,7 @@ class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
     bound: frozenset[str] = frozenset()
     nested: frozenset[str] = frozenset()
     tabled: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
@@ -148,6 +150,7 @@ def _index(bodies: tuple[list[ast.stmt], ...], units: tuple[UnitText, ...]) -> M
         bound=bound,
         nested=frozenset([name for scan in scans for name in scan.nested]),
         tabled=frozenset([name for scan in scans for name in scan.tabled]),
+        changed=frozenset([name for scan in scans for name in scan.changed]),
     )
 
 
@@ -183,6 +186,8 @@ def _dotted(node: ast.expr) -> str:
 _ADDS = frozenset({"append", "add", "insert", "register", "setdefault", "update"})
 #: what a call that puts something into a container calls
 _FILLS = _ADDS | {"dict"}
+#: methods of a module by which its parameters can be made to require grad
+_UNFREEZING = frozenset({"parameters", "requires_grad_", "unfreeze"})
 #: what else may do so
 _HOLDERS = frozenset({ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Assign})
 
@@ -222,12 +227,13 @@ _FIELDS = _Fields()
 class _Scan:
     """The names of one unit while they are collected."""
 
-    __slots__ = ("bound", "calls", "imports", "names", "nested", "stores", "tabled", "unit")
+    __slots__ = ("bound", "calls", "changed", "imports", "names", "nested", "stores", "tabled", "unit")
 
     def __init__(self, unit: int) -> None:
         self.unit = unit
         self.bound: set[str] = set()
         self.calls: set[str] = set()
+        self.changed: set[str] = set()
         self.stores: set[str] = set()
         self.names: set[str] = set()
         self.nested: set[str] = set()
@@ -255,8 +261,10 @@ class _Scan:
             elif cls is ast.Attribute:
                 names.add(node.attr)
                 push(node.value)
-                if type(node.ctx) is ast.Store:
-                    self.stores.add(node.attr)
+                if type(node.ctx) is not ast.Load:
+                    self._change(node)
+                    if type(node.ctx) is ast.Store:
+                        self.stores.add(node.attr)
             elif cls is ast.Constant:
                 continue
             elif cls is str:
@@ -266,6 +274,12 @@ class _Scan:
                 self._called(func)
                 if (func.attr if type(func) is ast.Attribute else getattr(func, "id", "")) in _FILLS:
                     self._put(members(node))
+                if type(func) is ast.Attribute and func.attr in _UNFREEZING:
+                    self._change(func.value)
+                for value in node.args:
+                    self._change(value)
+                for word in node.keywords:
+                    self._change(word.value)
                 push(func)
                 extend(node.args)
                 extend(node.keywords)
@@ -292,6 +306,16 @@ class _Scan:
             self.calls.add(func.attr)
         elif isinstance(func, ast.Name):
             self.calls.add(func.id)
+
+    def _change(self, node: ast.expr) -> None:
+        """What may get another value, or be unfrozen, here: of an attribute that is not ``self``'s, its name."""
+        if type(node) is not ast.Attribute:
+            return
+        root: ast.expr = node.value
+        while type(root) is ast.Attribute:
+            root = root.value
+        if type(root) is not ast.Name or root.id != "self":
+            self.changed.add(node.attr)
 
     def _put(self, values: Iterable[ast.expr]) -> None:
         for value in values:

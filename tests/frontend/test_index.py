@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from memlint.frontend.index import Definition, Imported, ModuleIndex, index
 
@@ -90,3 +91,29 @@ def test_what_nobody_can_parse_still_has_names():
     found = index("x.cuda(async=True)\n")
     assert (found.complete, found.imports, found.definitions) == (False, (), ())
     assert found.units[0].calls >= {"x", "cuda"}
+
+
+@pytest.mark.parametrize(
+    ("code", "changed"),
+    [
+        ("model.net = other", {"net"}),
+        ("holder.model.net = other", {"net"}),
+        ("models[0].net = other", {"net"}),
+        ("del model.net", {"net"}),
+        ("model.count += 1", {"count"}),
+        ("for model.net in nets: pass", {"net"}),
+        ("unfreeze(model.net)", {"net"}),
+        ("unfreeze(module=model.net)", {"net"}),
+        ("model.net.parameters()", {"net"}),
+        ("model.net.requires_grad_()", {"net"}),
+        ("def f(): return [unfreeze(m.net) for m in models]", {"net"}),
+        ("self.net = other", set()),
+        ("self.part.net = other", set()),
+        ("unfreeze(self.net)", set()),
+        ("model.net.eval()", set()),
+        ("y = model.net", set()),
+        ("unfreeze(*model.net)", set()),
+    ],
+)
+def test_attributes_that_other_objects_change(code: str, changed: set[str]):
+    assert index(code).changed == changed
