@@ -4,11 +4,11 @@ The public API is `lint`, `apply_fixes` and what they give; all are imported on 
 nothing.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
+# nothing is imported here: `python -m memlint` would take it from the working directory, which is the linted project's
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from memlint.engine.api import apply_fixes, lint
     from memlint.finding import Failure, Finding, FixResult, Refusal, Result
 
@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 __all__ = ["Failure", "Finding", "FixResult", "Refusal", "Result", "__version__", "apply_fixes", "lint"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name in {"apply_fixes", "lint"}:
         from memlint.engine import api
 

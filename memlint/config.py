@@ -14,6 +14,7 @@ from memlint.amounts import bytes_in
 from memlint.finding import Confidence, Severity
 from memlint.project import Patterns, mistake
 from memlint.project.presence import exists, is_dir, is_file
+from memlint.reading import MAX_SETTINGS, read_file
 
 T = TypeVar("T")
 
@@ -42,6 +43,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     ``file``: where it comes from (None: there is none). ``device_memory``: bytes. ``fixable`` and ``unfixable``: the
     rules whose fixes are given (None: all), and those whose are not. ``evidence``: files that ``memlint verify`` wrote.
+    ``closed_rules``: folders of rules that are known by name alone, since nobody trusts them.
     """
 
     file: Path | None = None
@@ -56,6 +58,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     severity: Mapping[str, Severity] = {}
     import_roots: tuple[Path, ...] = ()
     rule_paths: tuple[Path, ...] = ()
+    closed_rules: tuple[Path, ...] = ()
     device_memory: int | None = None
     unsafe_fixes: bool = False
     fixable: tuple[str, ...] | None = None
@@ -215,16 +218,7 @@ def _check_entry(where: str, entry: dict[str, Any], said: str) -> None:
 
 def _table_of(file: Path) -> dict[str, Any] | None:
     """The table of memlint in a TOML file, or None where a pyproject.toml has none."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        data = tomllib.loads(file.read_text("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: not valid TOML: {error}") from None
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    data = read_toml(file)
     tool = data.get("tool", {})
     table = tool.get("memlint") if isinstance(tool, dict) else None
     if table is None and file.name != PYPROJECT:
@@ -232,6 +226,21 @@ def _table_of(file: Path) -> dict[str, Any] | None:
     if table is not None and not isinstance(table, dict):
         raise ConfigError(f"{file}: `tool.memlint` must be a table")
     return table
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """What a TOML file holds. Raises ConfigError."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        data: dict[str, Any] = tomllib.loads(read_file(file, MAX_SETTINGS).decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: not valid TOML: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    return data
 
 
 def patterns(folder: Path, lines: Sequence[str], where: str) -> Patterns:

@@ -50,6 +50,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         from memlint.cli.verify_arguments import parse_verify
 
         return parse_verify(rest)
+    if command in ("check", "clean") and "--" not in rest:
+        _refuse_files_like_options(rest)
     makers = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser, "clean": _clean_parser}
     parser = makers[command]()
     if command == "check":
@@ -67,6 +69,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         )
     parsed.command = command
     return parsed
+
+
+def _refuse_files_like_options(words: Sequence[str]) -> None:
+    """Raises ConfigError for an option that is the name of a file as well: a hook or `*` may have meant the file, which
+    then says where the report is written to."""
+    for word in words:
+        if word.startswith("-") and word != "-" and os.path.lexists(word):
+            raise ConfigError(
+                f"`{word}` is an option and the name of a file; end the options by `--` before file names"
+            )
 
 
 def _check_parser() -> argparse.ArgumentParser:
@@ -156,6 +168,7 @@ def _output_options(group: argparse._ArgumentGroup) -> None:
 def _run_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--config", metavar="FILE", help="use this configuration in place of the closest one")
     group.add_argument("--isolated", action="store_true", help="ignore all configuration")
+    local_rules_option(group)
     group.add_argument(
         "-j", "--jobs", type=_count, default=0, metavar="N", help="worker processes (default: one a core)"
     )
@@ -165,6 +178,12 @@ def _run_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--no-cache", action="store_true", help="analyse anew, and keep nothing for later runs")
     group.add_argument(
         "--no-screen", action="store_true", help="analyse every definition, also where nothing can be found"
+    )
+
+
+def local_rules_option(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--local-rules", action="store_true", help="run the project's own rules (rule-paths), which are programs"
     )
 
 

@@ -6,10 +6,9 @@ import argparse
 import re
 from pathlib import Path
 
-from memlint import config as configuration
 from memlint.config import ConfigError
 from memlint.engine.rooms import CODE, load_rooms, own_rooms
-from memlint.project import find_root
+from memlint.engine.run import local_rules
 
 _RULE = '''\
 """{code}: say in one line what is found."""
@@ -102,7 +101,7 @@ def scaffold(parsed: argparse.Namespace) -> int:
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise ConfigError(f"`{name}` is no name: write lower-case words joined by dashes, such as growing-cat")
     place, known = _place()
-    rooms = load_rooms(known)
+    rooms = load_rooms((), known)
     if code in rooms:
         raise ConfigError(f"there is a rule {code} already: {rooms[code].folder}")
     same = next((room for room in rooms.values() if room.meta.name == name), None)
@@ -120,11 +119,10 @@ def scaffold(parsed: argparse.Namespace) -> int:
 
 
 def _place() -> tuple[Path, tuple[Path, ...]]:
-    """Where a new rule goes, and the users' folders that are loaded."""
+    """Where a new rule goes, and the users' folders of rules."""
     cwd = Path.cwd()
-    root = find_root(cwd, cwd)
-    file = configuration.find(root)
-    rule_paths = () if file is None else configuration.load(file, root).rule_paths
+    config = local_rules(cwd)
+    rule_paths = config.rule_paths or config.closed_rules
     if rule_paths:
         return rule_paths[0], rule_paths
     own = own_rooms()

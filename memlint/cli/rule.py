@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from memlint import config as configuration
 from memlint.config import ConfigError, nearest
 from memlint.engine.rooms import Room, load_rooms
+from memlint.engine.run import local_rules
 from memlint.engine.selection import known_words
-from memlint.project import find_root
 
 
 def show(parsed: argparse.Namespace) -> int:
     """Print one page, every page with ``--all``, or the list of rules. Raises ConfigError for an unknown rule."""
-    rooms = load_rooms(_user_rules())
+    config = local_rules(Path.cwd())
+    rooms = load_rooms(config.rule_paths, config.closed_rules)
     if parsed.rule is not None and parsed.all:
         raise ConfigError("name a rule, or --all, not both")
     chosen = [_room(rooms, parsed.rule)] if parsed.rule is not None else list(rooms.values())
@@ -31,12 +31,6 @@ def show(parsed: argparse.Namespace) -> int:
     else:
         _pages(chosen)
     return 0
-
-
-def _user_rules() -> tuple[Path, ...]:
-    root = find_root(Path.cwd(), Path.cwd())
-    file = configuration.find(root)
-    return () if file is None else configuration.load(file, root).rule_paths
 
 
 def _room(rooms: dict[str, Room], word: str) -> Room:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from memlint.cli.arguments import Parser, one_of, words
+from memlint.cli.arguments import Parser, local_rules_option, one_of, words
 from memlint.cli.verify import parse_bytes
 from memlint.config import nearest
 
@@ -90,6 +90,7 @@ def _rule_options(group: argparse._ArgumentGroup) -> None:
                        help="findings of this confidence or more (default: medium)")  # fmt: skip
     group.add_argument("--config", metavar="FILE", help="use this configuration in place of the closest one")
     group.add_argument("--isolated", action="store_true", help="ignore all configuration")
+    local_rules_option(group)
 
 
 def at_least(least: int) -> Callable[[str], int]:

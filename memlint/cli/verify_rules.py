@@ -10,10 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from memlint import config as configuration
-from memlint.cli.arguments import Parser, one_of
+from memlint.cli.arguments import Parser, local_rules_option, one_of
 from memlint.cli.check import write_whole
-from memlint.project import find_root
+from memlint.engine.run import local_rules
 from memlint.verifier.rules import Case, Measured, default_output, measure, probed_rooms
 
 _EPILOG = """\
@@ -43,6 +42,7 @@ def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--python", metavar="PATH", help="an interpreter that has torch (default: the active one)")
     parser.add_argument("-o", "--output-file", metavar="FILE", help="write the measurements to a JSON file")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    local_rules_option(parser)
     parsed = parser.parse_args(rest)
     parsed.command = "verify-rules"
     parsed.words = list(rest)
@@ -51,7 +51,7 @@ def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
 
 def run_verify_rules(parsed: argparse.Namespace) -> int:
     """Measure, report and keep. Raises ConfigError."""
-    rooms = probed_rooms(parsed.rules, _user_rules())
+    rooms = probed_rooms(parsed.rules, local_rules(Path.cwd(), asked=parsed.local_rules))
     live = not parsed.quiet and sys.stderr.isatty()
 
     def show(code: str) -> None:
@@ -80,12 +80,6 @@ def run_verify_rules(parsed: argparse.Namespace) -> int:
         write_whole(output, msgspec.json.format(msgspec.json.encode(measured), indent=2).decode() + "\n")
         print(f"written to {output}")
     return 0 if all(probed.shown for probed in measured.rules) else 1
-
-
-def _user_rules() -> tuple[Path, ...]:
-    root = find_root(Path.cwd(), Path.cwd())
-    file = configuration.find(root)
-    return () if file is None else configuration.load(file, root).rule_paths
 
 
 def _without(words: Sequence[str], *options: str) -> list[str]:

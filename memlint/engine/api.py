@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 from memlint.config import ConfigError, patterns
 from memlint.engine.fixing import run_and_fix
 from memlint.engine.options import Options
@@ -31,11 +33,13 @@ def lint(
     isolated: bool = False,
     jobs: int = 0,
     screen: bool = True,
+    local_rules: bool = False,
     evidence: Iterable[str | os.PathLike[str]] | str | os.PathLike[str] | None = None,
 ) -> Result:
     """Lint files and folders, as ``memlint check`` does; the parameters are its options.
 
-    One path or word may come alone. Imports no torch and runs nothing of the linted code. Findings that a comment
+    One path or word may come alone. Imports no torch and runs nothing of the linted code, but for the project's own
+    rules with ``local_rules``. Findings that a comment
     or evidence suppresses are in the result, with ``suppressed`` set. Raises `memlint.config.ConfigError` where an
     option or the configuration is wrong; files that cannot be read and rules that fail are in the result's
     ``failures``.
@@ -53,9 +57,11 @@ def lint(
         isolated=isolated,
         jobs=jobs,
         screen=screen,
+        local_rules=local_rules,
         evidence=evidence,
     )
-    return run(_named(paths), options).result
+    done = run(_named(paths), options)
+    return msgspec.structs.replace(done.result, remarks=(*done.notices, *done.result.remarks))
 
 
 def apply_fixes(
@@ -75,6 +81,7 @@ def apply_fixes(
     isolated: bool = False,
     jobs: int = 0,
     screen: bool = True,
+    local_rules: bool = False,
 ) -> FixResult:
     """Mend what is found in files and folders, as ``memlint check --fix`` does; the parameters not named here are those
     of `lint`.
@@ -100,6 +107,7 @@ def apply_fixes(
         isolated=isolated,
         jobs=jobs,
         screen=screen,
+        local_rules=local_rules,
         unsafe=unsafe,
     )
     named = _named(paths)
@@ -129,6 +137,7 @@ def _options(
     isolated: bool,
     jobs: int,
     screen: bool,
+    local_rules: bool,
     unsafe: bool | None = None,
     evidence: Iterable[str | os.PathLike[str]] | str | os.PathLike[str] | None = None,
 ) -> Options:
@@ -153,6 +162,7 @@ def _options(
         force_exclude=force_exclude,
         jobs=jobs,
         screen=screen,
+        local_rules=local_rules,
         unsafe_fixes=unsafe,
         evidence=None if evidence is None else tuple(cwd / name for name in _named(evidence)),
     )

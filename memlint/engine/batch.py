@@ -20,8 +20,8 @@ class Said(msgspec.Struct):
     failures: list[str]
 
 
-def lint_each(paths: Iterable[str], options: Options) -> tuple[dict[str, Said], list[Failure]]:
-    """What is said of each file, by its absolute path; and the failures that are of no single file.
+def lint_each(paths: Iterable[str], options: Options) -> tuple[dict[str, Said], list[Failure], tuple[str, ...]]:
+    """What is said of each file, by its absolute path; the failures of other files; and what the user should know.
 
     A file that the configuration excludes is passed over, with ``options.force_exclude``. Raises ConfigError.
     """
@@ -29,15 +29,15 @@ def lint_each(paths: Iterable[str], options: Options) -> tuple[dict[str, Said], 
     said = {str(file): Said([], []) for file in files}
     shown = {display_path(file, options.cwd): said[str(file)] for file in files}
     others: list[Failure] = []
-    result = run(list(said), msgspec.structs.replace(options, each=True)).result
-    for finding in result.findings:
+    outcome = run(list(said), msgspec.structs.replace(options, each=True))
+    for finding in outcome.result.findings:
         shown[finding.path].findings.append(finding)
-    for failure in result.failures:
+    for failure in outcome.result.failures:
         if failure.path in shown:
             shown[failure.path].failures.append(failure.reason)
         else:
             others.append(failure)
-    return said, others
+    return said, others, outcome.notices
 
 
 def check_configuration(path: str, options: Options) -> None:

@@ -40,7 +40,7 @@ class Linted(msgspec.Struct, frozen=True):
 
 def ruling_of(config: Config, options: Options) -> Ruling:
     """What a configuration and the command line ask for. Raises ConfigError."""
-    rooms = load_rooms(config.rule_paths)
+    rooms = load_rooms(config.rule_paths, config.closed_rules)
     return Ruling(config, rooms, choose(rooms, config, options.overrides))
 
 

@@ -28,7 +28,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     parse, so that they are read no further where nothing imports torch. ``each``: the paths are files, and each
     gets what it would get alone, also where others in the run are gitignored. ``evidence``: files of evidence in
     place of the configured ones. ``cache``: whether what earlier runs found in the same contents is taken, and what
-    this one finds is kept."""
+    this one finds is kept. ``local_rules``: the rules of the project, which are programs, are loaded."""
 
     cwd: Path
     overrides: Overrides = Overrides()
@@ -47,6 +47,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     each: bool = False
     evidence: tuple[Path, ...] | None = None
     cache: bool = False
+    local_rules: bool = False
 
     @property
     def stdin_path(self) -> Path:

@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import msgspec
 
@@ -26,6 +27,7 @@ from memlint.engine.parts import ALONE
 from memlint.engine.work import Task, WorkerError, tasks, work
 from memlint.finding import Failure
 from memlint.project import Project
+from memlint.project.presence import listed
 
 KILLED = "not checked: the process that analysed it was killed, which is what happens where memory runs out"
 #: processes that Windows can wait for at once
@@ -101,9 +103,10 @@ class _Crew:
 
     def _probe(self) -> None:
         """Raises _NoWorkersError where workers end before they do anything."""
-        executor = self._start()
+        with _safe_path():
+            executor = self._start()
         try:
-            with _without_main():
+            with _safe_path(), _without_main():
                 future = executor.submit(_ready)
             future.result()
         except BrokenProcessPool:
@@ -148,10 +151,11 @@ class _Crew:
         """An executor, and what some tasks will give. Raises _NoWorkersError."""
         futures: dict[Future[Linted], int] = {}
         try:
-            executor = self._start()
-            with _without_main(), contextlib.suppress(BrokenProcessPool):  # (those that are not there are lost)
-                for number, task in enumerate(todo):
-                    futures[executor.submit(work, task)] = number
+            with _safe_path():
+                executor = self._start()
+                with _without_main(), contextlib.suppress(BrokenProcessPool):  # (those that are not there are lost)
+                    for number, task in enumerate(todo):
+                        futures[executor.submit(work, task)] = number
         except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
             raise _NoWorkersError(f"{type(error).__name__}: {error}") from None
         return executor, futures
@@ -208,3 +212,22 @@ def _without_main() -> Iterator[None]:
 
 #: two threads that hide it at once would lose it
 _HIDING = threading.Lock()
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Processes that start look for Python's own modules where Python has them, and not in the working directory, which
+    may be the linted project. Raises _NoWorkersError where that cannot be had."""
+    if sys.version_info < (3, 11):
+        names = {name.partition(".")[0] for name in listed(Path.cwd()) or ()}
+        if taken := sorted(names & sys.stdlib_module_names):
+            raise _NoWorkersError(f"{taken[0]} in the working directory would be taken for Python's own module")
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("PYTHONSAFEPATH", None)
+        else:
+            os.environ["PYTHONSAFEPATH"] = before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
 import zlib
@@ -13,6 +14,8 @@ import msgspec
 
 from memlint.config import ConfigError
 from memlint.patterns import lazy_pattern
+from memlint.project.presence import is_file, listed
+from memlint.reading import MAX_SETTINGS, read_file
 from memlint.sdk import Facts, Meta, Report
 
 ROOM = lazy_pattern(r"mem\d{3}_[a-z0-9_]+")
@@ -20,11 +23,12 @@ CODE = lazy_pattern(r"MEM\d{3}")
 
 
 class Room(msgspec.Struct, frozen=True):
-    """One rule. ``page`` is its README.md."""
+    """One rule. ``page`` is its README.md. ``closed``: it is known, and does not run."""
 
     meta: Meta
     check: Callable[[Facts], Iterable[Report]]
     folder: Path
+    closed: bool = False
 
     @property
     def page(self) -> Path:
@@ -46,8 +50,9 @@ def own_rooms() -> Path:
     return beside if beside.is_dir() and (package.parent / "pyproject.toml").is_file() else package / "rules"
 
 
-def load_rooms(extra: Sequence[Path] = ()) -> dict[str, Room]:
-    """Every rule by code, in order of code: ours, then those in the folders ``extra``.
+def load_rooms(extra: Sequence[Path] = (), closed: Sequence[Path] = ()) -> dict[str, Room]:
+    """Every rule by code, in order of code: ours, then those in the folders ``extra``, and those in ``closed``, of
+    which nothing is run.
 
     Raises ConfigError for a room that cannot be loaded, for two with one code or name, and where ours are not there: a
     run that asks nothing would find nothing.
@@ -64,6 +69,11 @@ def load_rooms(extra: Sequence[Path] = ()) -> dict[str, Room]:
             rooms[code], names[name] = room, code
         if not rooms:
             raise ConfigError(f"memlint finds none of its own rules in {place}: install it anew")
+    for place in closed:
+        for folder in _folders(place):
+            meta = _told(folder)
+            if meta.name not in names:
+                rooms.setdefault(meta.code, Room(meta, _nothing, folder, closed=True))
     for meta in META_RULES:
         rooms.setdefault(meta.code, Room(meta, _nothing, own_rooms()))
     return dict(sorted(rooms.items()))
@@ -74,11 +84,37 @@ def _nothing(facts: Facts) -> Iterator[Report]:
 
 
 def _rooms_in(place: Path) -> Iterator[Room]:
-    if not place.is_dir():
-        return
-    for folder in sorted(place.iterdir()):
-        if ROOM.fullmatch(folder.name) and (folder / "rule.py").is_file():
-            yield _load(folder)
+    for folder in _folders(place):
+        yield _load(folder)
+
+
+def _folders(place: Path) -> Iterator[Path]:
+    """The folders of rules in a place."""
+    for name in sorted(listed(place) or ()):
+        if ROOM.fullmatch(name) and is_file(place / name / "rule.py"):
+            yield place / name
+
+
+def _told(folder: Path) -> Meta:
+    """What the text of a rule says of it, without running it; what it does not say, its folder's name does."""
+    code, _, name = folder.name.partition("_")
+    meta = Meta(code=code.upper(), name=name.replace("_", "-"), summary="Not loaded.", severity="note")
+    try:
+        tree = ast.parse(read_file(folder / "rule.py", MAX_SETTINGS))
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_name(node.targets[0], "META"):
+                said = {
+                    word.arg: word.value.value for word in node.value.keywords if isinstance(word.value, ast.Constant)
+                }
+                if isinstance(said.get("name"), str):
+                    meta = msgspec.structs.replace(meta, name=said["name"])
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
+    return meta
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _load(folder: Path) -> Room:

@@ -20,6 +20,7 @@ from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.parts import ALONE, parts_of
 from memlint.engine.proof import BY, Proof, read_proof
 from memlint.engine.rooms import own_rooms
+from memlint.engine.trust import is_trusted, said_of
 from memlint.finding import FAILS, Failure, Finding, Result, Skipped, Summary
 from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
 from memlint.project.presence import is_dir
@@ -103,8 +104,14 @@ def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started:
         ),
         asked_unsafe=options.unsafe_fixes is True,
     )
-    notices = dict.fromkeys(notice for prepared, _ in parts for notice in prepared.selection.notices)
+    notices = dict.fromkeys(notice for prepared, _ in parts for notice in _notices(prepared))
     return Outcome(result, said, tuple(notices))
+
+
+def _notices(prepared: Prepared) -> Iterator[str]:
+    if prepared.config.closed_rules:
+        yield said_of(prepared.config.closed_rules, prepared.found.project.root)
+    yield from prepared.selection.notices
 
 
 def takes_unsafe(prepared: Prepared, options: Options) -> bool:
@@ -132,10 +139,18 @@ def settings(root: Path, options: Options) -> Config:
     """The configuration of the project at ``root``, with the command line's excludes. Raises ConfigError."""
     file = None if options.isolated else options.config or configuration.find(root)
     config = Config() if file is None else configuration.load(file, root)
+    if config.rule_paths and not options.local_rules and not is_trusted(root, config.rule_paths):
+        config = msgspec.structs.replace(config, rule_paths=(), closed_rules=config.rule_paths)
     exclude = config.exclude if options.exclude is None else (options.exclude,)
     if options.extend_exclude is not None:
         exclude = (*exclude, options.extend_exclude)
     return msgspec.structs.replace(config, exclude=exclude)
+
+
+def local_rules(cwd: Path, *, asked: bool = False) -> Config:
+    """The configuration of the project around a folder, of which the rules are wanted. Raises ConfigError."""
+    root = find_root(cwd, cwd)
+    return settings(root, Options(cwd=cwd, local_rules=asked))
 
 
 def configured(root: Path, options: Options) -> Ruling:

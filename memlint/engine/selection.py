@@ -63,11 +63,12 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
             _ignored(rooms, layer.ignore, ignore),
         )
         exact |= _exact(rooms, (*(layer.select or ()), *layer.extend_select))
+    closed = {code for code in chosen if rooms[code].closed}
     left_out = {code for code in chosen if rooms[code].meta.preview and not (overrides.preview or config.preview)}
     if chosen == left_out:
         raise ConfigError("no rule is selected" + (" (preview rules need --preview)" if left_out else ""))
     return Selection(
-        enabled=frozenset(chosen - left_out | {ALWAYS}),
+        enabled=frozenset(chosen - left_out - closed | {ALWAYS}),
         severity={
             code: severity
             for word, severity in sorted(config.severity.items(), key=lambda row: _length(rooms, row[0], where))

@@ -150,11 +150,12 @@ class Session:
         from memlint.engine.batch import lint_each
 
         try:
-            said, others = lint_each(files, self._engine_options(cache=True))
+            said, others, notices = lint_each(files, self._engine_options(cache=True))
         except ConfigError:
             raise
         except Exception as error:  # flake8's own checks go on
             return {path: (stamp, _unchecked("this file", error)) for path, stamp in stamps.items()}
+        _say(notices)
         rows = {path: (stamps[path], self._rows(each)) for path, each in said.items()}
         if others:  # what concerns files that flake8 does not check stands where it is seen: by one that it parses
             seen = min(rows, key=lambda path: (any(one.code == "MEM000" for one in said[path].findings), path))
@@ -169,11 +170,13 @@ class Session:
 
         with _Failures():
             try:
-                result = run([STDIN], self._engine_options(stdin=_encoded(lines), stdin_filename=filename)).result
+                outcome = run([STDIN], self._engine_options(stdin=_encoded(lines), stdin_filename=filename))
             except ConfigError:
                 raise
             except Exception as error:
                 return _unchecked("this file", error)
+        _say(outcome.notices)
+        result = outcome.result
         return self._rows(Said(list(result.findings), [failure.reason for failure in result.failures]))
 
     def _engine_options(self, **more: Any) -> Options:
@@ -201,6 +204,17 @@ class Session:
             and (finding.severity != "note" or self._options.memlint_notes)
         ]
         return rows + [_failure("this file", reason) for reason in said.failures]
+
+
+def _say(notices: Iterable[str]) -> None:
+    """Tell the user, of each thing once."""
+    for notice in notices:
+        if notice not in _SAID:
+            _SAID.add(notice)
+            print(f"memlint: warning: {notice}", file=sys.stderr)
+
+
+_SAID: set[str] = set()
 
 
 def _failure(what: str, reason: str) -> Row:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from memlint import __version__
-from memlint.config import ConfigError, nearest
+from memlint.config import Config, ConfigError, nearest
 from memlint.engine.rooms import Room, load_rooms, own_rooms
 from memlint.measure import launch
 from memlint.verifier.child import python_for, scratch_folder, terminable
@@ -63,11 +63,11 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Probed, ...]
 
 
-def probed_rooms(words: Sequence[str], rule_paths: Sequence[Path]) -> list[Room]:
+def probed_rooms(words: Sequence[str], config: Config) -> list[Room]:
     """The rooms that codes or names mean, or all that have a probe. Raises ConfigError."""
-    rooms = load_rooms(rule_paths)
+    rooms = load_rooms(config.rule_paths, config.closed_rules)
     if not words:
-        return [room for room in rooms.values() if _probe(room).is_file()]
+        return [room for room in rooms.values() if _probe(room).is_file() and not room.closed]
     chosen = []
     for word in words:
         name = word.lower().replace("_", "-")
@@ -77,6 +77,8 @@ def probed_rooms(words: Sequence[str], rule_paths: Sequence[Path]) -> list[Room]
             raise ConfigError(f"unknown rule `{word}`{nearest(word, known)}; `memlint rule` lists all rules")
         if not _probe(room).is_file():
             raise ConfigError(f"{room.meta.code} has no {PROBE}: there is nothing to measure")
+        if room.closed:
+            raise ConfigError(f"{room.meta.code} is a rule of this project: its probe runs with --local-rules only")
         chosen.append(room)
     return list(dict.fromkeys(chosen))
 

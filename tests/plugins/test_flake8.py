@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from programs_run import LEAK, Place, flake8, memlint, places, plugin_options, run
+from programs_run import ENVIRONMENT, LEAK, Place, flake8, memlint, places, plugin_options, run
 
 pytest.importorskip("flake8")
 
@@ -178,7 +178,8 @@ def test_a_file_that_does_not_parse_is_flake8s(make: Make) -> None:
     assert "b.py:2:" in done.stdout and "E999" in done.stdout
 
 
-def test_a_rule_that_fails_is_reported_for_each_file(make: Make) -> None:
+def test_a_rule_that_fails_is_reported_for_each_file(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "MEMLINT_LOCAL_RULES", "1")
     rule = (
         "from memlint.sdk import Meta\n"
         "META = Meta(code='MEM999', name='broken', summary='', severity='error')\n"
