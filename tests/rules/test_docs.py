@@ -1,21 +1,89 @@
-"""The pages of docs/ name rules that are there, and give each item an answer."""
+"""The pages of docs/: their commands run, their links lead somewhere."""
 
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pages
 import pytest
+from doc_commands import PAGES, blocks, make_project, measures, own, run
+from torch_python import torch_python
+
+import memlint
+from memlint.config import KEYS
 
 DOCS = pages.ROOT / "docs"
-_LINK = re.compile(r"\[(MEM\d{3})\]\(\.\./(rules/[a-z0-9_]+)/README\.md\)")
+COMMANDS = list(dict.fromkeys(command for page in PAGES for command in own(page)))
+_LINK = re.compile(r"\]\(((?!https?:)[^)#\s]+)(?:#[^)]*)?\)")
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
-def test_links_to_rules_lead_to_their_pages(page: Path) -> None:
-    rooms = {f"rules/{room.name}": room.name[:6].upper() for room in pages.ROOMS}
-    assert [link for link in _LINK.findall(page.read_text("utf-8")) if rooms.get(link[1]) != link[0]] == []
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_project(tmp_path_factory.mktemp("project"))
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if "new-rule" not in one and not measures(one)])
+def test_command_runs(command: str, project: Path, tmp_path: Path) -> None:
+    if "--fix" in command:  # on a copy: the other commands want the findings
+        project = shutil.copytree(project, tmp_path / "project")
+    done = run(command, project)
+    assert done.returncode in ((0,) if " rule " in command else (0, 1)), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [one for one in PAGES if any(map(measures, own(one)))], ids=lambda page: page.stem)
+def test_commands_that_measure_run(page: Path, tmp_path: Path) -> None:
+    folder = make_project(tmp_path)
+    for command in filter(measures, own(page)):
+        named = command.replace(" verify ", f" verify --python {torch_python()} ")
+        done = run(named, folder)
+        assert done.returncode == 1, done.stderr
+        assert "Traceback" not in done.stderr
+        written = re.findall(r"verify .*--(?:output-file|evidence) (\S+)", command)
+        assert [name for name in written if not (folder / name).is_file()] == []
+
+
+def test_new_rule_command_makes_a_room(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.memlint]\nrule-paths = ["lint"]\n', encoding="utf-8")
+    (tmp_path / "lint").mkdir()
+    (command,) = (one for one in COMMANDS if "new-rule" in one)
+    done = run(command, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {file.name for file in (tmp_path / "lint").glob("*/*")} >= {"rule.py", "README.md"}
+
+
+def test_python_example_runs(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.chdir(project)
+    (code,) = blocks(DOCS / "cli.md", "python")
+    exec(compile(code, "cli.md", "exec"), {"memlint": memlint})
+    assert "MEM" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = _LINK.findall(page.read_text("utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+    rules = re.findall(r"\[(MEM\d{3})\]\((?:\.\./)?rules/(mem\d{3})_", page.read_text("utf-8"))
+    assert [code for code, room in rules if code.lower() != room] == []
+
+
+def test_the_readme_leads_to_each_page() -> None:
+    seen, todo = set(), [pages.ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        seen.add(page)
+        found = {(page.parent / link).resolve() for link in _LINK.findall(page.read_text("utf-8"))}
+        todo += [one for one in PAGES if one in found and one not in seen]
+    assert seen == set(PAGES)
+
+
+@pytest.mark.parametrize("key", [f"`{key}`" for key in KEYS])
+def test_each_key_of_the_configuration_is_described(key: str) -> None:
+    rows = [line for line in (DOCS / "configuration.md").read_text("utf-8").splitlines() if line.startswith("| `")]
+    assert any(key in row.split("|")[1] for row in rows)
 
 
 def test_each_smell_has_an_answer() -> None:

@@ -1,4 +1,4 @@
-"""What the README says of flake8, pre-commit and GitHub is so."""
+"""What docs/ci.md says about flake8, pre-commit and GitHub is so."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from programs_run import LEAK, ROOT, flake8
 yaml = pytest.importorskip("yaml")
 pytest.importorskip("flake8")
 
-README = (ROOT / "README.md").read_text("utf-8")
-COMMANDS = re.findall(r"(?m)^\$ (flake8 .*)$", README)
+PAGE = (ROOT / "docs" / "ci.md").read_text("utf-8")
+COMMANDS = re.findall(r"(?m)^\$ (flake8 .*)$", PAGE + (ROOT / "README.md").read_text("utf-8"))
 
 
 def block(language: str, word: str) -> str:
     """The code block of that language that holds the word."""
-    (found,) = (text for text in re.findall(rf"(?s)```{language}\n(.*?)```", README) if word in text)
+    (found,) = (text for text in re.findall(rf"(?s)```{language}\n(.*?)```", PAGE) if word in text)
     return found
 
 
@@ -43,13 +43,13 @@ def test_pre_commit_hooks_exist() -> None:
     config = yaml.safe_load(block("yaml", "hooks:"))
     hooks = {hook["id"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))}
     assert {hook["id"] for hook in config["repos"][0]["hooks"]} < hooks
-    assert f"$ pre-commit run {config['repos'][0]['hooks'][0]['id']} --all-files" in README
-    assert all(f"`{hook}`" in README for hook in hooks)
+    assert f"$ pre-commit run {config['repos'][0]['hooks'][0]['id']} --all-files" in PAGE
+    assert all(f"`{hook}`" in PAGE for hook in hooks)
 
 
 def test_github_inputs_exist() -> None:
     inputs = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"]
     steps = yaml.safe_load(block("yaml", "runs-on"))["jobs"]["memlint"]["steps"]
     assert steps[-1]["with"].keys() < inputs.keys()
-    said = re.search(r"(?s)\nInputs: (.*?)\n\n", README)[1]
+    said = re.search(r"(?s)\nInputs: (.*)", PAGE)[1]
     assert all(f"`{name}`" in said for name in inputs)
