@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from memlint.sdk import (
     Around,
     Carry,
+    Change,
+    Confidence,
     Facts,
     Growth,
     Line,
@@ -16,6 +18,8 @@ from memlint.sdk import (
     Plan,
     Report,
     Severity,
+    Site,
+    Step,
     cause,
     each_round,
     weakest,
@@ -29,23 +33,49 @@ META = Meta(
 )
 
 LARGE = ("batch", "activation", "model")
+_GRAVEST: tuple[Severity, ...] = ("error", "warning", "note")
+_SUREST: tuple[Confidence, ...] = ("high", "medium", "low")
 
 
 def check(facts: Facts) -> Iterator[Report]:
+    """One report a loop: what grows side by side (predictions and targets) is one habit, said where it is worst."""
+    beside: dict[tuple[str, Site, bool], list[Carry]] = {}
     for event in facts.of(Carry):
-        if event.how != "cat":
-            continue
-        graph = _keeps_graph(event)
-        yield Report(
-            site=event.site,
-            message=f"`{event.place.text}` is copied whole with {each_round(event.loop)}: {_cost(graph)}",
-            help=_help(event, graph),
-            severity=_severity(event, graph),
-            confidence=weakest(event.certainty, event.value.certainty) if graph else event.certainty,
-            growth=_growth(event, graph),
-            trace=(*event.value.origin, *event.trace, *cause(event)) if graph else (*event.trace, *cause(event)),
-            fix=_fix(event),
-        )
+        if event.how == "cat":
+            beside.setdefault((event.function, event.loop.site, _keeps_graph(event)), []).append(event)
+    for (_, _, graph), grown in beside.items():
+        yield _report(sorted(grown, key=lambda event: _rank(event, graph)), graph)
+
+
+def _rank(event: Carry, graph: bool) -> tuple[int, int]:
+    """The gravest comes first, then the surest."""
+    return _GRAVEST.index(_severity(event, graph)), _SUREST.index(_confidence(event, graph))
+
+
+def _report(grown: list[Carry], graph: bool) -> Report:
+    event, *others = grown
+    trace = (*event.trace, *(Step(other.site, f"`{other.place.text}` grows beside it") for other in others))
+    return Report(
+        site=event.site,
+        message=f"{_places(event, others)} copied whole with {each_round(event.loop)}: {_cost(graph)}",
+        help=_help(event, graph),
+        severity=_severity(event, graph),
+        confidence=_confidence(event, graph),
+        growth=_growth(event, graph),
+        trace=(*event.value.origin, *trace, *cause(event)) if graph else (*trace, *cause(event)),
+        fix=_fix(grown),
+    )
+
+
+def _places(event: Carry, others: list[Carry]) -> str:
+    names = list(dict.fromkeys(f"`{one.place.text}`" for one in (event, *others)))
+    if len(names) == 1:
+        return f"{names[0]} is"
+    return f"{names[0]} and {names[1] if len(names) == 2 else f'{len(names) - 1} more'} are"
+
+
+def _confidence(event: Carry, graph: bool) -> Confidence:
+    return weakest(event.certainty, event.value.certainty) if graph else event.certainty
 
 
 def _cost(graph: bool) -> str:
@@ -88,17 +118,21 @@ def _counts_a_few(loop: Loop) -> bool:
     return not loop.trains and loop.source.startswith("range(") and _OF_ALL.search(loop.source) is None
 
 
-def _fix(event: Carry) -> Plan | None:
-    gather = event.gather
-    if gather is None:
-        return None
-    changes = (
-        Line(gather.loop, gather.start),
-        Around(gather.part, gather.statement, f"{gather.name}.append(", ")"),
-        Line(gather.loop, gather.end, behind=True),
-    )
-    title = "collect the parts in a list and concatenate once (avoids the copies, not the peak)"
-    return Plan(title=title, changes=changes, doubt=gather.doubt)
+def _fix(grown: list[Carry]) -> Plan | None:
+    """For all that grows side by side, or else for none."""
+    gathers = [event.gather for event in sorted(grown, key=lambda event: event.site)]
+    changes: list[Change] = []
+    for gather in gathers:
+        if gather is None:
+            return None
+        changes += (
+            Line(gather.loop, gather.start),
+            Around(gather.part, gather.statement, f"{gather.name}.append(", ")"),
+            Line(gather.loop, gather.end, behind=True),
+        )
+    title = "collect the parts in a list, and concatenate once (saves the copies, not the peak)"
+    doubt = next((event.gather.doubt for event in grown if event.gather is not None and event.gather.doubt), "")
+    return Plan(title=title, changes=tuple(changes), doubt=doubt)
 
 
 def _help(event: Carry, graph: bool) -> str:
