@@ -20,6 +20,7 @@ from memlint.flow.judged_runs import (
     of_module,
     records,
 )
+from memlint.flow.large_networks import runs_a_large_network
 from memlint.flow.layered import guards_a_way, may_be_any
 from memlint.flow.owner import owner_of
 from memlint.flow.parameters import of_networks
@@ -122,7 +123,7 @@ def model_calls(
         loop = loop_of(analyser, frame, run)
         told = run.mode is not None or first.thread is not None
         certainty: Confidence = "high" if told and first.evaluation == "eval" else "medium"
-        if first.unguarded is not None:
+        if first.unguarded:
             certainty = "medium"
         script = _is_script(analyser, frame, loop, run)
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
@@ -221,7 +222,7 @@ def _event(
         site=run.site,
         function=frame.function.qual,
         certainty=certainty,
-        trace=(*run.trace, *(step for step in (verdict.unguarded, verdict.thread) if step is not None)),
+        trace=(*run.trace, *verdict.unguarded, *((verdict.thread,) if verdict.thread is not None else ())),
         module=run.text,
         loop=loop,
         evaluation=verdict.evaluation,
@@ -239,6 +240,8 @@ def _event(
         phase=phase.quiet if phase is not None else "",
         training=phase.training if phase is not None else "",
         beside_training=beside,
+        unguarded=bool(verdict.unguarded),
+        large=runs_a_large_network(frame.analyser, frame, run),
     )
 
 

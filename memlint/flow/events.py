@@ -283,6 +283,10 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     training: str = ""
     #: another function of the class or file trains the model; this one keeps and returns nothing of what it gives
     beside_training: bool = False
+    #: one of its callers leaves grad mode on, as the trace says, and another one turns it off
+    unguarded: bool = False
+    #: the model is known to be large whatever it is given: a pretrained transformer, an autoencoder, a detector
+    large: bool = False
 
 
 class Guard(Event, frozen=True, gc=False, kw_only=True):

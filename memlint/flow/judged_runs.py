@@ -50,8 +50,8 @@ class Verdict:
     evaluation: Literal["eval", "spent", "kept", "beside", "name", "cut", ""]
     wanted: str
     phase: Phase | None = None
-    #: the call that leaves grad mode on, where others turn it off
-    unguarded: Step | None = None
+    #: the call that leaves grad mode on, and one that turns it off; none where all leave it on
+    unguarded: tuple[Step, ...] = ()
     #: the start of the thread that runs it, by code that has turned grad mode off
     thread: Step | None = None
 
@@ -69,10 +69,10 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     always = records(analyser, frame, run)
     if not always and _teaches_in_a_phase(analyser, frame, run):
         return Verdict(run, "eval", REACHED)
-    unguarded = None if always else unguarded_call(analyser, frame, run)
+    unguarded = () if always else unguarded_call(analyser, frame, run)
     if not (always or unguarded) or gives_no_graph(frame, run):
         return None
-    if unguarded is not None and may_give_no_graph(frame, run):
+    if unguarded and may_give_no_graph(frame, run):
         return None  # (that call may be the one for which it raises)
     mode = _mode(analyser, frame, run)
     named = is_evaluation_name(frame.function) and run.origin is None
@@ -83,7 +83,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         # (beside what its callers train by, it is no evaluation)
         beside = not named and not frame.backwards and trained_by_callers(analyser, frame, run)
         evaluation = "" if beside else "spent"
-    if unguarded is not None and evaluation != "eval":
+    if unguarded and evaluation != "eval":
         return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
@@ -191,22 +191,27 @@ def records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return False
 
 
-def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> Step | None:
-    """A call of the function that leaves grad mode on for certain, where other calls turn it off. (Where it does not
+def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> tuple[Step, ...]:
+    """A call of the function that leaves grad mode on for certain, and one that turns it off. (Where it does not
     set the mode of the model itself, what it runs is judged for each of its callers.) None where it gives a graph, that
     somebody may train by, or where some code may turn grad mode off for all that follows."""
     if run.grad != AMBIENT or run.mode_key is None or analyser.facts.modes.of(frame.function) != ON | OFF:
-        return None
+        return ()
     if gives_a_graph(frame) or analyser.program.words.files("set_grad_enabled"):
-        return None
+        return ()
     sites = []
+    guarded = []
     for caller, record in analyser.facts.calls_of(frame.function):
         grad = analyser.facts.modes.of(caller.function) if record.grad == AMBIENT else record.grad
-        if grad == ON and caller.function.key != frame.function.key and not is_test(caller.function):
+        if grad == OFF:
+            guarded.append(caller.site(record.at))
+        elif grad == ON and caller.function.key != frame.function.key and not is_test(caller.function):
             sites.append(caller.site(record.at))
     if not sites:
-        return None
-    return Step(sites[0], f"calls `{frame.function.name}` with grad mode on", decides=tuple(sites[1:]))
+        return ()
+    name = frame.function.name
+    step = Step(sites[0], f"calls `{name}` with grad mode on", decides=tuple(sites[1:]))
+    return step, *(Step(site, f"calls `{name}` with grad mode off") for site in guarded[:1])
 
 
 def is_evaluation_name(function: Function) -> bool:

@@ -38,3 +38,10 @@ def parameters_made_by(function: str) -> int | None:
 def _rows(kind: str) -> tuple[tuple[str, str, int], ...]:
     rows = read("sizes.toml")[kind]
     return tuple((name, raw.get("class", ""), raw["millions"] * 1_000_000) for raw in rows for name in raw["names"])
+
+
+@functools.lru_cache(maxsize=1024)
+def is_large(maker: str) -> bool:
+    """Whether a library's function or class, by its qualified name, makes a model whose activations are large for any
+    input: a pretrained transformer, an autoencoder of pictures, a detector."""
+    return any(fnmatch.fnmatchcase(maker, name) for row in read("sizes.toml")["large"] for name in row["names"])

@@ -57,13 +57,13 @@ def _severity(event: ModelCall) -> Severity:
     """
     if event.served and not event.followed:
         return "note"
-    if event.loop is None and event.function == "<module>":
+    if event.loop is None and event.function == "<module>" and not event.large:
         return "note"  # a script that runs its model once ends soon, and the graph with it
     through_data = event.loop is not None and (event.loop.over == "loader" or event.loop.names_data)
     signs = sum((event.followed, through_data, event.named))
-    if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data)):
+    if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data or event.large)):
         return "note"
-    if event.trace and event.certainty != "high":
+    if event.trace and event.certainty != "high" and not event.unguarded:
         return "note"  # a helper runs it, in one of its phases
     grows = event.rounds is not None and event.rounds.over_data
     evaluated = event.evaluation == "eval" and event.certainty == "high"

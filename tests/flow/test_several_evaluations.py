@@ -111,8 +111,11 @@ def test_the_call_without_a_guard_is_named(tmp_path: Path) -> None:
     text = PARTLY.format(val="evaluate(model, val)", final="final(model, loader)", again=GUARDED, place="")
     (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
     (found,) = memlint.lint([tmp_path], isolated=True).findings
-    assert (found.severity, found.confidence) == ("note", "medium")
-    assert [step.message for step in found.trace] == ["calls `evaluate` with grad mode on"]
+    assert (found.severity, found.confidence) == ("warning", "medium")
+    assert [step.message for step in found.trace] == [
+        "calls `evaluate` with grad mode on",
+        "calls `evaluate` with grad mode off",
+    ]
 
 
 SHARED = PARTLY.replace(".mean().item()", ".mean()")

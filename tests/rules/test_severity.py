@@ -130,6 +130,14 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM201", call(loop=None), ("note", "none", "peak")),
         ("MEM201", call(loop=None, named=True), ("note", "none", "peak")),
         ("MEM201", call(loop=None, followed=True), ("warning", "none", "peak")),
+        ("MEM201", call(loop=None, large=True), ("warning", "none", "peak")),
+        ("MEM201", call(loop=None, large=True, evaluation="spent"), ("note", "none", "peak")),
+        ("MEM201", call(loop=None, large=True, served=True), ("note", "none", "peak")),
+        (
+            "MEM201",
+            call(followed=True, certainty="medium", trace=(Step(SITE, "calls it"),), unguarded=True),
+            ("warning", "none", "peak"),
+        ),
         (
             "MEM201",
             call(followed=True, certainty="medium", trace=(Step(SITE, "where it runs"),)),
