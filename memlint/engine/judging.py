@@ -148,10 +148,11 @@ class _Judge:
 
 
 def _unparsed(display: str, problem: Problem) -> Raw:
-    message = f"this file does not parse: {problem.message}"
+    message = f"this file does not parse because of line {problem.line}: {problem.message}"
+    advice = "exclude the file if it is not meant to be Python (`exclude` in the configuration)"
     if problem.parses:
-        message = f"this was not checked: {problem.message}"
-    finding = meta_finding(ALWAYS, display, message, "", problem.line, problem.column, problem.column + 1)
+        message, advice = f"this was not checked: {problem.message}", "split it"
+    finding = meta_finding(ALWAYS, display, message, advice, problem.line, problem.column, problem.column + 1)
     return Raw(finding, "", problem.message)
 
 

@@ -37,7 +37,7 @@ class Room(msgspec.Struct, frozen=True):
 
 #: codes that the engine itself speaks; their rooms, where there are any, hold the page only
 META_RULES = (
-    Meta(code="MEM000", name="unreadable-file", summary="The file does not parse", severity="error"),
+    Meta(code="MEM000", name="unreadable-file", summary="The file does not parse", severity="warning"),
     Meta(code="MEM001", name="unused-suppression", summary="A suppression suppresses nothing", severity="warning"),
     Meta(code="MEM002", name="unknown-suppression", summary="A suppression names no rule", severity="warning"),
 )

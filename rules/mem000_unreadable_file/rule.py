@@ -9,8 +9,8 @@ from memlint.sdk import Facts, Meta, Report
 META = Meta(
     code="MEM000",
     name="unreadable-file",
-    summary="The file does not parse, so no Python of today runs it.",
-    severity="error",
+    summary="The file does not parse, so it was not checked.",
+    severity="warning",
 )
 
 
