@@ -200,12 +200,16 @@ class WorkerCopies(Event, frozen=True, gc=False, kw_only=True):
 
 class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
     """A checkpoint is loaded onto the device that it was saved from. ``given``: a ``map_location`` of None.
-    ``distributed``: by each process of several. ``doubt``: why loading it onto the host may be noticed, a clause."""
+    ``distributed``: by each process of several. ``doubt``: why loading it onto the host may be noticed, a clause.
+    ``beside``: the model that copies it, nothing that is in sight, or one whose parameters it becomes
+    (``assign=True``). ``name``: what is bound to it, "" for nothing."""
 
     text: str
     distributed: bool
     given: Site | None
     doubt: str
+    beside: Literal["model", "nothing", "assigned"]
+    name: str
 
 
 class SingleProcess(Event, frozen=True, gc=False, kw_only=True):

@@ -14,22 +14,34 @@ META = Meta(
 )
 
 HELP = 'pass `map_location="cpu"`: `load_state_dict` copies each tensor to the device of its parameter'
+HELP_ALONE = 'pass `map_location="cpu"`, and move what is needed on the device there'
+HELP_ASSIGNED = "pass the model's device as `map_location`: the parameters stay where they are loaded"
 
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(LoadedToDevice):
-        where = "in each process on the device of the one that saved it" if event.distributed else "on that device"
+        assigned = event.beside == "assigned"
         yield Report(
             site=event.site,
-            message=f"`{event.text}` puts each tensor back on the device that it was saved from: the checkpoint takes "
-            f"memory {where}, beside the model",
-            help=HELP,
+            message=f"`{event.text}` loads each tensor onto the device that it was saved from: {_cost(event)}",
+            help=HELP_ASSIGNED if assigned else HELP if event.beside == "model" else HELP_ALONE,
             severity="note",
             confidence=event.certainty,
-            growth=Growth("device-tensor", "peak"),
+            growth=Growth("none" if assigned else "device-tensor", "peak"),
             trace=event.trace,
-            fix=_fix(event),
+            fix=None if assigned else _fix(event),
         )
+
+
+def _cost(event: LoadedToDevice) -> str:
+    if event.beside == "assigned":
+        each = "each process has its model" if event.distributed else "the model lies"
+        return f"with `assign=True` they are the parameters, so {each} there"
+    beside = ", beside the model" if event.beside == "model" else ""
+    until = f" until `{event.name}` is freed" if event.name else ""
+    if event.distributed:
+        return f"in each process the checkpoint takes memory on that one{beside}{until}"
+    return f"the checkpoint takes memory there{beside}{until}"
 
 
 def _fix(event: LoadedToDevice) -> Plan:

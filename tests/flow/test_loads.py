@@ -301,7 +301,6 @@ def test_a_script_of_the_host_in_such_a_project(tmp_path: Path) -> None:
     [
         ("model.load_state_dict(torch.load(path))", "safe"),
         ("model.load_state_dict(torch.load(path), strict=False)", "safe"),
-        ("model.load_state_dict(torch.load(path), assign=True)", "unsafe"),
         ("model.load_state_dict(torch.load(path)['net'])", "unsafe"),
         ("from averaging import averages\n    state = torch.load(path)\n    averages.load_state_dict(state)", "unsafe"),
         ("checkpoint = torch.load(path)", "unsafe"),
@@ -312,6 +311,36 @@ def test_the_fix(tmp_path: Path, body: str, safety: str) -> None:
     assert finding.fix is not None
     assert finding.fix.safety == safety
     assert "map_location" in finding.fix.edits[0].content
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "unsaid"),
+    [
+        (("model.load_state_dict(torch.load(path))",), "there, beside the model", "until"),
+        (("state = torch.load(path)", "model.load_state_dict(state)"), "beside the model until `state` is freed", "="),
+        (("ckpt = torch.load(path)", "print(ckpt['epoch'])"), "takes memory there until `ckpt` is freed", "the model"),
+        (("model.load_state_dict(torch.load(path), assign=True)",), "`assign=True`", "beside"),
+        (("state = torch.load(path)", "model.load_state_dict(state['m'], assign=True)"), "`assign=True`", "beside"),
+        (("rows = torch.load(path)", "return model(rows.to(device))"), None, ""),
+        (("net = consume()", "net.load_state_dict(torch.load(path))", "return net"), None, ""),
+        (("load_checkpoint(model, torch.load(path))",), "there, beside the model", "until"),
+        (("load_checkpoint(model, torch.load(path)['net'])",), "there, beside the model", "until"),
+        (("state = torch.load(path)", "load_checkpoint(model, state)"), "beside the model until `state` is freed", "="),
+        (("net = consume()", "load_checkpoint(net, torch.load(path))", "net.to(device)"), None, ""),
+        (("consume.load_weights(model, torch.load(path))",), "there, beside the model", "until"),
+        (("consume.show(model, torch.load(path))",), None, ""),
+    ],
+)
+def test_what_a_checkpoint_lies_beside(tmp_path: Path, body: tuple[str, ...], said: str | None, unsaid: str) -> None:
+    helper = "\n\ndef load_checkpoint(module, state):\n    module.load_state_dict({**state})\n"
+    messages = [each.message for each in found(tmp_path, program(*body) + helper)]
+    assert len(messages) == (0 if said is None else 1)
+    assert all(said is not None and said in message and unsaid not in message for message in messages)
+
+
+def test_the_tensors_that_become_parameters_are_not_moved(tmp_path: Path) -> None:
+    (finding,) = found(tmp_path, program("model.load_state_dict(torch.load(path), assign=True)"))
+    assert finding.fix is None
 
 
 def test_a_load_of_the_projects_own_is_not_trusted(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.devices import names_an_accelerator
 from memlint.flow.known_calls import KnownCall
+from memlint.flow.practices.loaded_states import Taken, bound, is_handed_on_at_once, load_state_dict
 from memlint.flow.program import Function
 from memlint.flow.syntax import calls, expressions, last_name, mentions, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -19,25 +20,23 @@ if TYPE_CHECKING:
 KEEPS = lazy_pattern(
     r"ema|averag|swa|shadow|optim|(^|_)opt($|_)|sched|scaler|sampler|loader|metric|meter|buffer|normali|state"
 )
-#: methods that put what a call is given into the object that they are of
-_TAKES_IN = frozenset({"update", "setdefault", "append"})
 #: how far up the callers are asked where the model lies that they hand on
 MAX_DEPTH = 2
 
 
-def meets_its_model(analyser: Analyser, function: Function, expr: ir.Call, statement: ir.Stmt) -> bool:
+def meets_its_model(
+    analyser: Analyser, function: Function, expr: ir.Call, statement: ir.Stmt, taken: list[Taken]
+) -> bool:
     """Whether the model may be on the device while the checkpoint is: one that is made here or by the callers, on the
     host, and brought there after the checkpoint is gone never meets it."""
     names = bound(statement)
-    inline = load_state_dict(statement, expr)
-    into = [inline] if inline is not None else [call for name in names for call in loaded_into(function, name)]
-    receivers = [text(call.func.value, 200) for call in into if isinstance(call.func, ir.Attr)]
-    models = [name for name in receivers if not KEEPS.search(name.rsplit(".", 1)[-1].lower())]
+    kept = load_state_dict(statement, expr) is None and not (taken and is_handed_on_at_once(statement, expr))
+    models = [one.model for one in taken if not KEEPS.search(one.model.rsplit(".", 1)[-1].lower())]
     if not models:  # (an optimizer goes on with the very tensors that come on its device)
-        return inline is None
-    kept = inline is None
+        return kept
     gone = not kept or not _outlives(function, names)
-    return any(_on_device(analyser, function, name, expr.at, kept, MAX_DEPTH if gone else 0) for name in models)
+    depth = MAX_DEPTH if gone else 0
+    return any(not name or _on_device(analyser, function, name, expr.at, kept, depth) for name in models)
 
 
 def _outlives(function: Function, names: list[str]) -> bool:
@@ -144,70 +143,3 @@ def _brings(call: ir.Call, owners: frozenset[str]) -> bool:
     if isinstance(moved, ir.Call) and last_name(moved.func).endswith("DataParallel") and moved.args:
         moved = moved.args[0]
     return text(moved, 200) in owners
-
-
-# ------------------------------------------------------------------------------------- what is loaded into what
-
-
-def bound(statement: ir.Stmt) -> list[str]:
-    """The names and attributes that a statement binds."""
-    targets: tuple[ir.Expr, ...] = ()
-    if isinstance(statement, ir.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ir.AnnAssign):
-        targets = (statement.target,)
-    return [text(target, 200) for target in targets if isinstance(target, ir.Name | ir.Attr)]
-
-
-def load_state_dict(statement: ir.Stmt, expr: ir.Call) -> ir.Call | None:
-    """The ``load_state_dict(…)`` that takes what is loaded, or a part of it, in the same statement."""
-    for whole in expressions(statement):
-        for part in walk_expression(whole):
-            if isinstance(part, ir.Call) and last_name(part.func) == "load_state_dict" and contains(part.args, expr):
-                return part
-    return None
-
-
-def contains(args: tuple[ir.Expr, ...], expr: ir.Call) -> bool:
-    """Whether a call is a part of some arguments."""
-    return any(part.at == expr.at and isinstance(part, ir.Call) for arg in args for part in walk_expression(arg))
-
-
-def loaded_into(function: Function, name: str) -> list[ir.Call]:
-    """Each ``load_state_dict(…)`` that is given what has this name, or something made of it."""
-    known = {name}
-    found: list[ir.Call] = []
-    for statement in walk_statements(function.body, into_definitions=False):
-        known.update(_made_of(statement, known))
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if not isinstance(part, ir.Call) or not any(mentions(arg, one) for arg in part.args for one in known):
-                    continue
-                if last_name(part.func) == "load_state_dict":
-                    found.append(part)
-                elif isinstance(part.func, ir.Attr) and part.func.name in _TAKES_IN:
-                    known.add(text(part.func.value, 200))
-    return found
-
-
-def _made_of(statement: ir.Stmt, known: set[str]) -> list[str]:
-    """The names that a statement gives to what is made of something known, or puts it into: ``own[key] = found[key]``,
-    ``for key, value in found.items():``"""
-    value: ir.Expr | None = None
-    targets: tuple[ir.Expr, ...] = ()
-    if isinstance(statement, ir.Assign):
-        value, targets = statement.value, statement.targets
-    elif isinstance(statement, ir.AnnAssign):
-        value, targets = statement.value, (statement.target,)
-    elif isinstance(statement, ir.For):
-        value, targets = statement.iter, (statement.target,)
-    if value is None or not any(mentions(value, one) for one in known):
-        return []
-    named: list[str] = []
-    for target in targets:
-        place = target
-        while isinstance(place, ir.Subscript):
-            place = place.value
-        items = list(walk_expression(place)) if isinstance(statement, ir.For) else [place]
-        named += [text(item, 200) for item in items if isinstance(item, ir.Name | ir.Attr)]
-    return named

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from memlint.flow.bound_names import argument
 from memlint.flow.devices import names_an_accelerator, touches_an_accelerator
 from memlint.flow.frame import Frame
 from memlint.flow.mentions import tree_of
 from memlint.flow.practice_events import LoadedToDevice
-from memlint.flow.practices.beside_models import KEEPS, bound, contains, load_state_dict, loaded_into, meets_its_model
+from memlint.flow.practices.beside_models import KEEPS, meets_its_model
+from memlint.flow.practices.loaded_states import Taken, bound, contains, load_state_dict, taken_by
 from memlint.flow.practices.outside import OutsideCall
 from memlint.flow.program import Function, in_tests
 from memlint.flow.programs import is_program
@@ -81,7 +82,8 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
         if path is None or statement is None:
             continue
         into = load_state_dict(statement, call.expr)
-        if not (into is not None or _is_checkpoint(analyser, frame, call, path, statement)):
+        taken = taken_by(analyser, frame.function, statement, call.expr)
+        if not (into is not None or _is_checkpoint(analyser, frame, call, path, statement, taken)):
             continue
         file = frame.module.text
         if "cpu" in text(path, 200).lower() or "cpu" in frame.module.key.lower() or _SAVES_ON_HOST.search(file):
@@ -96,7 +98,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
             and not _starts_the_others(frame)
             and not _places_elsewhere(frame, call)
         )
-        if not distributed and not meets_its_model(analyser, frame.function, call.expr, statement):
+        if not distributed and not meets_its_model(analyser, frame.function, call.expr, statement, taken):
             continue
         given = argument(call.expr, 1, "map_location")
         yield LoadedToDevice(
@@ -106,7 +108,16 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
             distributed=distributed and "rank" not in text(path, 200).lower(),
             given=frame.site(given.at) if given is not None else None,
             doubt=_doubt(analyser, frame, call.expr, into),
+            beside=_beside(taken),
+            name=next(iter(bound(statement)), ""),
         )
+
+
+def _beside(taken: list[Taken]) -> Literal["model", "nothing", "assigned"]:
+    """What the checkpoint lies beside on the device."""
+    if not taken:
+        return "nothing"
+    return "assigned" if all(one.assigns for one in taken) else "model"
 
 
 def _is_run_as_test(analyser: Analyser, function: Function) -> bool:
@@ -198,7 +209,9 @@ def _is_none_beside_accelerator(frame: Frame, name: str) -> bool:
 # -------------------------------------------------------------------------------------- what is loaded
 
 
-def _is_checkpoint(analyser: Analyser, frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir.Stmt) -> bool:
+def _is_checkpoint(
+    analyser: Analyser, frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir.Stmt, taken: list[Taken]
+) -> bool:
     """Whether names, or what becomes of the result, tell that parameters are loaded."""
     if _of_one_tensor(statement, call.expr):
         return False
@@ -207,7 +220,7 @@ def _is_checkpoint(analyser: Analyser, frame: Frame, call: OutsideCall, path: ir
         return False  # a whole model: there is no other one beside it
     if any(_is_loaded_from(frame, call, name) for name in names):
         return False
-    if any(loaded_into(frame.function, name) for name in names):
+    if taken:
         return True
     if any(_is_used_itself(frame, name) for name in names):
         return False
