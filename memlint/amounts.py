@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+#: no machine has as many bytes
+MOST = 1 << 63
 _UNITS = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgt", 1):
     _UNITS |= {_letter: 1000**_power, f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
@@ -14,7 +16,8 @@ def bytes_in(text: str) -> int | None:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if match is None or match[2] not in _UNITS:
         return None
-    return int(float(match[1]) * _UNITS[match[2]])
+    found = float(match[1]) * _UNITS[match[2]]
+    return int(found) if found < MOST else None
 
 
 def plural(count: int, word: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,9 +13,11 @@ import msgspec
 
 from memlint.amounts import bytes_in
 from memlint.finding import Confidence, Severity
+from memlint.patterns import lazy_pattern
+from memlint.printable import clipped
 from memlint.project import Patterns, mistake
-from memlint.project.presence import exists, is_dir, is_file
-from memlint.reading import MAX_SETTINGS, read_file
+from memlint.project.presence import exists, is_dir, listed
+from memlint.reading import MAX_SETTINGS, leads_out, read_file, refusal
 
 T = TypeVar("T")
 
@@ -28,7 +31,12 @@ PYPROJECT = "pyproject.toml"
 
 
 class ConfigError(Exception):
-    """What is wrong with the configuration or the command line, in one sentence for the user."""
+    """What is wrong with the configuration or the command line, in one sentence for the user. ``hint``: a line of its
+    own that says where to read more."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class PerFileIgnore(msgspec.Struct, frozen=True):
@@ -91,6 +99,10 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     evidence: str | list[str] | None = None
 
 
+#: no word that is valid is nearly as long, and no chain of files that extend each other
+_MAX_WORD, _MAX_CHAIN = 100, 20
+#: more parts than any key has: Python's reader takes time quadratic in them
+_LONG_KEY = lazy_pattern(r"""(?<![\w"'-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){100}""")
 KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))
 #: the values of keys that take one of several words
 _WORDS: dict[str, tuple[str, ...]] = {
@@ -104,14 +116,18 @@ _WORDS: dict[str, tuple[str, ...]] = {
 def find(start: Path) -> Path | None:
     """The closest configuration at or above the folder ``start``: a memlint.toml, or a pyproject.toml with our table.
 
-    The search ends at the root of the repository. Raises ConfigError for a pyproject.toml that is no TOML.
+    The search ends at the root of the repository. Raises ConfigError for a pyproject.toml that is no TOML, and for what
+    is no file of the repository.
     """
     for folder in (start, *start.parents):
-        if is_file(folder / OWN_FILE):
-            return folder / OWN_FILE
-        pyproject = folder / PYPROJECT
-        if is_file(pyproject) and _table_of(pyproject) is not None:
-            return pyproject
+        for file in (folder / OWN_FILE, folder / PYPROJECT):
+            if not os.path.lexists(file):
+                continue
+            top = next((above for above in (folder, *folder.parents) if exists(above / ".git")), folder)
+            if exists(file) and leads_out(file, top):
+                raise ConfigError(f"{file}: a link that leads out of {top}; name the file by --config if it is meant")
+            if file.name == OWN_FILE or _table_of(file) is not None:
+                return file
         if exists(folder / ".git"):
             return None
     return None
@@ -126,7 +142,7 @@ def load(file: Path, project: Path) -> Config:
     for key, paths in (("rule-paths", config.rule_paths), ("import-roots", config.import_roots)):
         for path in paths:
             if not is_dir(path):
-                raise ConfigError(f"{file}: `{key}`: {path} is not a folder")
+                raise ConfigError(f"{file}: `{key}`: {path} is not a folder{_nearest_path(path)}")
     for path in config.rule_paths:
         if not path.resolve().is_relative_to(project.resolve()):
             raise ConfigError(f"{file}: `rule-paths`: {path} lies outside of the project {project}")
@@ -137,7 +153,7 @@ def nearest(word: str, valid: Sequence[str]) -> str:
     """The end of an error message: " (did you mean `…`?)", or nothing where no valid word is like ``word``."""
     import difflib
 
-    if not valid:
+    if not valid or len(word) > _MAX_WORD:
         return ""
     low = word.lower()
     likeness = [difflib.SequenceMatcher(None, low, one.lower()).ratio() for one in valid]
@@ -147,18 +163,32 @@ def nearest(word: str, valid: Sequence[str]) -> str:
     return f" (did you mean `{valid[best]}`?)" if likeness[best] >= 0.6 else ""
 
 
+def _nearest_path(path: Path) -> str:
+    """As `nearest`, of what lies beside a path that is not there."""
+    return nearest(path.name, listed(path.parent) or ())
+
+
 def _load(file: Path, chain: tuple[Path, ...]) -> Config:
     if file in chain:
         raise ConfigError(f"{file}: `extend` comes back to this file")
+    if len(chain) > _MAX_CHAIN:
+        raise ConfigError(f"{file}: `extend`: more than {_MAX_CHAIN} files extend each other")
     raw = _table_of(file)
     if raw is None:
         raise ConfigError(f"{file}: has no [tool.memlint] table")
     table, folder = _checked(raw, file), file.parent
     base = Config()
     if table.extend is not None:
-        extended = (folder / Path(table.extend).expanduser()).resolve()
-        if not is_file(extended):
-            raise ConfigError(f"{file}: `extend`: there is no file {extended}")
+        try:
+            extended = Path(os.path.realpath(folder / Path(table.extend).expanduser()))
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"{file}: `extend`: `{clipped(table.extend)}` is no path: {clipped(str(error))}"
+            ) from None
+        if not os.path.lexists(extended):
+            raise ConfigError(f"{file}: `extend`: there is no file {extended}{_nearest_path(extended)}")
+        if (why := refusal(extended, MAX_SETTINGS)) is not None:
+            raise ConfigError(f"{file}: `extend`: {extended} cannot be read: {why}")
         base = _load(extended, (*chain, file))
     exclude = base.exclude if table.exclude is None else (patterns(folder, table.exclude, f"{file}: `exclude`"),)
     return Config(
@@ -191,13 +221,13 @@ def _checked(raw: dict[str, Any], file: Path) -> _Table:
         if key == "memlint" and file.name != PYPROJECT:
             raise ConfigError(f"{file}: the keys of [memlint] belong at the top of this file, or under [tool.memlint]")
         if key not in KEYS:
-            raise ConfigError(f"{file}: unknown key `{key}`{nearest(key, KEYS)}")
+            raise ConfigError(f"{file}: unknown key `{clipped(key)}`{nearest(key, KEYS)}")
     for key, value in raw.items():
         entries: list[tuple[str, dict[str, Any]]] = [(key, {key: value})]
         if isinstance(value, dict):
             entries = [(f"{key}.{name}", {key: {name: one}}) for name, one in value.items()]
         for where, entry in entries:
-            _check_entry(where, entry, f"{file}: `{where}`")
+            _check_entry(where, entry, f"{file}: `{clipped(where)}`")
     return msgspec.convert(raw, _Table)
 
 
@@ -207,9 +237,11 @@ def _check_entry(where: str, entry: dict[str, Any], said: str) -> None:
     value = entry[key][name] if name else entry[key]
     valid = _WORDS.get(key)
     if valid is not None and isinstance(value, str) and value not in valid:
-        raise ConfigError(f"{said}: `{value}` is not one of {', '.join(valid)}{nearest(value, valid)}")
+        raise ConfigError(f"{said}: `{clipped(value)}` is not one of {', '.join(valid)}{nearest(value, valid)}")
     try:
         msgspec.convert(entry, _Table)
+    except RecursionError:
+        raise ConfigError(f"{said}: it nests too deeply") from None
     except msgspec.ValidationError as error:
         what, _, place = str(error).replace(" | null", "").partition(" - at ")
         item = "" if (number := re.search(r"\[(\d+)\]", place)) is None else f": item {int(number[1]) + 1}"
@@ -235,9 +267,14 @@ def read_toml(file: Path) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        data: dict[str, Any] = tomllib.loads(read_file(file, MAX_SETTINGS).decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: not valid TOML: {error}") from None
+        text = read_file(file, MAX_SETTINGS).decode("utf-8-sig")
+        if _LONG_KEY.search(text):
+            raise ConfigError(f"{file}: not valid TOML: a key has more than 100 parts")
+        data: dict[str, Any] = tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{file}: not valid TOML: it nests too deeply") from None
+    except ValueError as error:  # bad TOML, bad UTF-8, numbers of too many digits
+        raise ConfigError(f"{file}: not valid TOML: {clipped(str(error), 300)}") from None
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     return data
@@ -273,5 +310,7 @@ def _bytes(value: int | str | None, file: Path) -> int | None:
         return None
     found = bytes_in(str(value))
     if not found:
-        raise ConfigError(f"{file}: `device-memory`: {value!r} is no amount of memory; write for example 80 GiB")
+        raise ConfigError(
+            f"{file}: `device-memory`: {clipped(repr(value))} is no amount of memory; write for example 80 GiB"
+        )
     return found

@@ -10,6 +10,7 @@ import msgspec
 
 from memlint.config import ConfigError
 from memlint.finding import Evidence, PerIteration
+from memlint.reading import MAX_DATA, read_file
 
 VERSION = 1
 FORMAT = "memlint-evidence"
@@ -105,14 +106,14 @@ def dumps(document: Document) -> str:
 def load(path: Path, where: str) -> Document:
     """The evidence in a file. Raises ConfigError, beginning with ``where``, for one that is none or cannot be read."""
     try:
-        raw = path.read_bytes()
+        raw = read_file(path, MAX_DATA)
     except FileNotFoundError:
         raise ConfigError(f"{where}: there is no file {path}") from None
     except OSError as error:
         raise ConfigError(f"{where}: {path} cannot be read: {error.strerror}") from None
     try:
         data: Any = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{where}: {path} is not valid JSON: {error}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ConfigError(f"{where}: {path} holds no evidence; `memlint verify --evidence FILE` writes it")

@@ -9,8 +9,9 @@ import errno
 import os
 import stat
 
-#: the largest files that are read, in bytes: sources and notebooks, and what configures or describes a project
-MAX_SOURCE, MAX_SETTINGS = 64 << 20, 1 << 20
+#: the largest files that are read, in bytes: Python sources; notebooks (which hold pictures) and evidence; what
+#: configures or describes a project
+MAX_SOURCE, MAX_DATA, MAX_SETTINGS = 16 << 20, 64 << 20, 1 << 20
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -37,14 +38,38 @@ def read_file(path: str | os.PathLike[str], most: int) -> bytes:
     return content
 
 
+def refusal(path: str | os.PathLike[str], most: int) -> str | None:
+    """Why `read_file` would not read what is there, a clause; None where it would."""
+    try:
+        _check(os.stat(path), path, most)
+    except ValueError:
+        return "the name holds a null byte"
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
 def read_text(path: str | os.PathLike[str], most: int = MAX_SETTINGS) -> str:
     """As `read_file`, decoded as UTF-8; a byte that is none becomes a question mark."""
     return read_file(path, most).decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
+def read_inside(name: str, root: str | os.PathLike[str]) -> str:
+    """As `read_text`, of a file in a folder; "" where there is none that can be read, or where a link leads out of the
+    folder."""
+    path = os.path.join(root, name)
+    try:
+        return "" if leads_out(path, root) else read_text(path)
+    except OSError:
+        return ""
+
+
 def leads_out(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
     """Whether a path, links followed, lies outside of a folder."""
-    real, top = os.path.realpath(path), os.path.realpath(root)
+    try:
+        real, top = os.path.realpath(path), os.path.realpath(root)
+    except ValueError:  # a null byte
+        return True
     return real != top and not real.startswith(os.path.join(top, ""))
 
 

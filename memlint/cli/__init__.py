@@ -34,9 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _write_no_more()
         return 1
     except OSError as error:  # what concerns one source file is said of that file: this is the report, or a new rule
+        from memlint.printable import printable
+
         _write_no_more()
         what = error.filename or "the report cannot be written"
-        print(f"memlint: error: {what}: {error.strerror or error}", file=sys.stderr)
+        print(printable(f"memlint: error: {what}: {error.strerror or error}"), file=sys.stderr)
         return 2
 
 
@@ -92,5 +94,9 @@ def _run(arguments: list[str]) -> int:
 
         return check(parsed)
     except ConfigError as error:
-        print(f"memlint: error: {error}", file=sys.stderr)
+        from memlint.printable import clipped, printable
+
+        print(f"memlint: error: {printable(clipped(str(error), 2000))}", file=sys.stderr)
+        if error.hint:
+            print(error.hint, file=sys.stderr)
         return 2

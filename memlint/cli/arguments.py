@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         message = re.sub(r"ignored explicit argument '.*'", "takes no value", message)
-        raise ConfigError(f"{message.removeprefix('argument ')}\ntry `{self.prog} --help`")
+        raise ConfigError(message.removeprefix("argument "), f"try `{self.prog} --help`")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -19,6 +19,8 @@ from memlint.config import ConfigError, patterns
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN, Outcome, run
 from memlint.finding import Result
+from memlint.printable import printable
+from memlint.reading import MAX_SOURCE, read_file
 from memlint.report import writer
 from memlint.report.lines import Lines
 from memlint.report.summary import statistics
@@ -100,7 +102,10 @@ def _executor(address: str | None) -> str | None:
 def _stdin() -> bytes:
     if sys.stdin is None:  # the caller closed it
         raise ConfigError("`-` among the paths, but standard input is closed")
-    return sys.stdin.buffer.read()
+    content = sys.stdin.buffer.read(MAX_SOURCE + 1)
+    if len(content) > MAX_SOURCE:
+        raise ConfigError(f"standard input is larger than {MAX_SOURCE >> 20} MiB, the largest program that is read")
+    return content
 
 
 def report(result: Result, options: Options, parsed: argparse.Namespace, out: TextIO) -> None:
@@ -127,7 +132,7 @@ def _text(path: str, options: Options) -> str | None:
     try:
         if options.stdin is not None and path == display_path(options.stdin_path, options.cwd):
             return decode(options.stdin)
-        return decode((options.cwd / path).read_bytes())
+        return decode(read_file(options.cwd / path, MAX_SOURCE))
     except (OSError, SyntaxError, LookupError, UnicodeError):
         return None
 
@@ -187,29 +192,32 @@ def _replace(target: Path, text: str) -> None:
         raise
 
 
+def tell(text: str) -> None:
+    """One line on standard error."""
+    print(f"memlint: {printable(text)}", file=sys.stderr)
+
+
 def say(outcome: Outcome, parsed: argparse.Namespace, *, reported: bool = True) -> None:
     """On standard error: failures, where no report shows them to a person, and what was not looked at."""
     result = outcome.result
     if not reported or parsed.output_format == "json" or parsed.output_file is not None:
         for failure in result.failures:
-            print(f"memlint: error: {failure.path}: {failure.reason}", file=sys.stderr)
+            tell(f"error: {failure.path}: {failure.reason}")
     if parsed.quiet:
         return
     for notice in outcome.notices:
-        print(f"memlint: warning: {notice}", file=sys.stderr)
+        tell(f"warning: {notice}")
     for row in outcome.said:
-        print(f"memlint: skipped {row.path}: {row.reason}", file=sys.stderr)
+        tell(f"skipped {row.path}: {row.reason}")
     if not result.summary.files and not result.failures and not outcome.said:
-        print("memlint: warning: no Python files found", file=sys.stderr)
+        tell("warning: no Python files found")
     if parsed.verbose or (not result.summary.files and not outcome.said):
         rows = [row for row in result.skipped if row not in outcome.said]
         shown = rows if parsed.verbose else rows[:_SKIPS_SHOWN]
         for row in shown:
-            print(f"memlint: skipped {row.path}: {row.reason}", file=sys.stderr)
+            tell(f"skipped {row.path}: {row.reason}")
         if len(shown) < len(rows):
-            print(
-                f"memlint: skipped {plural(len(rows) - len(shown), 'more path')} (--verbose shows all)", file=sys.stderr
-            )
+            tell(f"skipped {plural(len(rows) - len(shown), 'more path')} (--verbose shows all)")
     if parsed.verbose:
         for remark in result.remarks:
-            print(f"memlint: {remark}", file=sys.stderr)
+            tell(f"{remark}")

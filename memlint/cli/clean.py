@@ -8,6 +8,7 @@ from pathlib import Path
 from memlint.config import ConfigError
 from memlint.engine.database import folder_of, remove
 from memlint.engine.run import absolute
+from memlint.printable import printable
 from memlint.project import find_root
 
 
@@ -21,5 +22,5 @@ def clean(parsed: argparse.Namespace) -> int:
         roots[find_root(absolute(path, cwd), cwd)] = None
     for root in roots:
         gone = remove(root)
-        print(f"removed {gone}" if gone is not None else f"there is no cache in {folder_of(root)}")
+        print(printable(f"removed {gone}" if gone is not None else f"there is no cache in {folder_of(root)}"))
     return 0

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 import msgspec
 
 from memlint.amounts import plural
-from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, report, say
+from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, report, say, tell
 from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
 from memlint.fix.diff import diffs
+from memlint.printable import printable
 from memlint.project import display_path
 from memlint.report.summary import hidden_fixes
 
@@ -30,13 +31,13 @@ def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> i
         raise
     for refusal in done.refused:
         one = refusal.finding
-        print(f"memlint: fix of {one.code} at {one.path}:{one.line} not applied: {refusal.reason}", file=sys.stderr)
+        tell(f"fix of {one.code} at {one.path}:{one.line} not applied: {refusal.reason}")
     if parsed.verbose:
         for one in done.fixed:
             title = "" if one.fix is None else f": {one.fix.title}"
             doubt = "" if one.fix is None or one.fix.doubt is None else f" (unsafe: {one.fix.doubt})"
             verb = "would fix" if parsed.diff else "fixed"
-            print(f"memlint: {verb} {one.code} at {one.path}:{one.line}{title}{doubt}", file=sys.stderr)
+            tell(f"{verb} {one.code} at {one.path}:{one.line}{title}{doubt}")
     if parsed.diff:
         return _diff(done, parsed)
     return _fixed(done, paths, options, parsed)
@@ -46,11 +47,11 @@ def _say_interrupted(stop: KeyboardInterrupt) -> None:
     """Which files were written by then; each is whole, one way or the other."""
     written, unwritten = (stop.written, stop.unwritten) if isinstance(stop, Interrupted) else ((), ())
     for path in written:
-        print(f"memlint: {path}: fixed", file=sys.stderr)
+        tell(f"{path}: fixed")
     for path in unwritten:
-        print(f"memlint: {path}: not fixed", file=sys.stderr)
+        tell(f"{path}: not fixed")
     if not written:
-        print("memlint: nothing was written", file=sys.stderr)
+        tell("nothing was written")
 
 
 def _diff(done: Fixed, parsed: argparse.Namespace) -> int:
@@ -58,9 +59,9 @@ def _diff(done: Fixed, parsed: argparse.Namespace) -> int:
     changed = False
     for diff in diffs(done.changes):
         changed = True
-        _write(diff)
+        _write(_for_terminal(diff) if sys.stdout.isatty() else diff)
     if not parsed.quiet:
-        print(f"memlint: {_would(done)}", file=sys.stderr)
+        tell(f"{_would(done)}")
     if done.outcome.result.failures:
         return FAILED
     return FINDINGS if changed and not parsed.exit_zero else CLEAN
@@ -97,6 +98,12 @@ def _would(done: Fixed) -> str:
     if not result.fixed:
         return f"there is nothing to fix{more}"
     return f"would fix {plural(result.fixed, 'finding')} in {plural(len(done.changes), 'file')}{more}"
+
+
+def _for_terminal(diff: bytes) -> bytes:
+    """A diff to be looked at: what a program takes it for is another matter."""
+    lines = diff.decode("utf-8", "backslashreplace").split("\n")
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines).encode()
 
 
 def _write(content: bytes) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from memlint.config import ConfigError
 from memlint.engine.rooms import CODE, load_rooms, own_rooms
 from memlint.engine.run import local_rules
+from memlint.printable import printable
 
 _RULE = '''\
 """{code}: say in one line what is found."""
@@ -114,7 +115,7 @@ def scaffold(parsed: argparse.Namespace) -> int:
         raise ConfigError(f"{folder} is there already") from None
     for file, text in (("rule.py", _RULE), ("README.md", _PAGE)):
         (folder / file).write_text(text.format(code=code, name=name), "utf-8")
-        print(folder / file)
+        print(printable(str(folder / file)))
     return 0
 
 

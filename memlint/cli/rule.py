@@ -13,6 +13,8 @@ from memlint.config import ConfigError, nearest
 from memlint.engine.rooms import Room, load_rooms
 from memlint.engine.run import local_rules
 from memlint.engine.selection import known_words
+from memlint.printable import printable
+from memlint.reading import read_text
 
 
 def show(parsed: argparse.Namespace) -> int:
@@ -48,8 +50,10 @@ def _row(room: Room) -> dict[str, Any]:
 
 
 def _page(room: Room) -> str:
-    if room.page.is_file():
-        return room.page.read_text("utf-8")
+    try:
+        return read_text(room.page)
+    except OSError:
+        pass
     return f"# {room.meta.name} ({room.meta.code})\n\n{room.meta.summary}\n"
 
 
@@ -57,12 +61,13 @@ def _list(rooms: list[Room]) -> None:
     width = max(len(room.meta.name) for room in rooms)
     for room in rooms:
         preview = " (preview)" if room.meta.preview else ""
-        print(f"{room.meta.code}  {room.meta.name:<{width}}  {room.meta.severity:<7}  {room.meta.summary}{preview}")
+        row = f"{room.meta.code}  {room.meta.name:<{width}}  {room.meta.severity:<7}  {room.meta.summary}{preview}"
+        print(printable(row))
 
 
 def _pages(rooms: list[Room]) -> None:
     if not sys.stdout.isatty():
-        print("\n".join(_page(room) for room in rooms), end="")
+        print("\n".join(map(_printed, rooms)), end="")
         return
     from rich.markdown import Markdown
 
@@ -70,4 +75,8 @@ def _pages(rooms: list[Room]) -> None:
 
     target = console(sys.stdout)
     for room in rooms:
-        target.print(Markdown(_page(room)))
+        target.print(Markdown(_printed(room)))
+
+
+def _printed(room: Room) -> str:
+    return "\n".join(map(printable, _page(room).split("\n")))

@@ -178,7 +178,7 @@ class _Work:
 
     def _original(self, display: str) -> bytes | str:
         source, given = self._project.sources[display], self._project.sources.is_given(display)
-        if self._write_files and not given and (reason := obstacle(source.path)) is not None:
+        if self._write_files and not given and (reason := obstacle(source.path, self._project.root)) is not None:
             return reason
         try:
             raw = self._project.sources.raw(display)

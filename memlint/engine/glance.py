@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from memlint.family import TENSOR_WORDS, TORCH_FAMILY
+from memlint.reading import MAX_SETTINGS, MAX_SOURCE, read_file
 
 #: ``import`` or ``from`` and what may belong to its statement: the line, lines joined by a backslash, parentheses.
 #: No word boundary in front: the search is three times faster without it
@@ -69,8 +70,7 @@ def says_nothing(files: Sequence[str]) -> bool:
 
 
 def _text(file: str) -> str:
-    with open(file, "rb") as stream:
-        raw = stream.read()
+    raw = read_file(file, MAX_SOURCE)
     head = b"\n".join(raw.split(b"\n", 2)[:2])
     if b"coding" in head and not re.search(rb"coding[:=][ \t]*utf-?8(?![-\w])", head):
         raise _UnsureError
@@ -108,8 +108,7 @@ def _there(folder: str, name: str) -> bool:
 
 def _configures(folder: str) -> bool:
     """Whether a pyproject.toml may have a table of ours; a name may be written in escapes."""
-    with open(os.path.join(folder, "pyproject.toml"), "rb") as stream:
-        raw = stream.read()
+    raw = read_file(os.path.join(folder, "pyproject.toml"), MAX_SETTINGS)
     return b"memlint" in raw or b"\\u" in raw.lower()
 
 
@@ -143,6 +142,8 @@ def _listed(root: str) -> tuple[set[str], set[str]]:
         for entry in entries:
             name, dot, end = entry.name.rpartition(".")
             if dot and end in ("py", "pyw", "pyi"):
+                if entry.is_symlink():
+                    raise _UnsureError
                 files.add(entry.path)
                 names.add(name)
             elif entry.name not in NOT_SEARCHED and entry.is_dir():

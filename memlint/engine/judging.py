@@ -67,7 +67,9 @@ def judge(ruling: Ruling, project: Project, options: Options, progress: Progress
     failures = tuple(Failure(display, reason) for display, reason in unreadable.items())
     if len(failures) == len(project.linted) or says_nothing(project, options):
         return Linted((), failures, ())
-    return merged([Linted((), failures, ()), *_Judge(ruling, options, progress, analyse).parts(project)])
+    parts = _Judge(ruling, options, progress, analyse).parts(project)
+    unread = tuple(f"{display} was not read: {reason}" for display, reason in project.sources.unread.items())
+    return merged([Linted((), failures, unread), *parts])
 
 
 class _Judge:

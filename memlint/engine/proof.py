@@ -11,6 +11,7 @@ from memlint.config import Config
 from memlint.evidence import SILENT, WORST, Record, content_hash, load
 from memlint.finding import Finding, Suppressed
 from memlint.project import Project
+from memlint.reading import MAX_SOURCE, read_file
 
 #: what `Suppressed.by` says of a finding that a measurement refuted
 BY = "evidence"
@@ -104,7 +105,8 @@ class _Contents:
         if name not in self._hashes:
             project = self._project
             try:
-                content = (project.root / name).read_bytes() if display is None else project.sources.raw(display)
+                path = project.root / name
+                content = read_file(path, MAX_SOURCE) if display is None else project.sources.raw(display)
                 self._hashes[name] = content_hash(content)
             except OSError:
                 self._hashes[name] = None

@@ -11,6 +11,7 @@ import msgspec
 from memlint.config import Config, ConfigError, PerFileIgnore, nearest
 from memlint.engine.rooms import Room
 from memlint.finding import Confidence, Severity
+from memlint.printable import clipped
 
 #: a file that does not parse is always reported
 ALWAYS = "MEM000"
@@ -107,7 +108,7 @@ def resolve(rooms: Mapping[str, Room], word: str, where: str) -> tuple[str, ...]
     codes = tuple(code for code in rooms if code.startswith(upper)) if upper else ()
     if codes and re.fullmatch(r"[A-Z]+\d*", upper):
         return codes
-    raise ConfigError(f"{where}: unknown rule `{text}`{nearest(text, known_words(rooms))}")
+    raise ConfigError(f"{where}: unknown rule `{clipped(text)}`{nearest(text, known_words(rooms))}")
 
 
 def known_words(rooms: Mapping[str, Room]) -> list[str]:

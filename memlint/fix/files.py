@@ -14,6 +14,7 @@ import msgspec
 
 from memlint.fix.spans import EditError
 from memlint.project import decode, encoding_of
+from memlint.reading import MAX_SOURCE, leads_out, read_file
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -58,8 +59,9 @@ def encode(before: bytes, text: str) -> bytes:
     return after
 
 
-def obstacle(path: Path) -> str | None:
-    """Why a file cannot be replaced, a clause, or None. One without any write permission is left alone by root, too."""
+def obstacle(path: Path, root: Path) -> str | None:
+    """Why a file of the project at ``root`` cannot be replaced, a clause, or None. One without any write permission is
+    left alone by root, too, and one that a link leads to out of the project by all."""
     try:
         target = path.resolve(strict=True)
         mode, folder = target.stat().st_mode, target.parent.stat().st_mode
@@ -67,6 +69,8 @@ def obstacle(path: Path) -> str | None:
         return _said(error)
     if not stat.S_ISREG(mode):
         return "it is no regular file"
+    if leads_out(target, root):
+        return f"it is a link to {target}, out of the project"
     if not mode & 0o222 or not os.access(target, os.W_OK):
         return "the file is read-only"
     if not folder & 0o222 or not os.access(target.parent, os.W_OK | os.X_OK):
@@ -126,14 +130,14 @@ def _interrupts_wait() -> Iterator[None]:
 def is_written(change: Change) -> bool:
     """Whether the file holds what it was to hold."""
     try:
-        return change.path.read_bytes() == change.after
+        return read_file(change.path, MAX_SOURCE) == change.after
     except OSError:
         return False
 
 
 def _stage(change: Change, staged: list[_Staged], *, with_backup: bool) -> None:
     target = change.path.resolve(strict=True)
-    if target.read_bytes() == change.after:
+    if read_file(target, MAX_SOURCE) == change.after:
         return  # the same file by another name
     _compare(change, target)
     token = os.urandom(6).hex()
@@ -147,7 +151,7 @@ def _stage(change: Change, staged: list[_Staged], *, with_backup: bool) -> None:
 
 
 def _compare(change: Change, target: Path) -> None:
-    if target.read_bytes() != change.before:
+    if read_file(target, MAX_SOURCE) != change.before:
         raise WriteError(change, "it has changed since it was read")
 
 

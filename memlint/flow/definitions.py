@@ -163,6 +163,9 @@ class Module:
         if self._index is None:
             self._index = self._indexes.get(self.key, self.text) or self._indexes.read_for_others(self.key)
         if self._index is None:
+            if self._source.unreadable is not None:
+                self._index, self._units = UNREAD
+                return self._index
             try:
                 self._index, self._units, bodies = read(self.text)
             except Exception as error:  # one file costs itself alone

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memlint import __version__
+from memlint.printable import printable
 
 if TYPE_CHECKING:
     import argparse
@@ -203,7 +204,8 @@ class Session:
             if (finding.suppressed is None or finding.suppressed.by in shown)
             and (finding.severity != "note" or self._options.memlint_notes)
         ]
-        return rows + [_failure("this file", reason) for reason in said.failures]
+        rows += [_failure("this file", reason) for reason in said.failures]
+        return [(line, column, printable(text)) for line, column, text in rows]
 
 
 def _say(notices: Iterable[str]) -> None:
@@ -211,7 +213,7 @@ def _say(notices: Iterable[str]) -> None:
     for notice in notices:
         if notice not in _SAID:
             _SAID.add(notice)
-            print(f"memlint: warning: {notice}", file=sys.stderr)
+            print(f"memlint: warning: {printable(notice)}", file=sys.stderr)
 
 
 _SAID: set[str] = set()
@@ -243,7 +245,7 @@ class _Failures:
         from memlint.engine.findings import internal_error
 
         reason = str(error) if isinstance(error, ConfigError) else internal_error("memlint's plugin", error)
-        raise ExecutionError(f"memlint: {reason}") from error
+        raise ExecutionError(f"memlint: {printable(reason)}") from error
 
 
 def _files(options: argparse.Namespace) -> Iterable[str]:

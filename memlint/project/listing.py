@@ -12,6 +12,7 @@ import msgspec
 
 from memlint.project.patterns import Patterns, mistake
 from memlint.project.presence import is_dir, is_file
+from memlint.reading import read_text
 
 #: folders that hold no code of the project, wherever they are
 DEFAULT_EXCLUDES = frozenset({
@@ -27,6 +28,9 @@ _BESIDE_FILES = "._"
 _PLACEHOLDER = "{{"
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", ".pyw", NOTEBOOK)
+
+
+_LEADS_OUT = "a link that leads out of the project"
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -58,7 +62,7 @@ def list_flat(folder: Path) -> Listing:
 
 
 def walk(folder: Path) -> Listing:
-    """The files below ``folder``, found without git; no symlink is followed twice or back into the folder."""
+    """The files below ``folder``, found without git; no symlink is followed."""
     found: list[Path] = []
     skipped: list[tuple[Path, str]] = []
     real_root = os.path.realpath(folder)
@@ -82,8 +86,15 @@ def walk(folder: Path) -> Listing:
             path = Path(entry.path)
             try:
                 is_folder = entry.is_dir()
-                if not is_folder and not (entry.name.endswith(SUFFIXES) and entry.is_file()):
-                    continue  # a pipe or a device would be waited for
+                if not is_folder and not entry.name.endswith(SUFFIXES):
+                    continue
+                if entry.is_symlink() and not _leads_into(path, real_root):
+                    if os.path.exists(path):  # noqa: PTH110
+                        skipped.append((path, _LEADS_OUT))
+                    continue
+                if not is_folder and not entry.is_file():
+                    skipped.append((path, "a pipe, a socket or a device"))
+                    continue
             except OSError:  # a symlink to itself
                 continue
             reason = _folder_reason(path, names) if is_folder else None
@@ -91,7 +102,7 @@ def walk(folder: Path) -> Listing:
                 reason = "gitignored"
             if reason is not None:
                 skipped.append((path, reason))
-            elif entry.is_symlink() and _leads_into(path, real_root):
+            elif entry.is_symlink():
                 continue  # what it leads to is listed under its own name
             elif is_folder:
                 stack.append((path, ignores))
@@ -145,8 +156,9 @@ def _ignored(ignores: tuple[Patterns, ...], path: Path, *, folder: bool) -> bool
 
 
 def _gitignore(folder: Path) -> tuple[Patterns, ...]:
+    file = folder / ".gitignore"
     try:
-        lines = (folder / ".gitignore").read_text("utf-8", "replace").splitlines()
+        lines = [] if file.is_symlink() else read_text(file).splitlines()  # (git follows no link, either)
     except OSError:
         return ()
     # git passes over what is no pattern
@@ -174,6 +186,8 @@ def _from_git(folder: Path, listed: list[str]) -> Listing:
     skipped: list[tuple[Path, str]] = []
     nested: set[Path] = set()
     reasons: dict[str, str | None] = {}
+    #: whether folders (relative) are where they seem to be, and no links to elsewhere
+    inside: dict[str, bool] = {}
     real_root = os.path.realpath(folder)
     for name in listed:
         if not name.endswith(SUFFIXES):
@@ -181,12 +195,19 @@ def _from_git(folder: Path, listed: list[str]) -> Listing:
             if name.endswith("/") or ("." not in name.rpartition("/")[2] and is_dir(folder / name)):
                 nested.add(folder / name)
             continue
-        left_out = _left_out(folder, name.rpartition("/")[0], reasons)
+        parent = name.rpartition("/")[0]
+        left_out = _left_out(folder, parent, reasons)
         path = folder / name
         if left_out is not None:
             skipped.append(left_out)
-        elif _is_listed_file(path, real_root):
+        elif parent not in inside and not inside.setdefault(parent, _leads_into(folder / parent, real_root)):
+            skipped.append((folder / parent, _LEADS_OUT))
+        elif not inside.get(parent):
+            continue
+        elif _is_listed_file(path):
             found.append(path)
+        elif path.is_symlink() and path.exists() and not _leads_into(path, real_root):
+            skipped.append((path, _LEADS_OUT))
     for repository in sorted(nested):
         reason = _folder_reason(repository, set())
         if repository.is_symlink():
@@ -200,14 +221,12 @@ def _from_git(folder: Path, listed: list[str]) -> Listing:
     return _listing(found, skipped)
 
 
-def _is_listed_file(path: Path, real_root: str) -> bool:
+def _is_listed_file(path: Path) -> bool:
+    """Whether a path is a regular file and no link: what a link leads to is listed under its own name."""
     try:
-        mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode):
-            return stat.S_ISREG(path.stat().st_mode) and not _leads_into(path, real_root)
-    except OSError:  # git still lists a file that was deleted, and a symlink that leads nowhere
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:  # git still lists a file that was deleted
         return False
-    return stat.S_ISREG(mode)
 
 
 def _left_out(folder: Path, parent: str, reasons: dict[str, str | None]) -> tuple[Path, str] | None:

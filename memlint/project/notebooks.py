@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memlint.patterns import lazy_pattern
+from memlint.reading import MAX_DATA, read_file
 
 #: a notebook that is larger holds pictures, and is told apart by its size and time
 _MAX_HASHED = 1 << 21
@@ -38,7 +39,8 @@ def _words(path: Path) -> frozenset[str] | None:
     import msgspec
 
     try:
-        return frozenset(word for text in _code(msgspec.json.decode(path.read_bytes())) for word in _WORD.findall(text))
+        cells = _code(msgspec.json.decode(read_file(path, MAX_DATA)))
+        return frozenset(word for text in cells for word in _WORD.findall(text))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, AttributeError, TypeError, RecursionError):
         return None
 
@@ -57,6 +59,6 @@ def _state(path: Path) -> str:
         status = path.stat()
         if status.st_size > _MAX_HASHED:
             return f"{status.st_size} {status.st_mtime_ns}"
-        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+        return hashlib.blake2b(read_file(path, _MAX_HASHED), digest_size=16).hexdigest()
     except OSError as error:
         return type(error).__name__

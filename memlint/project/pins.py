@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memlint.patterns import lazy_pattern
 from memlint.project.presence import listed
+from memlint.reading import read_inside
 
 #: where projects say so, relative to their root
 _FILES = ("requirements.txt", "setup.py", "setup.cfg", "pyproject.toml", "environment.yml", "environment.yaml")
@@ -22,8 +23,6 @@ _OTHERS = lazy_pattern(
 )
 #: the address of a link
 _ADDRESS = lazy_pattern(r"\]\([^)]*\)")
-#: no list of requirements is as long
-_MAX_SIZE = 1 << 20
 
 
 def newest_allowed(root: Path, *names: str) -> tuple[int, int] | None:
@@ -35,7 +34,7 @@ def newest_allowed(root: Path, *names: str) -> tuple[int, int] | None:
     found = [
         (int(major), int(minor))
         for file in _FILES
-        for major, minor in pattern.findall(re.sub(r"#.*", "", _text(root / file)))
+        for major, minor in pattern.findall(re.sub(r"#.*", "", read_inside(file, root)))
     ]
     return max(found, default=None)
 
@@ -44,15 +43,8 @@ def newest_said(root: Path) -> tuple[int, int] | None:
     """The (major, minor) release of torch that the README of a project says it is for, the newest where it names
     several; None where it names none, or says that later ones will do."""
     readme = next((name for name in sorted(listed(root) or ()) if name.lower().startswith("readme")), None)
-    text = _ADDRESS.sub("]", _text(root / readme)) if readme is not None else ""
+    text = _ADDRESS.sub("]", read_inside(readme, root)) if readme is not None else ""
     lines = [line for line in text.splitlines() if _SAID.search(line)]
     if any(_OTHERS.search(_SAID.sub("", line)) for line in lines):
         return None
     return max(((int(major), int(minor)) for line in lines for major, minor in _SAID.findall(line)), default=None)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8", "replace") if file.stat().st_size <= _MAX_SIZE else ""
-    except OSError:
-        return ""

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from memlint.patterns import lazy_pattern
 from memlint.project.presence import is_file, listed
+from memlint.reading import read_inside
 
 #: what describes a distribution, and what tells that it does (a file of this name may hold the settings of tools alone)
 _DESCRIBES = {
@@ -60,14 +61,7 @@ def standing(project: Places, displays: Iterable[str]) -> tuple[bool, tuple[str,
 def _is_described(folder: Path) -> bool:
     """Whether a file in a folder describes it as a distribution."""
     there = listed(folder) or ()
-    return any(name in there and telling.search(_text(folder / name)) for name, telling in _DESCRIBES.items())
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8", "replace")
-    except OSError:
-        return ""
+    return any(name in there and telling.search(read_inside(name, folder)) for name, telling in _DESCRIBES.items())
 
 
 def has_users(project: Places) -> bool:
@@ -79,9 +73,10 @@ def has_users(project: Places) -> bool:
         for name in there
     ):
         return True
-    names = {_plain(name) for file in _DESCRIBES if file in there for name in _NAME.findall(_text(project.root / file))}
+    descriptions = (read_inside(file, project.root) for file in _DESCRIBES if file in there)
+    names = {_plain(name) for text in descriptions for name in _NAME.findall(text)}
     readme = next((name for name in sorted(there) if name.lower().startswith("readme")), None)
-    told = () if readme is None or not names else _INSTALLED.findall(_text(project.root / readme))
+    told = () if readme is None or not names else _INSTALLED.findall(read_inside(readme, project.root))
     return any(_plain(name) in names for name in told)
 
 

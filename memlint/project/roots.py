@@ -6,6 +6,7 @@ import functools
 import os
 from pathlib import Path
 
+from memlint.printable import printable
 from memlint.project.presence import exists, is_dir, is_file
 
 MARKERS = ("pyproject.toml", "setup.py", ".git")
@@ -50,11 +51,14 @@ def display_path(path: Path, cwd: Path) -> str:
     elif path.is_relative_to(cwd):
         text = str(path.relative_to(cwd))
     text = text.replace(os.sep, "/")
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return text
+    text = text.replace("\\", "\\\\")  # no other name looks like what follows
     try:
         text.encode()
     except UnicodeEncodeError:  # a file name that is no UTF-8 must not break the JSON
-        return os.fsencode(text).decode("utf-8", "backslashreplace")
-    return text
+        text = os.fsencode(text).decode("utf-8", "backslashreplace")
+    return printable(text)
 
 
 def is_too_wide(folder: Path) -> bool:

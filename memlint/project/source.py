@@ -12,6 +12,7 @@ import msgspec
 
 from memlint.patterns import lazy_pattern
 from memlint.project.old_syntax import modern
+from memlint.reading import MAX_SOURCE, read_file
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -79,8 +80,14 @@ class Sources(Mapping[str, Source]):
         return display in self._given
 
     def raw(self, display: str) -> bytes:
-        """The bytes of a file, read anew. Raises OSError."""
-        return self._given[display] if display in self._given else self._paths[display].read_bytes()
+        """The bytes of a file, read anew. Raises OSError, also for what is no regular file or too large."""
+        return self._given[display] if display in self._given else read_file(self._paths[display], MAX_SOURCE)
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Why files that were asked for and are not linted could not be read, by display path."""
+        found = (source for source in self._read.values() if not source.linted)
+        return {source.display: source.unreadable for source in found if source.unreadable is not None}
 
     def keep(self, others: Sources, without: frozenset[str]) -> None:
         """Take what ``others``, of the same files, have read, but for those files that are others here."""

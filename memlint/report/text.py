@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from memlint.finding import Finding, Fix, Result, Severity, TraceStep
+from memlint.printable import printable
 from memlint.report.lines import Lines
 from memlint.report.measured import said as what_was_measured
 from memlint.report.summary import offer, summary
@@ -153,11 +154,18 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else "·" for char in text)
 
 
+def clean(text: Text) -> Text:
+    """A line without control characters; with some, it has no colours."""
+    plain = printable(text.plain)
+    return text if plain == text.plain else Text(plain)
+
+
 def _wrapped(text: Text, width: int | None, indent: int) -> Text:
     """``text`` broken at ``width`` cells with later lines indented; unbroken without a width.
 
     Long words such as paths are never cut: a terminal breaks them itself, and they can be copied.
     """
+    text = clean(text)
     if width is None or text.cell_len <= width:
         return text
     words = text.split(" ", include_separator=False)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from memlint.amounts import plural
 from memlint.finding import Finding
-from memlint.report.text import console
+from memlint.report.text import clean, console
 from memlint.verifier.model import BAD, Comparison, Fragmentation, Rank, Report, Run, Unattributed, Verdict, Verified
 
 _STYLES = {
@@ -32,20 +32,20 @@ def write(report: Report, out: TextIO) -> None:
     if report.verified:
         target.print(table(report))
         for one in report.verified:
-            target.print(_reason(one), soft_wrap=True)
+            target.print(clean(_reason(one)), soft_wrap=True)
     for failure in report.failures:
-        target.print(Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason))
+        target.print(clean(Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason)))
     for row in report.unattributed:
         for line in _unattributed(row):
-            target.print(line, soft_wrap=True)
+            target.print(clean(line), soft_wrap=True)
     for fragment in report.fragmentation:
-        target.print(_fragmentation(fragment), soft_wrap=True)
+        target.print(clean(_fragmentation(fragment)), soft_wrap=True)
     if report.comparison is not None:
         for line in _comparison(report.comparison):
-            target.print(line, soft_wrap=True)
+            target.print(clean(line), soft_wrap=True)
     for rank in report.ranks:
-        target.print(_rank(rank), soft_wrap=True)
-    target.print(how(report.run), soft_wrap=True)
+        target.print(clean(_rank(rank)), soft_wrap=True)
+    target.print(clean(how(report.run)), soft_wrap=True)
     target.print(Text(summary(report), "bold"), soft_wrap=True)
 
 

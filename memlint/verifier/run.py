@@ -18,6 +18,7 @@ from memlint.evidence import content_hash
 from memlint.finding import Finding, Result
 from memlint.measure.plan import Plan
 from memlint.project import decode, display_path
+from memlint.reading import MAX_SOURCE, read_file
 from memlint.verifier.child import Ran, python_for, run_program
 from memlint.verifier.closure import program_files
 from memlint.verifier.group import Group
@@ -92,7 +93,7 @@ def read(target: Target, options: Options) -> Program:
     for path in files:
         display = display_path(path, options.cwd)
         try:
-            raw = path.read_bytes()
+            raw = read_file(path, MAX_SOURCE)
             texts[display] = decode(raw)
         except (OSError, SyntaxError, LookupError, UnicodeError):
             continue  # among the result's failures

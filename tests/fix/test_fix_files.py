@@ -176,17 +176,17 @@ def test_an_interrupt_after_the_first_of_two_was_replaced_puts_it_back(
 
 def test_obstacles(old: Callable[[str], Path], tmp_path: Path) -> None:
     path = old("a.py")
-    assert obstacle(path) is None
+    assert obstacle(path, tmp_path) is None
     path.chmod(0o444)
-    assert obstacle(path) == "the file is read-only"
+    assert obstacle(path, tmp_path) == "the file is read-only"
     path.chmod(0o644)
     tmp_path.chmod(0o555)
-    assert obstacle(path) == f"its folder {tmp_path} is read-only"
+    assert obstacle(path, tmp_path) == f"its folder {tmp_path} is read-only"
     tmp_path.chmod(0o755)
-    assert obstacle(tmp_path) == "it is no regular file"
-    assert obstacle(tmp_path / "no.py") == "no such file or directory"
+    assert obstacle(tmp_path, tmp_path) == "it is no regular file"
+    assert obstacle(tmp_path / "no.py", tmp_path) == "no such file or directory"
     (tmp_path / "loop").symlink_to("loop")
-    assert obstacle(tmp_path / "loop") is not None
+    assert obstacle(tmp_path / "loop", tmp_path) is not None
 
 
 @pytest.mark.parametrize(

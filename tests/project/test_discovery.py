@@ -123,9 +123,28 @@ def test_symlinks(tmp_path: Path, under_git: bool) -> None:
     (root / "c.py").symlink_to(outside / "c.py")
     for name in ("itself", "itself.py"):
         (root / name).symlink_to(root / name)
+    (root / "beside").symlink_to(outside)
     if under_git:
         git(root, "init", "-q")
-    assert find(root, ".").project.linted == ("c.py", "pkg/a.py")
+    found = find(root, ".")
+    assert found.project.linted == ("pkg/a.py",)
+    skipped = {row.path: row.reason for row in found.skipped}
+    assert skipped["c.py"] == "a link that leads out of the project"
+    assert skipped["beside"] in ("a link that leads out of the project", "a symlink to a folder")
+    assert find(root, "c.py").project.linted == ("c.py",), "what is named is read"
+    assert find(root, "beside").project.linted == ("beside/c.py",)
+
+
+def test_a_folder_that_became_a_link_is_not_read(tmp_path: Path) -> None:
+    """The index of git still holds the files that were below it."""
+    root = make(tmp_path / "tree", "pkg/a.py", "sub/c.py")
+    outside = make(tmp_path / "outside", "c.py")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    (root / "sub/c.py").unlink()
+    (root / "sub").rmdir()
+    (root / "sub").symlink_to(outside)
+    assert find(root, ".").project.linted == ("pkg/a.py",)
 
 
 def test_a_named_symlink_without_a_file_is_a_failure_that_says_so(tmp_path: Path) -> None:
