@@ -101,7 +101,7 @@ def cut_plan(cut: Cut | None, *, as_number: bool = False) -> Plan | None:
     changes = tuple(After(site, ".item()" if as_number else ".detach()") for site in cut.sites)
     if not as_number:
         return Plan(title=f"detach `{cut.text}`", changes=changes, doubt=cut.doubt)
-    doubt = cut.doubt or "a number takes the tensor's place: another type, which rounds otherwise"
+    doubt = cut.doubt or "a number replaces the tensor: another type, which rounds differently"
     return Plan(title=f"take the number of `{cut.text}`", changes=changes, doubt=doubt)
 
 
@@ -112,7 +112,7 @@ def guard_plan(place: GuardPlace | None) -> Plan | None:
 
 def inference_plans(place: GuardPlace | None) -> tuple[Plan, ...]:
     """The same by inference mode, which is faster, and not to be written unseen: its tensors are of another kind."""
-    doubt = "a tensor made under it raises an error where autograd or an in-place update meets it later"
+    doubt = "a tensor created under it raises an error if autograd or an in-place update uses it later"
     return () if place is None else (_guarded(place, "inference_mode", doubt, display=True),)
 
 

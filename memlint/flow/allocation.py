@@ -93,15 +93,15 @@ def _rounding(frame: Frame, one: Made) -> str:
     """Why a factory may give something else on another device."""
     factory = one.factory
     if factory == "empty" and not _is_filled(frame, one):
-        return "what nothing writes to holds something else there: fresh memory of the host is most often zero"
+        return "uninitialized memory differs: on the host it is most often zero"
     if any(word.name == "requires_grad" for word in one.expr.keywords):
-        return "its gradient then comes in on the device"
+        return "its gradient is then on the device"
     whole = any(word.name == "dtype" and dotted(word.value) in _WHOLE for word in one.expr.keywords)
     if factory in ("zeros", "ones", "full", "empty", "eye") or (factory == "arange" and whole):
         return ""
     if factory.startswith(("rand", "normal", "bernoulli", "multinomial", "poisson")):
-        return "the device draws other random numbers"
-    return "the device may round otherwise"
+        return "the device generates other random numbers"
+    return "the device may round differently"
 
 
 def _is_filled(frame: Frame, one: Made) -> bool:

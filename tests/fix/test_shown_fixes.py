@@ -22,7 +22,7 @@ BODY = """\
     return hits
 """
 BEFORE = f"import torch\n\n\ndef evaluate(model, loader):\n{BODY}"
-DOUBT = "a tensor made under it raises an error where autograd or an in-place update meets it later"
+DOUBT = "a tensor created under it raises an error if autograd or an in-place update uses it later"
 
 
 @pytest.fixture

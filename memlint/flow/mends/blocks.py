@@ -96,7 +96,11 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
                 place = guard_of(analyser, frame, event)
         elif event.kind in ("bare", "volatile"):
             rest = _rest_of_block(analyser, frame, event.site.at, itself=event.kind == "volatile")
-            place = GuardPlace(None, *rest, doubt="what was recorded until now is recorded no more") if rest else None
+            place = (
+                GuardPlace(None, *rest, doubt="computations that were recorded until now no longer are")
+                if rest
+                else None
+            )
         yield event if place is None else msgspec.structs.replace(event, place=place)
 
 
@@ -282,14 +286,14 @@ def _is_left(body: Block) -> bool:
 def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
     """Two proofs must agree: that of the values, which sees every graph, and that of the text, which trusts nothing."""
     if _leaving(frame, guarded):
-        return f"what is computed there leaves `{frame.function.name}` with its graph"
+        return f"a result leaves `{frame.function.name}` with its graph, which may be needed"
     frozen = event.owner == "no" and event.consumed in ("detached", "dropped")
     for run in frame.runs.values() if not frozen else ():
         marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
         if any(_holds(statement, run.site.at) for statement in guarded) and not used_up(analyser, frame, marks):
-            return f"not every use of what `{run.text}` gives is seen"
+            return f"not every use of the output of `{run.text}` is resolved, and one may need its graph"
     if _is_left(guarded):
-        return "what is yielded has no graph then"
+        return "yielded values then have no graph"
     if event.owner != "no" and (doubt := casts.doubt(analyser, frame.function, guarded)):
         return doubt
     followed = Followed(analyser, frame.function, guarded)

@@ -33,7 +33,7 @@ _REGION = lazy_pattern(r"autocast|(^|_)amp(_|$)|precision", re.IGNORECASE)
 
 def loses_gradients(frame: Frame, guarded: Body, module: str) -> bool:
     """Whether a network (its source) runs again behind statements, in an autocast region that is around both."""
-    if not _is_named(frame.analyser):
+    if not _opener(frame.analyser, frame.function):
         return False
     last = last_ordinal(guarded[-1])
     return any(
@@ -46,12 +46,14 @@ def loses_gradients(frame: Frame, guarded: Body, module: str) -> bool:
 
 def doubt(analyser: Analyser, function: Function, guarded: Body) -> str:
     """Whether a guard around statements may leave weights without a graph to others of the same region, as a clause."""
-    if not _is_named(analyser):
+    opener = _opener(analyser, function)
+    if not opener:
         return ""
     beside = any(_calls(one for one in _own(region) if not _in(one, guarded)) for region in _regions(function, guarded))
     within = _is_decorated(function) and _calls(one for one in _own(function.body) if not _in(one, guarded))
     if beside or within or _is_called_in_one(analyser, function, set(), 0):
-        return "under autocast, torch before 2.11 then trains no weight that is cast there first"
+        where = "autocast" if opener == function.module.key else f"the mixed precision of {opener}"
+        return f"under {where}, torch before 2.11 trains no weight that is first used where gradients are off"
     return ""
 
 
@@ -62,10 +64,13 @@ def _regions(function: Function, guarded: Body) -> Iterator[Body]:
             yield statement.body
 
 
-def _is_named(analyser: Analyser) -> bool:
+def _opener(analyser: Analyser, function: Function) -> str:
+    """A file that opens a region, the function's own rather than another; "" where none does."""
     program = analyser.program
-    units = (unit for key in program.project.sources for unit in program.module(key).index.units)
-    return any(not _OPENERS.isdisjoint(unit.names) for unit in units)
+    for key in (function.module.key, *program.project.sources):
+        if any(not _OPENERS.isdisjoint(unit.names) for unit in program.module(key).index.units):
+            return str(key)
+    return ""
 
 
 def _is_called_in_one(analyser: Analyser, function: Function, seen: set[tuple[str, str]], depth: int) -> bool:

@@ -12,6 +12,7 @@ from memlint.flow.mends.bindings import is_sum
 from memlint.flow.mends.hosts import met_on_device
 from memlint.flow.mends.membership import holds_others
 from memlint.flow.mends.proofs import is_guessed
+from memlint.flow.mends.reasons import unresolved
 from memlint.flow.mends.reflection import is_used, reached
 from memlint.flow.mends.states import detached_state
 from memlint.flow.mends.vocabulary import PLAIN_BASES
@@ -54,7 +55,7 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
         if function is frame.function
         else _noticed_on_self(analyser, function, store, statement, place.partition(".")[2])
         if own
-        else f"`{place}` is not of `{function.name}` alone"
+        else f"`{place}` is not used by `{function.name}` alone, and others may need its graph"
     )
     if doubt and store.kind == "carry" and store.place_kind == "attribute" and _is_read(function, statement, place):
         return None
@@ -78,7 +79,7 @@ def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -
         return None
     doubt = ""
     if frame.backwards or frame.notes.gradients:
-        doubt = "gradients then end at each round"
+        doubt = "gradients then stop at the start of each iteration"
     return Cut((), store.place_text, doubt or _noticed(analyser, frame, store, statement), start)
 
 
@@ -188,9 +189,10 @@ def _no_tensor(
         # a sum that begins as a number is one still where nothing was added
         if value.kinds & (TREE | NONE) or not is_sum(function, expr):
             return None
-        return f"`{shown}` is a number on some path"
+        return f"`{shown}` is a number on some paths, and has no `.detach()` there"
     if value.kinds & ~TENSOR or is_guessed(frame, function, statement, expr, value, place):
-        return f"`{shown}` may be something else than a tensor"
+        why = unresolved(frame.analyser, function, expr) if frame is not None else ""
+        return f"`{shown}` may not be a tensor here{': ' if why else ''}{why}"
     return ""
 
 
@@ -229,22 +231,22 @@ def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt)
     root = store.place_text.split("[")[0].split(".")[0]
     if not isinstance(place, Path):
         if not root.isidentifier():
-            return f"what `{store.place_text}` is used for is not followed"
+            return f"not every use of `{store.place_text}` is resolved, and one may need its graph"
         watch.name(frame.function, root)
         return watch.run()
     names = [step[1:] for step in place.steps if step.startswith(".")]
     params = frame.function.params
     own = frame.function.takes_self and bool(params) and place.root == f"p:{params[0].name}"
     if place.root.startswith(("p:", MADE)) and not own:
-        return f"`{store.place_text}` belongs to the caller"
+        return f"`{store.place_text}` belongs to the caller, which may need its graph"
     if names and store.place_kind in ("attribute", "buffer"):
         if store.place_kind == "buffer":
-            return f"`{store.place_text}` is a buffer of the module"
+            return f"`{store.place_text}` is a buffer of the module, and its users may need the graph"
         return _noticed_on_self(analyser, frame.function, store, statement, names[-1])
     if place.root.startswith(("g:", "c:")) and root.isidentifier():
         watch.name(frame.function, root)
         return watch.run()
-    return f"`{store.place_text}` belongs to the caller"
+    return f"`{store.place_text}` belongs to the caller, which may need its graph"
 
 
 def _noticed_on_self(analyser: Analyser, method: Function, store: Store, statement: ir.Stmt, name: str) -> str:
@@ -270,7 +272,7 @@ def _reached(analyser: Analyser, function: Function, name: str) -> str:
         program = analyser.program
         outside = {base for one in (cls, *program.subclasses(cls)) for base in program.ancestors(one)[1]}
         if not all(MODULE_BASES.fullmatch(base) or base in PLAIN_BASES for base in outside):
-            return f"a base of `{cls.node.name}` is not followed"
+            return f"a base class of `{cls.node.name}` is not resolved, and may use `{name}` with its graph"
         if not is_used(analyser, cls):
-            return f"nobody is seen to use `{cls.node.name}`, whose `{name}` it is"
+            return f"no use of `{cls.node.name}` is found, and unknown users may need the graph of `{name}`"
     return reached(analyser, name, function.module)

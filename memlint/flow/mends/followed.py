@@ -22,6 +22,8 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
+#: what code that is not known may do under a guard
+MAY_DIFFER = ", and may behave differently without gradients"
 #: functions and classes that are entered
 MAX_ENTERED = 40
 
@@ -55,18 +57,18 @@ class Followed:
         if function.key in self.entered:
             return ""
         if len(self.entered) >= MAX_ENTERED:
-            return "too much is called to follow it"
+            return "it calls too many functions to check them all"
         plain = words.PLAIN_DECORATORS | {"property", "cached_property"}
         if set(function.decorator_names) - plain:
-            return f"`{function.name}` is decorated with what is not followed"
+            return f"a decorator of `{function.name}` is not resolved{MAY_DIFFER}"
         if function.cls is not None and self._is_stored(function.name):
-            return f"something is assigned to `{function.name}`"
+            return f"another function may be assigned to `{function.name}`"
         self.entered[function.key] = function
         return self._statements(function, function.body)
 
     def _read(self, function: Function, part: ir.Attr) -> str:
         if part.name in words.GRAPH_ATTRIBUTES:
-            return f"`{text(part, 40)}` is read in `{function.name}`"
+            return f"`{function.name}` reads `{text(part, 40)}`, which differs without gradients"
         for method in self.analyser.facts.methods_named(part.name):
             if method.decorator_names & {"property", "cached_property"}:
                 return self._function(method)
@@ -86,7 +88,7 @@ class Followed:
         if isinstance(func, ir.Name) and func.id not in function.locals and hasattr(builtins, func.id):
             passed = any(word.name == "key" for word in call.keywords)
             known = func.id not in words.BUILTINS_THAT_RUN and not passed
-            return "" if known else f"`{text(call, 40)}` is not followed"
+            return "" if known else f"`{text(call, 40)}` is not resolved{MAY_DIFFER}"
         if isinstance(func, ir.Attr):
             return self._method(function, func)
         return self._object(function, func)
@@ -99,13 +101,13 @@ class Followed:
             method = program.method(function.cls, name, after=function.cls)
             if method is not None:
                 return self._function(method)
-            return "" if name == "__init__" else f"`{text(func, 40)}` is not followed"
+            return "" if name == "__init__" else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
         if function.cls is not None and own is not None and dotted(func.value) == own:
             method = program.method(function.cls, name)
             if method is None:
                 return self._object(function, func)
             if any(name in cls.methods for cls in program.below(function.cls)):
-                return f"`{text(func, 40)}` is overridden"
+                return f"a subclass overrides `{text(func, 40)}`{MAY_DIFFER}"
             return self._function(method)
         if isinstance(func.value, ir.Const | ir.FormattedString):
             return ""
@@ -114,9 +116,9 @@ class Followed:
         try:
             receivers = self._origins.of(function, func.value)
         except UnknownOriginError as unknown:
-            return str(unknown)
+            return f"{unknown}{MAY_DIFFER}"
         if not receivers:
-            return f"`{text(func, 40)}` is not followed"
+            return f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
         for origin in receivers:
             why = self._method_of(function, origin, func)
             if why:
@@ -128,7 +130,7 @@ class Followed:
             if func.name in ("forward", "__call__"):
                 return self._layer(origin)
             known = func.name in ("eval", "train", "parameters", "named_parameters", "state_dict", "to", "zero_grad")
-            return "" if known else f"`{text(func, 40)}` is not followed"
+            return "" if known else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
         method = self.analyser.program.method(origin, func.name)
         if method is not None:
             return self._bases(origin) or self._function(method)
@@ -158,9 +160,9 @@ class Followed:
         try:
             found = self._origins.of(function, func)
         except UnknownOriginError as unknown:
-            return str(unknown)
+            return f"{unknown}{MAY_DIFFER}"
         if not found:
-            return f"what `{text(func, 40)}` computes is not followed"
+            return f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
         for origin in sorted(found, key=lambda origin: origin if isinstance(origin, str) else origin.qual):
             why = self._layer(origin) if isinstance(origin, str) else self._run(origin)
             if why:
@@ -175,7 +177,7 @@ class Followed:
         """What calling an instance runs."""
         methods = [self.analyser.program.method(cls, name) for name in ("__call__", "forward")]
         if not any(methods):
-            return f"what `{cls.node.name}` computes is not followed"
+            return f"the `forward` of `{cls.node.name}` is not resolved{MAY_DIFFER}"
         return self._bases(cls) or next(
             filter(None, (self._function(method) for method in methods if method is not None)), ""
         )
@@ -183,9 +185,9 @@ class Followed:
     def _bases(self, cls: Class) -> str:
         order, outside = self.analyser.program.ancestors(cls)
         if outside - words.PLAIN_BASES:
-            return f"a base of `{cls.node.name}` is not followed"
+            return f"a base class of `{cls.node.name}` is not resolved{MAY_DIFFER}"
         if any(name in inner.methods for inner in order for name in ("__getattr__", "__getattribute__")):
-            return f"`{cls.node.name}` answers for attributes that it has not"
+            return f"`{cls.node.name}` has a `__getattr__`, so its methods are not resolved"
         return ""
 
     def _layer(self, name: str) -> str:
@@ -194,38 +196,38 @@ class Followed:
             return ""
         if name.startswith("torch.nn.") and last == "LSTM":
             # oneDNN's, which differs by up to 4e-7; on a GPU none of torch's recurrent layers does
-            return "`nn.LSTM` may give other last digits without gradients"
+            return "`nn.LSTM` may round differently without gradients"
         if name.startswith("torch.nn.") and last.startswith(("Transformer", "MultiheadAttention")):
-            return f"`nn.{last}` takes a faster way without gradients, whose numbers differ"
-        return f"`{last}` is not followed"
+            return f"`nn.{last}` takes a faster path without gradients, whose results differ"
+        return f"`{last}` is not resolved{MAY_DIFFER}"
 
     def _outside(self, name: str, func: ir.Expr) -> str:
         last = name.rsplit(".", 1)[-1]
         if is_layer(name):
             return self._layer(name)
         if name.startswith(("torch.is_grad_enabled", *words.SETS_GRAD_MODE, *words.WANTS_OUTSIDE)):
-            return f"`{text(func, 40)}` is called"
+            return f"`{text(func, 40)}` is called, which depends on grad mode"
         if last in words.FASTER_WITHOUT_GRADIENTS:
-            return f"`{text(func, 40)}` may take another way without gradients"
+            return f"`{text(func, 40)}` may take another path without gradients, whose results differ"
         known = name.startswith(
             (*words.ENDS_OUTSIDE, *words.PASSES_OUTSIDE, "numpy.", "time.", "random.", "os.", "tqdm")
         )
-        return "" if known else f"`{text(func, 40)}` is not followed"
+        return "" if known else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
 
     # ------------------------------------------------------------------------------------ from outside
 
     def _changed_from_outside(self) -> str:
         """What may make a module run something else than its code says: hooks, and layers that are put in later."""
-        for unit in self._units():
-            found = unit.names & words.CHANGES_MODULES
-            if found:
-                return f"`{min(found)}` is called in the project, which may change what a module runs"
+        program = self.analyser.program
+        for key in program.project.sources:
+            for unit in program.module(key).index.units:
+                found = unit.names & words.CHANGES_MODULES
+                if found:
+                    return f"`{min(found)}` in {key} may change what a module runs"
         if self.analyser.compiles is None:
             self.analyser.compiles = next(self._compilers(), "")
         compiles = self.analyser.compiles
-        return (
-            f"`{compiles}` is in the project: compiled code may round otherwise without gradients" if compiles else ""
-        )
+        return f"{compiles} compiles code, which may round differently without gradients" if compiles else ""
 
     def _compilers(self) -> Iterator[str]:
         """Where torch compiles code: what that calls is compiled with it, and with gradients otherwise than without
@@ -235,13 +237,13 @@ class Followed:
             module = program.module(key)
             for row in module.index.imports:
                 if row.name in words.COMPILES and row.module.startswith("torch"):
-                    yield row.name
+                    yield f"`{row.name}` in {key}"
             for number, unit in enumerate(module.index.units):
                 for function in functions_in(module, number) if unit.names & words.COMPILES else ():
                     own = [expr for _, expr in own_expressions(function)]
                     for part in (part for expr in (*own, *function.decorators) for part in walk_expression(expr)):
                         if isinstance(part, ir.Attr) and part.name in words.COMPILES and not _of_texts(part):
-                            yield text(part, 40)
+                            yield f"`{text(part, 40)}` in {key}"
 
     def _is_stored(self, name: str) -> bool:
         return any(name in unit.stores for unit in self._units())

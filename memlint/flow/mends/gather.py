@@ -55,7 +55,7 @@ def gather_of(frame: Frame, at: int) -> Gather | None:
         name=name,
         start=f"{name} = [{target.id}]",
         end=f"{target.id} = {text(call.func, 200)}({', '.join((name, *rest))})",
-        doubt=f"`{text(part, 40)}` is kept as it is, and must not be changed in place afterwards",
+        doubt=f"the list keeps `{text(part, 40)}` itself, so a later in-place change of it changes the result",
     )
 
 

@@ -27,19 +27,19 @@ def call(watch: Watch, function: Function, expr: ir.Call) -> int:
         if receiver:
             return _own_method(watch, function, func, receiver)
     elif watch.share(function, func):
-        watch.doubtful(f"`{text(func, 40)}` is called")
+        watch.doubtful(f"`{text(func, 40)}` is called, and is not resolved")
     if not held:
         _look(watch, function, expr)
         return CLEAN
     if isinstance(func, ir.Name) and func.id not in function.locals and _is_builtin(watch, function, func.id):
         if func.id in words.BUILTINS_THAT_LOOK:
-            watch.doubtful(f"`{text(expr, 40)}` sees it")
+            watch.doubtful(f"`{text(expr, 40)}` can read it")
         if func.id in words.BUILTINS_THAT_END:
             return CLEAN
         if func.id in words.BUILTINS_THAT_TELL:
             return COMPUTED
         if any(word.name == "key" for word in expr.keywords):
-            watch.doubtful(f"`{text(expr, 40)}` hands it to its key")
+            watch.doubtful(f"`{text(expr, 40)}` passes it to its key function")
         if func.id in words.BUILTINS_THAT_PASS:
             return ITSELF
     if isinstance(func, ir.Attr) and isinstance(func.value, ir.Const | ir.FormattedString):
@@ -54,7 +54,9 @@ def call(watch: Watch, function: Function, expr: ir.Call) -> int:
         return CLEAN
     if isinstance(func, ir.Attr) and func.name in words.LOGS and _is_logger(watch, function, func.value):
         return CLEAN
-    watch.doubtful(f"`{text(held[0], 40)}` is passed to `{text(func, 40)}`, which is not followed")
+    watch.doubtful(
+        f"`{text(held[0], 40)}` is passed to `{text(func, 40)}`, which is not resolved and may need its graph"
+    )
     return ITSELF
 
 
@@ -65,33 +67,33 @@ def _look(watch: Watch, function: Function, expr: ir.Call) -> None:
         return
     code = func.id in ("eval", "exec") and expr.args
     if (code or not expr.args) and watch.names.get(function.key):
-        watch.doubtful(f"`{text(expr, 40)}` may see it")
+        watch.doubtful(f"`{text(expr, 40)}` may read it")
 
 
 def _own_method(watch: Watch, function: Function, func: ir.Attr, receiver: int) -> int:
     """A method of the value itself, or of a container of it."""
     name, methods = func.name, knowledge.methods()
     if name in words.WANT_GRAPH:
-        watch.doubtful(f"`{text(func, 40)}()` is called")
+        watch.doubtful(f"`{text(func, 40)}()` is called, which needs its graph")
         return CLEAN
     if _has_method(watch, name):
-        watch.doubtful(f"`{text(func, 40)}` is called, a method of the project's own")
+        watch.doubtful(f"`{text(func, 40)}` may be a method of this project, which may need its graph")
         return ITSELF
     if name == "numpy":
-        watch.doubtful(f"`{text(func, 40)}()` raises while it has a graph")
+        watch.doubtful(f"`{text(func, 40)}()` raises an error while it has a graph, and no longer would")
     if name in methods.cut or name in words.CONTAINER_ENDS or name in words.PUTS:
         return CLEAN
     if name in words.CONTAINER_READS:
         return ITSELF
     if name.endswith("_") and not name.endswith("__"):
         if receiver == ITSELF:
-            watch.doubtful(f"`{text(func, 40)}` changes it in place")
+            watch.doubtful(f"`{text(func, 40)}` changes it in place, and `.detach()` shares its memory")
         return receiver
     if name in methods.op or name in methods.reduce:
         return COMPUTED
     if methods.knows(name):
         return ITSELF
-    watch.doubtful(f"`{text(func, 40)}` is called, which is not followed")
+    watch.doubtful(f"`{text(func, 40)}` is not resolved and may need its graph")
     return ITSELF
 
 
@@ -131,7 +133,7 @@ def _outside(watch: Watch, name: str, held: ir.Expr, func: ir.Expr) -> int:
     if not in_place and name.startswith(words.PASSES_OUTSIDE) and not name.startswith(words.WANTS_OUTSIDE):
         row = knowledge.function(name)
         return CLEAN if row is not None and row.graph == "none" and row.returns == "data" else ITSELF
-    watch.doubtful(f"`{text(held, 40)}` is passed to `{text(func, 40)}`")
+    watch.doubtful(f"`{text(held, 40)}` is passed to `{text(func, 40)}`, which may need its graph")
     return ITSELF
 
 
@@ -139,7 +141,7 @@ def _follow(watch: Watch, function: Function, callee: Function, expr: ir.Call) -
     """A function of the project gets the value."""
     shown = f"`{callee.name}`"
     if watch.is_deep or callee.is_generator or set(callee.decorator_names) - words.PLAIN_DECORATORS:
-        watch.doubtful(f"it is passed to {shown}, which is not followed")
+        watch.doubtful(f"it is passed to {shown}, which is not resolved and may need its graph")
         return ITSELF
     positional = [param.name for param in callee.params if param.kind in ("positional", "positional-only")]
     bound = callee.takes_self and isinstance(expr.func, ir.Attr)
@@ -150,14 +152,14 @@ def _follow(watch: Watch, function: Function, callee: Function, expr: ir.Call) -
         index = position + (1 if bound else 0)
         starred = any(isinstance(before, ir.Starred) for before in expr.args[: position + 1])
         if starred or index >= len(positional):
-            watch.doubtful(f"it is passed to {shown} through `*`")
+            watch.doubtful(f"it is passed to {shown} by `*`, to an unknown parameter")
             return ITSELF
         names.add(positional[index])
     known = {param.name for param in callee.params if param.kind not in ("star", "double-star")}
     for word in expr.keywords:
         if watch.share(function, word.value):
             if word.name not in known:
-                watch.doubtful(f"it is passed to {shown} through `**`")
+                watch.doubtful(f"it is passed to {shown} by `**`, to an unknown parameter")
                 return ITSELF
             names.add(word.name)
     inner = watch.deeper()

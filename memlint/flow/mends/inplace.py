@@ -15,28 +15,28 @@ from memlint.ir import nodes as ir
 def doubt(frame: Frame, one: Candidate) -> str:
     """Why the form in place may not give the same: only a floating tensor that was made here takes every number."""
     if "…" in one.spine:
-        return "it is too long to be shown whole"
+        return "the expression is too long to be shown completely"
     made = frame.notes.made
     starts = one.old.store - {one.statement.value.at}
     target = text(one.target)
     if not isinstance(one.target, ir.Name) or not starts or not all(at in made and made[at][1] for at in starts):
-        return f"`{target}` may hold integers, or share its memory"
+        return f"`{target}` may be of an integer type, or share its memory with another tensor"
     if any(made[at][0].endswith("_like") for at in starts):
-        return f"`{target}` has the type of what it is like, which may hold integers"
+        return f"`{target}` has the dtype of another tensor, which may be an integer type"
     begun = [value for value in binders(frame.function, one.target.id) or () if not mentions(value, target)]
     if not all(map(_is_plainly_made, begun)):
-        return f"`{target}` may share its memory, or ask for gradients"
+        return f"`{target}` may share its memory with another tensor, or require gradients"
     if sum(is_place(part, target) for part in walk_expression(one.statement.value)) > 1:
-        return f"`{target}` is also what changes it, and a view of it would see the change"
+        return f"`{target}` is an operand as well, and a view of it would change"
     operands = (
         part
         for part in walk_expression(one.statement.value)
         if not mentions(part, target) and not _is_callee(one, part)
     )
     if not all(isinstance(part, ir.Const) and part.kind in ("int", "float") for part in operands):
-        return f"what is added to `{target}` may be larger than it"
+        return f"the operand may have a larger shape than `{target}`"
     keeps = _keeps(frame.function, one.target.id, one.statement)
-    return f"`{keeps}` may keep the old `{target}`, and would see it change" if keeps else ""
+    return f"`{keeps}` may keep the old `{target}`, which would change" if keeps else ""
 
 
 def _keeps(function: Function, name: str, update: ir.Stmt) -> str:

@@ -61,7 +61,7 @@ class Origins:
         if key in self._seen:
             return set()  # it comes round to itself
         if len(self._seen) >= MAX_STEPS:
-            raise UnknownOriginError(f"`{text(expr, 40)}` comes from too many places to follow it")
+            raise UnknownOriginError(f"`{text(expr, 40)}` is not resolved (it has too many sources)")
         self._seen.add(key)
         match expr:
             case ir.Const():
@@ -84,7 +84,7 @@ class Origins:
                 return self._all(function, (expr.body, expr.orelse))
             case ir.BoolOp():
                 return self._all(function, (expr.left, expr.right))
-        raise UnknownOriginError(f"what `{text(expr, 40)}` is made of is not followed")
+        raise UnknownOriginError(f"`{text(expr, 40)}` is not resolved")
 
     def _all(self, function: Function, parts: tuple[ir.Expr, ...]) -> set[Origin]:
         return {origin for part in parts for origin in self._of(function, part)}
@@ -110,12 +110,12 @@ class Origins:
         own = isinstance(func, ir.Attr) and bool(self.analyser.facts.methods_named(func.name))
         if isinstance(func, ir.Attr) and func.name in _SAME | _MEMBERS and kind != "ext" and not own:
             return self._of(function, func.value)
-        raise UnknownOriginError(f"what `{text(func, 40)}` gives is not followed")
+        raise UnknownOriginError(f"the result of `{text(func, 40)}` is not resolved")
 
     def _returned(self, function: Function) -> set[Origin]:
         plain = not set(function.decorator_names) - words.PLAIN_DECORATORS
         if function.is_generator or not plain or (isinstance(function.node, ir.FunctionDef) and function.node.is_async):
-            raise UnknownOriginError(f"what `{function.name}` gives is not followed")
+            raise UnknownOriginError(f"the result of `{function.name}` is not resolved")
         found: set[Origin] = set()
         for statement in walk_statements(function.body, into_definitions=False):
             if isinstance(statement, ir.Return) and statement.value is not None:
@@ -131,7 +131,7 @@ class Origins:
         if owner is None:
             kind, what = self.analyser.program.find(function.module, name)
             if kind != "value":
-                raise UnknownOriginError(f"what `{name}` is made of is not followed")
+                raise UnknownOriginError(f"`{name}` is not resolved")
             module, name = what
             owner = module.main
             self._assigned_by_others(owner, name)
@@ -140,13 +140,13 @@ class Origins:
             return set()
         self._seen.add(key)
         if any(isinstance(item, ir.Scope) and name in item.names for item in walk_statements(owner.body)):
-            raise UnknownOriginError(f"`{name}` is bound in several functions")
+            raise UnknownOriginError(f"`{name}` is not resolved (several functions assign it)")
         found: set[Origin] = set()
         if any(param.name == name for param in owner.params):
             found |= self._parameter(owner, name)
         values = binders(owner, name)
         if values is None or not (values or any(param.name == name for param in owner.params)):
-            raise UnknownOriginError(f"what `{name}` is made of is not followed")
+            raise UnknownOriginError(f"`{name}` is not resolved")
         for value in values:
             found |= self._of(owner, value)
         if any(is_container(owner, value) for value in values):
@@ -157,18 +157,18 @@ class Origins:
         for key in self.analyser.program.project.sources:
             for number, unit in enumerate(self.analyser.program.module(key).index.units):
                 if name in unit.stores:
-                    raise UnknownOriginError(f"`{name}` may be assigned from another file")
+                    raise UnknownOriginError(f"`{name}` is not resolved (another file may assign it)")
                 if key != main.module.key or number == 0 or name not in unit.names:
                     continue
                 body = main.module.lowered(number).body
                 if any(isinstance(item, ir.Scope) and name in item.names for item in walk_statements(body)):
-                    raise UnknownOriginError(f"`{name}` is bound in several functions")
+                    raise UnknownOriginError(f"`{name}` is not resolved (several functions assign it)")
 
     def _parameter(self, function: Function, name: str) -> set[Origin]:
         """What all callers pass for a parameter."""
         index = next(i for i, param in enumerate(function.params) if param.name == name)
         param = function.params[index]
-        unknown = UnknownOriginError(f"what `{function.name}` is given as `{name}` is not known")
+        unknown = UnknownOriginError(f"`{name}` is not resolved (not all callers of `{function.name}` are known)")
         if param.kind in ("star", "double-star") or set(function.decorator_names) - words.PLAIN_DECORATORS:
             raise unknown
         if isinstance(function.node, ir.Lambda | None) or (
@@ -187,7 +187,7 @@ class Origins:
         except TooManyError:
             raise unknown from None
         if not calls:
-            raise UnknownOriginError(f"nobody is seen to call `{function.name}` with `{name}`")
+            raise UnknownOriginError(f"`{name}` is not resolved (no call of `{function.name}` is found)")
         bound = 1 if function.takes_self else 0
         if index < bound:
             raise unknown  # the object that the method is called on
@@ -216,7 +216,7 @@ class Origins:
         if name in self._seen:
             return set()
         self._seen.add(name)
-        unknown = UnknownOriginError(f"what `{text(expr, 40)}` is made of is not followed")
+        unknown = UnknownOriginError(f"`{text(expr, 40)}` is not resolved")
         if self.analyser.facts.methods_named(name) or self.analyser.facts.many_methods(name):
             raise unknown
         found: set[Origin] = set()
@@ -247,7 +247,7 @@ class Origins:
         try:
             functions = [only] if only is not None else list(functions_naming(self.analyser, name))
         except TooManyError:
-            raise UnknownOriginError(f"`{name}` is used in too many places to follow it") from None
+            raise UnknownOriginError(f"`{name}` is not resolved (it is used in too many places)") from None
         for function in functions:
             for statement, expr in own_expressions(function):
                 stored = (
@@ -272,7 +272,7 @@ class Origins:
             return
         if kind == "none" and isinstance(call.func, ir.Name):
             return  # a builtin
-        raise UnknownOriginError(f"`{name}` is given to `{text(call.func, 40)}`, which may fill it")
+        raise UnknownOriginError(f"`{name}` is not resolved (`{text(call.func, 40)}` may add to it)")
 
 
 def _stores(statement: ir.Stmt, name: str) -> bool:

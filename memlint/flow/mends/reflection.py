@@ -30,7 +30,7 @@ def reached(analyser: Analyser, name: str, home: Module) -> str:
             for function in functions_in(module, number):
                 for part in _parts(function):
                     if _reaches(part, name, module is home):
-                        return f"`{text(part, 40)}` may reach it"
+                        return f"`{text(part, 40)}` may read it by name, and need its graph"
     return ""
 
 

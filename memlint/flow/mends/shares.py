@@ -51,7 +51,7 @@ def share_of(watch: Watch, function: Function, expr: ir.Expr) -> int:
             return _formatted(watch, function, expr)
         case ir.Lambda():
             if any(share_of(watch, function, part) for part in _names_in(expr.body)):
-                watch.doubtful("a lambda uses it")
+                watch.doubtful("a lambda uses it, and may need its graph")
             return CLEAN
         case ir.Walrus():
             level = share_of(watch, function, expr.value)
@@ -59,7 +59,7 @@ def share_of(watch: Watch, function: Function, expr: ir.Expr) -> int:
             return level
         case ir.Yield():
             if expr.value is not None and share_of(watch, function, expr.value):
-                watch.doubtful(f"`{text(expr.value, 40)}` is yielded")
+                watch.doubtful(f"`{text(expr.value, 40)}` is yielded, and the receiver may need its graph")
             return CLEAN
         case ir.Display() | ir.DictDisplay():
             parts = expr.elements if isinstance(expr, ir.Display) else expr.values
@@ -85,7 +85,7 @@ def _attr(watch: Watch, function: Function, expr: ir.Attr) -> int:
     if not held or expr.name in words.PLAIN_ATTRIBUTES:
         return CLEAN
     if expr.name in words.GRAPH_ATTRIBUTES:
-        watch.doubtful(f"`{text(expr, 40)}` is read")
+        watch.doubtful(f"`{text(expr, 40)}` is read, which differs without a graph")
     return ITSELF
 
 
@@ -95,7 +95,7 @@ def _compare(watch: Watch, function: Function, expr: ir.Compare) -> int:
     named = any(op in ("is", "is not") for op in expr.ops) and not any(isinstance(side, ir.Const) for side in sides)
     searched = any(op in ("in", "not in") for op in expr.ops) and (held[0] or text(expr.left) in watch.stored)
     if any(held) and (named or searched):
-        watch.doubtful(f"`{text(expr, 40)}` asks whether it is the same object")
+        watch.doubtful(f"`{text(expr, 40)}` compares identities, and the fix makes a new object")
     return CLEAN
 
 

@@ -56,7 +56,7 @@ class _Survivors:
                     if not number or not self._is_counter(function, statement.target):
                         self._updated(function, statement.target)
                 case ir.Try() if statement.handlers:
-                    self.watch.doubtful("an exception may be caught that only comes while gradients are on")
+                    self.watch.doubtful("an `except` may handle an error that is raised with gradients only")
                 case ir.For() if isinstance(statement.iter, ir.Comprehension):
                     self._assigned(function, statement.target)
                 case ir.With():
@@ -68,7 +68,7 @@ class _Survivors:
                         self.watch.gives(function, statement.value)
                 case ir.Raise() if statement.exc is not None and not is_plain(self.analyser, function, statement.exc):
                     if isinstance(statement.exc, ir.Call) and statement.exc.args:
-                        self.watch.doubtful(f"`{text(statement.exc, 40)}` is raised")
+                        self.watch.doubtful(f"`{text(statement.exc, 40)}` is raised, without a graph then")
             for expr in expressions(statement):
                 for part in walk_expression(expr):
                     self._part(function, part)
@@ -82,8 +82,9 @@ class _Survivors:
         given = (*part.args, *(word.value for word in part.keywords))
         if name in words.PUTS and not all(is_plain(self.analyser, function, arg) for arg in given):
             self._filled(function, part.func.value)
+        where = "" if function is self.function else f" in `{function.qual}`"
         if name in knowledge.methods().inplace and function.name not in ("__init__", "reset_parameters"):
-            self.watch.doubtful(f"`{text(part.func, 40)}` changes a tensor in place")
+            self.watch.doubtful(f"`{text(part.func, 40)}`{where} changes a tensor in place that may need a gradient")
 
     def _assigned(self, function: Function, target: ir.Expr) -> None:
         match target:
@@ -116,7 +117,7 @@ class _Survivors:
 
     def _updated(self, function: Function, target: ir.Expr) -> None:
         if not isinstance(target, ir.Name) or not is_sum(function, target):  # an attribute, or somebody else's tensor
-            self.watch.doubtful(f"`{text(target, 40)}` is changed in place")
+            self.watch.doubtful(f"`{text(target, 40)}` is changed in place, and its gradient may be needed")
         else:
             self._assigned(function, target)
 
@@ -124,7 +125,7 @@ class _Survivors:
         """Something that may have a graph is put into a container."""
         if isinstance(container, ir.Name) and container.id in function.locals:
             if not is_container(function, container):
-                self.watch.doubtful(f"`{container.id}` is filled, which is not made here")
+                self.watch.doubtful(f"`{container.id}` is not resolved: who reads it may need the graph")
             self._assigned(function, container)
         else:
             self.watch.into(function, container)

@@ -77,7 +77,7 @@ BUILTINS_THAT_PASS = frozenset(
 #: builtins that give the text of their argument, in which a tensor names its graph
 BUILTINS_THAT_TELL = frozenset(["str", "repr", "format", "ascii"])
 #: builtins that run what they are given
-BUILTINS_THAT_RUN = frozenset(["map", "filter", "eval", "exec", "compile", "getattr", "__import__", "super"])
+BUILTINS_THAT_RUN = frozenset(["map", "filter", "eval", "exec", "compile", "getattr", "__import__"])
 #: builtins by which code sees variables that it does not name
 BUILTINS_THAT_LOOK = frozenset(["locals", "vars", "globals", "eval", "exec", "dir"])
 

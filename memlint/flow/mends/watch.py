@@ -84,7 +84,7 @@ class Watch:
                 if name in identifiers(function.body)[1]:
                     self._queue(function)
         except TooManyError:
-            self.doubtful(f"too many functions use `.{name}` to follow it")
+            self.doubtful(f"`.{name}` is used in too many functions to check that none needs its graph")
 
     def gives(self, function: Function, value: ir.Expr) -> None:
         """Watch what a function returns, in those that call it."""
@@ -128,11 +128,11 @@ class Watch:
         for key in self.analyser.program.project.sources:
             other_index = self.analyser.program.module(key).index
             if key != module.key and any(name in (row.name, "*") for row in other_index.imports):
-                self.doubtful(f"`{name}` is a global that another file may import")
+                self.doubtful(f"`{name}` is a global variable, and a file that imports it may need its graph")
 
     def _queue(self, function: Function) -> None:
         if function.key not in self._functions and len(self._functions) >= MAX_FUNCTIONS:
-            self.doubtful("it is used in too many functions to follow it")
+            self.doubtful("it is used in too many functions to check that none needs its graph")
             return
         self._functions[function.key] = function
         if function not in self._todo:
@@ -162,7 +162,7 @@ class Watch:
         while self._todo and not self.doubt:
             rounds += 1
             if rounds > 8 * MAX_FUNCTIONS:
-                self.doubtful("it goes round in too many functions to follow it")
+                self.doubtful("it is used in too many functions to check that none needs its graph")
             function = self._current = self._todo.pop()
             for statement in walk_statements(function.body, into_definitions=False):
                 self._statement(function, statement)
@@ -189,7 +189,7 @@ class Watch:
                     self._return(function, text(statement.value, 40))
             case ir.Match():
                 if self.share(function, statement.subject):
-                    self.doubtful(f"`{text(statement.subject, 40)}` is matched against patterns")
+                    self.doubtful(f"`{text(statement.subject, 40)}` is matched against patterns, which are not checked")
             case ir.Delete():
                 pass
             case _:
@@ -224,7 +224,7 @@ class Watch:
                 held = self.share(function, target.value)
                 self.share(function, target.index)
                 if held and not self._is_mended(function, statement) and not is_container(function, target.value):
-                    self.doubtful(f"`{text(target, 40)}` is changed in place")
+                    self.doubtful(f"`{text(target, 40)}` is changed in place, and `.detach()` shares its memory")
                 elif level:
                     self.into(function, target.value)
 
@@ -238,12 +238,12 @@ class Watch:
             case ir.Subscript():
                 self.into(function, container.value)
             case _:
-                self.doubtful(f"it is put into `{text(container, 40)}`")
+                self.doubtful(f"it is put into `{text(container, 40)}`, which is not resolved")
 
     def _augmented(self, function: Function, statement: ir.AugAssign) -> None:
         level, held = self.share(function, statement.value), self.share(function, statement.target)
         if held == ITSELF and not self._is_mended(function, statement) and not is_sum(function, statement.target):
-            self.doubtful(f"`{text(statement.target, 40)}` is changed in place")
+            self.doubtful(f"`{text(statement.target, 40)}` is changed in place, and `.detach()` shares its memory")
         elif level or held:
             target = statement.target
             if isinstance(target, ir.Name):
@@ -260,7 +260,7 @@ class Watch:
 
     def _return(self, function: Function, shown: str) -> None:
         """The value goes to whoever calls the function."""
-        said = f"`{shown}` is returned" if shown != "…" else "what is made of it is returned"
+        said = f"`{shown}` is returned" if shown != "…" else "a value computed from it is returned"
         if function.key in self._entered:
             self.returned = True
             return
@@ -275,20 +275,22 @@ class Watch:
             or set(function.decorator_names) - words.PLAIN_DECORATORS
             or self.analyser.hook(function) is not None
         ):
-            self.doubtful(f"{said}, and the callers of `{function.name}` are not known")
+            self.doubtful(f"{said}, and unknown callers of `{function.name}` may need its graph")
             return
         try:
             found = calls_of_function(self.analyser, function)
         except TooManyError:
-            self.doubtful(f"{said} by `{function.name}`, which too many functions call to follow it")
+            self.doubtful(f"{said} by `{function.name}`, which has too many callers to check them all")
             return
         if not found:
-            self.doubtful(f"{said}, and nobody is seen to call `{function.name}`")
+            self.doubtful(f"{said}, and no call of `{function.name}` is found: its callers may need the graph")
         elif all(call is not None and _tries(caller, call) for caller, call in found):
-            self.doubtful(f"{said}, and only what its file does when it is run calls `{function.name}`")
+            self.doubtful(f"{said}, and only `__main__` calls `{function.name}`: another file may need the graph")
         for caller, call in found:
             if call is None:
-                self.doubtful(f"{said} by `{function.name}`, which is passed on without a call")
+                self.doubtful(
+                    f"{said} by `{function.name}`, which is passed as a value: whoever calls it may need the graph"
+                )
                 return
             self.results.setdefault(caller.key, set()).add(call.at)
             self._queue(caller)

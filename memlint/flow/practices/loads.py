@@ -357,7 +357,7 @@ def _is_whole_model(frame: Frame, names: list[str]) -> bool:
 
 def _doubt(analyser: Analyser, frame: Frame, expr: ir.Call, into: ir.Call | None) -> str:
     """Why another device for what is loaded may be noticed."""
-    elsewhere = "what else is read from it is then on the host"
+    elsewhere = "other values that are read from it are then on the host"
     if into is None or len(into.args) != 1 or into.args[0].at != expr.at or into.args[0] is not expr:
         return elsewhere
     if any(word.name != "strict" for word in into.keywords) or not isinstance(into.func, ir.Attr):
@@ -365,7 +365,7 @@ def _doubt(analyser: Analyser, frame: Frame, expr: ir.Call, into: ir.Call | None
     receiver = text(into.func.value, 200)
     last = receiver.rsplit(".", 1)[-1].lower()
     if KEEPS.search(last) or (receiver not in frame.modules_by_use and not _MODEL.search(last)):
-        return "what it is loaded into may keep it as it is"
+        return "its receiver may keep the tensors on the device on which they are loaded"
     if analyser.methods_named("load_state_dict", frame.function):
-        return "a `load_state_dict` of the project may keep it as it is"
+        return "a `load_state_dict` of this project may keep the tensors on the device on which they are loaded"
     return ""

@@ -1,0 +1,128 @@
+"""The reason of an unsafe fix names what is not resolved, and says what of it matters; it speaks of nothing that the
+file does not have, unless it names the file that has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+from memlint.finding import Fix
+
+
+def fix_of(folder: Path, code: str, **files: str) -> Fix:
+    (folder / "pyproject.toml").touch()
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    found = memlint.lint([folder / "train.py"], select=[code], min_confidence="low").findings
+    fixes = [one.fix for one in found if one.fix is not None]
+    assert fixes, found
+    return fixes[0]
+
+
+SUM = """
+import measures
+from torch import nn
+
+
+def step(model: nn.Module, x, y, optimizer, criterion: nn.Module):
+    loss = {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return {returned}
+
+
+def train(model: nn.Module, loader, optimizer, criterion: nn.Module):
+    total = 0
+    for x, y in loader:
+        {taken} = step(model, x, y, optimizer, criterion)
+        total += loss
+    return float(total) / len(loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ({}, "`criterion` is not resolved"),
+        ({"returned": "loss, y", "taken": "loss, _"}, "`criterion` is not resolved"),
+        ({"returned": "y, loss * 2", "taken": "_, loss"}, "`criterion` is not resolved"),
+        ({"loss": "measures.loss(model(x), y)"}, "`measures.loss` is not resolved"),
+        ({"loss": "criterion(model(x), y).mean()"}, "`criterion` is not resolved"),
+    ],
+)
+def test_a_value_that_may_be_no_tensor(parts: dict[str, str], why: str, tmp_path: Path) -> None:
+    plain = {"loss": "criterion(model(x), y)", "returned": "loss", "taken": "loss"}
+    fix = fix_of(tmp_path, "MEM101", train=SUM.format(**plain | parts))
+    assert fix.doubt == f"`loss` may not be a tensor here: {why}"
+
+
+EVALUATION = """
+import torch
+from torch import nn
+{imports}
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = {layer}
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def evaluate(loader):
+    net = {net}
+    net.eval()
+    hits = 0
+    for x, y in loader:
+        hits += (net(x).argmax(dim=1) == y).sum().item()
+    return hits
+
+
+if __name__ == "__main__":
+    evaluate([])
+"""
+PLAIN = {"imports": "", "layer": "nn.Linear(8, 2)", "net": "Net()"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "doubt"),
+    [
+        ({}, None),
+        ({"imports": "import zoo", "net": "zoo.make()"}, "`zoo.make` is not resolved, and may behave"),
+        ({"imports": "from zoo import Block", "layer": "Block(8)"}, "`Block` is not resolved, and may"),
+        ({"layer": "nn.LSTM(8, 2)"}, "`nn.LSTM` may round differently without gradients"),
+        ({"net": "torch.compile(Net())"}, "`torch.compile` is called, which depends on grad mode"),
+    ],
+)
+def test_a_model_that_may_depend_on_gradients(parts: dict[str, str], doubt: str | None, tmp_path: Path) -> None:
+    fix = fix_of(tmp_path, "MEM201", train=EVALUATION.format(**PLAIN | parts))
+    assert fix.doubt is None if doubt is None else fix.doubt is not None and fix.doubt.startswith(doubt), fix
+
+
+COMPILED = "import torch\n\n\ndef build(net):\n    return torch.compile(net)\n"
+HOOKED = "def watch(net, hook):\n    net.register_forward_hook(hook)\n"
+CAST = """
+import torch
+from train import evaluate
+
+
+@torch.autocast("cuda")
+def train(model, loader):
+    for x in loader:
+        model(x).sum().backward()
+    evaluate(loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "what"), [(COMPILED, "torch.compile"), (HOOKED, "register_forward_hook"), (CAST, "autocast")]
+)
+def test_what_another_file_has_is_told_with_its_name(other: str, what: str, tmp_path: Path) -> None:
+    fix = fix_of(tmp_path, "MEM201", train=EVALUATION.format(**PLAIN), other=other)
+    assert fix.doubt is not None and "other.py" in fix.doubt
+    assert what != "autocast" or what not in fix.doubt
