@@ -146,9 +146,19 @@ class Skipped(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
+class HeldBack(msgspec.Struct, frozen=True, gc=False):
+    """How many findings are not shown: those of less confidence than is asked for, those of preview rules, and those in
+    unused code where the configuration ignores it. Each is what would be shown if this alone were asked for."""
+
+    medium_confidence: int = 0
+    low_confidence: int = 0
+    preview: int = 0
+    unused_code: int = 0
+
+
 class Summary(msgspec.Struct, frozen=True, gc=False):
-    """Suppressed findings count in none of these. ``seconds`` is wall time. ``silenced_by_evidence``: how many findings
-    measurements refuted."""
+    """Suppressed findings count as ``suppressed`` alone. ``seconds`` is wall time. ``silenced_by_evidence``: how many
+    findings measurements refuted."""
 
     files: int
     skipped: int
@@ -156,7 +166,9 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     warnings: int
     notes: int
     seconds: float
+    suppressed: int = 0
     silenced_by_evidence: int = 0
+    held_back: HeldBack = HeldBack()
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -209,9 +209,7 @@ def say(outcome: Outcome, parsed: argparse.Namespace, *, reported: bool = True) 
         tell(f"warning: {notice}")
     for row in outcome.said:
         tell(f"skipped {row.path}: {row.reason}")
-    if not result.summary.files and not result.failures and not outcome.said:
-        tell("warning: no Python files found")
-    if parsed.verbose or (not result.summary.files and not outcome.said):
+    if parsed.verbose or not result.summary.files:
         rows = [row for row in result.skipped if row not in outcome.said]
         shown = rows if parsed.verbose else rows[:_SKIPS_SHOWN]
         for row in shown:

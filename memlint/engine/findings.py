@@ -39,32 +39,24 @@ def ask_rules(
     analysis: Analysis,
     sources: Mapping[str, Source],
     config: Config,
-    least: Confidence,
 ) -> tuple[list[Raw], list[Failure]]:
-    """What the enabled rules say of one file. A rule that raises is a failure; the others go on.
-
-    What is less sure than ``least`` will not be shown: it is left out where nothing else is said of its definition
-    (elsewhere it counts in the numbering of equal statements), since to find its place costs a parse.
-    """
+    """What the enabled rules say of one file. A rule that raises is a failure; the others go on."""
     facts = Facts(events, config.device_memory, config.scalar_fix)
-    said: list[tuple[Room, Report]] = []
     found: dict[tuple[str, int, int], Raw] = {}
     failures: list[Failure] = []
     for code, room in rooms.items():
         if code not in enabled:
             continue
         try:
-            said += [(room, report) for report in room.check(facts) if report.site.path == display]
+            reports = [report for report in room.check(facts) if report.site.path == display]
         except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
             failures.append(Failure(display, internal_error(f"the rule {code}", error)))
-    shown = {report.site.unit for _, report in said if CONFIDENCE[report.confidence] >= CONFIDENCE[least]}
-    for room, report in said:
-        if report.site.unit not in shown:
             continue
-        try:
-            _keep_best(found, _raw(room, report, analysis, sources))
-        except Exception as error:  # of a site that is none
-            failures.append(Failure(display, internal_error(f"the rule {room.meta.code}", error)))
+        for report in reports:
+            try:
+                _keep_best(found, _raw(room, report, analysis, sources))
+            except Exception as error:  # of a site that is none
+                failures.append(Failure(display, internal_error(f"the rule {code}", error)))
     return list(found.values()), failures
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -14,8 +15,7 @@ from memlint.engine.prefilter import nothing_to_say
 from memlint.engine.rooms import Room, load_rooms
 from memlint.engine.selection import ALWAYS, Selection, choose
 from memlint.engine.silence import silence
-from memlint.engine.suppressions import may_suppress
-from memlint.finding import Failure, Finding, Severity
+from memlint.finding import Failure, Finding, HeldBack, Severity
 from memlint.project import Project
 
 #: analyses of a project that may raise before the files that are left are given up: each costs its time
@@ -36,6 +36,13 @@ class Linted(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     failures: tuple[Failure, ...]
     remarks: tuple[str, ...]
+    held_back: HeldBack = HeldBack()
+
+
+def added_up(counts: Iterable[HeldBack]) -> HeldBack:
+    """What several files or projects hold back together."""
+    rows = [msgspec.structs.astuple(one) for one in counts]
+    return HeldBack(*map(sum, zip(*rows, strict=True)))
 
 
 def ruling_of(config: Config, options: Options) -> Ruling:
@@ -54,6 +61,7 @@ def merged(found: Sequence[Linted]) -> Linted:
         tuple(finding for one in found for finding in one.findings),
         tuple(dict.fromkeys(failure for one in found for failure in one.failures)),
         tuple(sorted({remark for one in found for remark in one.remarks})),
+        added_up(one.held_back for one in found),
     )
 
 
@@ -112,6 +120,7 @@ class _Judge:
             for (display, name), mistake in analysis.errors.items()
         ]
         findings: list[Finding] = []
+        held: list[HeldBack] = []
         broken: dict[str, list[Raw]] = {}
         for display, problem in analysis.failures:
             broken.setdefault(display, []).append(_unparsed(display, problem))
@@ -120,33 +129,55 @@ class _Judge:
             if project.sources[display].unreadable is not None:
                 continue
             try:
-                found, problems = self._said_of(display, project, analysis, broken.get(display, []))
+                said = self._said_of(display, project, analysis, broken.get(display, []))
             except Exception as error:
-                found, problems = [], [Failure(display, internal_error("what is said of this file", error))]
-            findings += found
-            failures += problems
-        return Linted(tuple(findings), tuple(failures), tuple(analysis.remarks))
+                said = Linted((), (Failure(display, internal_error("what is said of this file", error)),), ())
+            findings += said.findings
+            failures += said.failures
+            held.append(said.held_back)
+        return Linted(tuple(findings), tuple(failures), tuple(analysis.remarks), added_up(held))
 
-    def _said_of(
-        self, display: str, project: Project, analysis: Analysis, broken: list[Raw]
-    ) -> tuple[list[Finding], list[Failure]]:
+    def _said_of(self, display: str, project: Project, analysis: Analysis, broken: list[Raw]) -> Linted:
         """The findings of one file, and the rules that failed on it."""
         rooms, selection, text = self._ruling.rooms, self._ruling.selection, project.sources[display].text
-        raws, problems = ask_rules(
-            display,
-            analysis.events.get(display, ()),
-            rooms,
-            selection.enabled,
-            analysis,
-            project.sources,
-            self._ruling.config,
-            # a comment may suppress what is not shown, and is then not unused
-            "low" if may_suppress(text) else selection.min_confidence,
-        )
-        ran = selection.enabled - selection.ignored_in(project.path(display))
+
+        def ask(codes: frozenset[str]) -> tuple[list[Raw], list[Failure]]:
+            events = analysis.events.get(display, ())
+            return ask_rules(display, events, rooms, codes, analysis, project.sources, self._ruling.config)
+
+        raws, problems = ask(selection.enabled)
+        ignored = selection.ignored_in(project.path(display))
+        ran = selection.enabled - ignored
         raws = [raw for raw in (*raws, *broken) if raw.finding.code in ran]
         raws = silence(display, text, raws, rooms, ran, not broken and not problems)
-        return _chosen(fingerprinted(raws, project.relative), self._ruling), problems
+        # (that a preview rule fails is for those to know who ask for it)
+        more, _ = ask(selection.preview - ignored)
+        more = silence(display, text, more, rooms, frozenset(), False) if more else more
+        fingerprints = fingerprinted(raws, project.relative)
+        findings = [_as_configured(raw.finding, self._ruling) for raw in fingerprints if self._is_shown(raw.finding)]
+        return Linted(tuple(findings), tuple(problems), (), self._held_back([*raws, *more]))
+
+    def _is_shown(self, finding: Finding) -> bool:
+        """Whether the user wants to see it."""
+        if CONFIDENCE[finding.confidence] < CONFIDENCE[self._ruling.selection.min_confidence]:
+            return False
+        return finding.reach != "unused" or self._ruling.config.unused_code != "ignore"
+
+    def _held_back(self, raws: Iterable[Raw]) -> HeldBack:
+        """How many findings are not shown, each by the one thing that keeps it back."""
+        least = CONFIDENCE[self._ruling.selection.min_confidence]
+        counts: Counter[str] = Counter()
+        for finding in (raw.finding for raw in raws if raw.finding.suppressed is None):
+            ways = []
+            if CONFIDENCE[finding.confidence] < least:
+                ways.append(f"{finding.confidence}_confidence")
+            if finding.reach == "unused" and self._ruling.config.unused_code == "ignore":
+                ways.append("unused_code")
+            if finding.code in self._ruling.selection.preview:
+                ways.append("preview")
+            if len(ways) == 1:
+                counts[ways[0]] += 1
+        return HeldBack(**counts)
 
 
 def _unparsed(display: str, problem: Problem) -> Raw:
@@ -158,21 +189,15 @@ def _unparsed(display: str, problem: Problem) -> Raw:
     return Raw(finding, "", problem.message)
 
 
-def _chosen(raws: Iterable[Raw], ruling: Ruling) -> list[Finding]:
-    """The findings that the user wants to see, at the severity and with the fixes that the configuration gives them."""
-    selection = ruling.selection
-    least = CONFIDENCE[selection.min_confidence]
-    return [
-        msgspec.structs.replace(
-            raw.finding,
-            severity=_severity(raw.finding, ruling),
-            fix=raw.finding.fix if raw.finding.code in selection.fixable else None,
-            alternatives=raw.finding.alternatives if raw.finding.code in selection.fixable else (),
-        )
-        for raw in raws
-        if CONFIDENCE[raw.finding.confidence] >= least
-        and (raw.finding.reach != "unused" or ruling.config.unused_code != "ignore")
-    ]
+def _as_configured(finding: Finding, ruling: Ruling) -> Finding:
+    """A finding at the severity and with the fixes that the configuration gives it."""
+    is_fixable = finding.code in ruling.selection.fixable
+    return msgspec.structs.replace(
+        finding,
+        severity=_severity(finding, ruling),
+        fix=finding.fix if is_fixable else None,
+        alternatives=finding.alternatives if is_fixable else (),
+    )
 
 
 def _severity(finding: Finding, ruling: Ruling) -> Severity:

@@ -15,7 +15,7 @@ from memlint.config import Config, ConfigError
 from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.collection import no_collection
 from memlint.engine.findings import internal_error
-from memlint.engine.judging import Linted, Ruling, judge, ruling_of, says_nothing
+from memlint.engine.judging import Linted, Ruling, added_up, judge, ruling_of, says_nothing
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.parts import ALONE, parts_of
 from memlint.engine.proof import BY, Proof, read_proof
@@ -82,6 +82,7 @@ def prepare(paths: Sequence[str], options: Options, progress: Progress) -> Itera
 def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started: float) -> Outcome:
     """What the projects say together. ``started``: when the run began, by `time.perf_counter`."""
     findings = tuple(sorted((finding for _, part in parts for finding in part.findings), key=_place))
+    suppressed = [None if finding.suppressed is None else finding.suppressed.by for finding in findings]
     counted = [finding.severity for finding in findings if finding.suppressed is None]
     said = tuple(row for prepared, _ in parts for row in prepared.found.said)
     rows = {*said, *(row for prepared, _ in parts for row in prepared.found.skipped)}
@@ -96,7 +97,9 @@ def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started:
             warnings=counted.count("warning"),
             notes=counted.count("note"),
             seconds=round(time.perf_counter() - started, 3),
-            silenced_by_evidence=sum(one.suppressed is not None and one.suppressed.by == BY for one in findings),
+            suppressed=sum(by not in (None, BY) for by in suppressed),
+            silenced_by_evidence=suppressed.count(BY),
+            held_back=added_up(part.held_back for _, part in parts),
         ),
         remarks=tuple(remark for _, part in parts for remark in part.remarks),
         takes_unsafe=frozenset(

@@ -28,10 +28,11 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """``enabled``: codes of the rules that run, ``fixable`` of those whose fixes are given. ``notices``: what the user
-    should know of the choice."""
+    """``enabled``: codes of the rules whose findings are shown, ``preview`` of those whose findings ``--preview`` would
+    show, ``fixable`` of those whose fixes are given. ``notices``: what the user should know of the choice."""
 
     enabled: frozenset[str]
+    preview: frozenset[str]
     severity: Mapping[str, Severity]
     min_confidence: Confidence
     per_file_ignores: tuple[tuple[PerFileIgnore, frozenset[str]], ...]
@@ -70,6 +71,7 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
         raise ConfigError("no rule is selected" + (" (preview rules need --preview)" if left_out else ""))
     return Selection(
         enabled=frozenset(chosen - left_out - closed | {ALWAYS}),
+        preview=frozenset(left_out - closed),
         severity={
             code: severity
             for word, severity in sorted(config.severity.items(), key=lambda row: _length(rooms, row[0], where))
@@ -81,7 +83,7 @@ def choose(rooms: Mapping[str, Room], config: Config, overrides: Overrides) -> S
             for one in config.per_file_ignores
         ),
         notices=tuple(
-            f"{code} [{rooms[code].meta.name}] is a preview rule and does not run without --preview"
+            f"{code} [{rooms[code].meta.name}] is a preview rule and shows nothing without --preview"
             for code in sorted(left_out & exact)
         ),
         fixable=_fixable(rooms, config),

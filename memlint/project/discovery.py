@@ -62,18 +62,17 @@ def discover(
     given: dict[Path, bytes] = {}
     for one in named:
         path = one.path
-        if one.content is not None:
-            given[path] = one.content
-            _take_file(path, found, excludes, force_exclude)
-        elif is_dir(path):
+        if one.content is None and is_dir(path):
             _take_folder(path, listing, found, excludes, cwd)
-        elif (problem := _problem(path)) is not None:
+        elif force_exclude and (pattern := first_match(excludes, path)) is not None:
+            found.said[path] = f"excluded by `{pattern}` (--force-exclude)"
+        elif (problem := _problem(one)) is not None:
             found.failures.append(Failure(display_path(path, cwd), problem))
         else:
-            _take_file(path, found, excludes, force_exclude)
+            found.linted.append(path)
+            if one.content is not None:
+                given[path] = one.content
     found.context += _context_of_strangers(found, listing, cwd)
-    known = {*found.linted, *found.context}
-    given = {path: content for path, content in given.items() if path in known}  # one may be excluded
     project = Project(root, cwd, found.linted, found.context, import_roots, given, listing.notebooks)
     return Discovery(project, tuple(found.failures), _rows(found.skipped, cwd), _rows(found.said, cwd))
 
@@ -100,14 +99,6 @@ def apart(named: Sequence[Named], listing: Listing, cwd: Path) -> list[list[Name
     return [group for group in groups.values() if group]
 
 
-def _take_file(path: Path, found: _Found, excludes: tuple[Patterns, ...], force_exclude: bool) -> None:
-    pattern = first_match(excludes, path) if force_exclude else None
-    if pattern is None:
-        found.linted.append(path)
-    else:
-        found.said[path] = f"excluded by `{pattern}` (--force-exclude)"
-
-
 def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[Patterns, ...], cwd: Path) -> None:
     below = listing.below(folder)
     if (problem := _unlistable(folder)) is not None:
@@ -132,6 +123,8 @@ def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[
     found.skipped.update(skipped)
     if not taken and any(path.name.endswith(SUFFIXES) for path in skipped):
         found.failures.append(Failure(display_path(folder, cwd), _nothing_left(skipped)))
+    elif not taken:
+        found.said[folder] = "no Python files found"
 
 
 def _unlistable(folder: Path) -> str | None:
@@ -148,8 +141,20 @@ def _nothing_left(skipped: Mapping[Path, str]) -> str:
     return f"no file was checked: {count} skipped ({'; '.join(reasons[:3])})"
 
 
-def _problem(path: Path) -> str | None:
+def _problem(named: Named) -> str | None:
     """Why a named path that is no folder cannot be linted, or None."""
+    path = named.path
+    if named.content is None and (problem := _no_file(path)) is not None:
+        return problem
+    if path.suffix == NOTEBOOK:
+        return "a notebook: only Python files are read (`jupyter nbconvert --to script` makes one)"
+    if named.content is not None or path.suffix in (".py", ".pyw", ".pyi") or _has_python_shebang(path):
+        return None
+    return "not a Python file"
+
+
+def _no_file(path: Path) -> str | None:
+    """Why a path leads to no file, or None."""
     try:
         is_file = stat.S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -158,13 +163,7 @@ def _problem(path: Path) -> str | None:
         return (error.strerror or str(error)).lower()
     except ValueError as error:  # a null byte
         return str(error)
-    if not is_file:
-        return "not a file: a pipe or a device"
-    if path.suffix == NOTEBOOK:
-        return "a notebook: only Python files are read (`jupyter nbconvert --to script` makes one)"
-    if path.suffix in (".py", ".pyw", ".pyi") or _has_python_shebang(path):
-        return None
-    return "not a Python file"
+    return None if is_file else "not a file: a pipe or a device"
 
 
 def _missing(path: Path) -> str:

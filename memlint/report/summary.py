@@ -6,27 +6,28 @@ from collections import Counter
 from collections.abc import Iterator
 
 from memlint.amounts import plural
-from memlint.finding import Result, is_fixable
+from memlint.finding import HeldBack, Result, is_fixable
 
 
 def summary(result: Result) -> str:
-    """For example ``Found 3 errors and 1 warning in 42 files (1.2 s).``"""
+    """For example ``Found 1 error in 42 files; 3 more in preview rules (--preview), 1 suppressed (1.2 s).``"""
     counts = result.summary
     parts = [
         plural(count, word)
         for count, word in ((counts.errors, "error"), (counts.warnings, "warning"), (counts.notes, "note"))
         if count
     ]
-    silenced = counts.silenced_by_evidence
-    suppressed = sum(finding.suppressed is not None for finding in result.findings) - silenced
     extra = [
-        f"{count} {what}"
-        for count, what in (
-            (suppressed, "suppressed"),
-            (silenced, "silenced by evidence"),
-            (counts.skipped, "skipped"),
-        )
-        if count
+        *_held_back(counts.held_back),
+        *(
+            f"{count} {what}"
+            for count, what in (
+                (counts.suppressed, "suppressed"),
+                (counts.silenced_by_evidence, "silenced by evidence"),
+                (counts.skipped, "skipped"),
+            )
+            if count
+        ),
     ]
     found = f"Found {_and(parts)}" if parts else "Found nothing"
     if result.fixed:
@@ -34,7 +35,19 @@ def summary(result: Result) -> str:
         remain = f"{remaining} remaining" + (f": {_and(parts)}" if parts else "")
         found = f"Found {plural(result.fixed + remaining, 'finding')} ({result.fixed} fixed, {remain})"
     after = f"; {', '.join(extra)}" if extra else ""
-    return f"{found} in {plural(counts.files, 'file')} ({counts.seconds:.1f} s{after})."
+    return f"{found} in {plural(counts.files, 'file')}{after} ({counts.seconds:.1f} s)."
+
+
+def _held_back(counts: HeldBack) -> list[str]:
+    """How many more findings there are, and how each kind of them is shown."""
+    ways = (
+        (counts.medium_confidence, "of medium confidence (--min-confidence medium)"),
+        (counts.low_confidence, "of low confidence (--min-confidence low)"),
+        (counts.preview, "in preview rules (--preview)"),
+        (counts.unused_code, 'in unused code (unused-code = "report")'),
+    )
+    there = [(count, what) for count, what in ways if count]
+    return [f"{count} {what}" if number else f"{count} more {what}" for number, (count, what) in enumerate(there)]
 
 
 def offer(result: Result) -> str:

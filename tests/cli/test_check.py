@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -49,13 +50,27 @@ def test_exit_zero_hides_findings_but_no_failure(toy: Toy) -> None:
     assert main(["--exit-zero", "train.py", "missing.py"]) == 2
 
 
-@pytest.mark.parametrize("path", ["nonexistent/", "nonexistent.py", "notes.txt", "book.ipynb"])
-def test_a_named_path_that_cannot_be_linted_is_a_failure(toy: Toy, capsys: Capture, path: str) -> None:
-    toy({"train.py": "leak(1)\n", "notes.txt": "hi", "book.ipynb": "{}"})
-    assert main(["train.py", path]) == 2
+@pytest.mark.parametrize(
+    "path", ["nonexistent/", "nonexistent.py", "notes.txt", "book.ipynb", "books/", "books/b.ipynb"]
+)
+@pytest.mark.parametrize("options", [[], ["--exit-zero"], ["--fix"], ["--fix", "--exit-zero"], ["-q", "--no-cache"]])
+def test_a_named_path_that_cannot_be_linted_is_a_failure(
+    toy: Toy, capsys: Capture, path: str, options: list[str]
+) -> None:
+    toy({"train.py": "leak(1)\n", "notes.txt": "hi", "book.ipynb": "{}", "books/b.ipynb": "{}"})
+    assert main(["train.py", path, *options]) == 2
     out = capsys.readouterr().out
     assert f"{path.rstrip('/')}: failed:" in out
     assert "MEM901" in out, "the other files go on"
+
+
+def test_a_notebook_from_standard_input_is_a_failure(
+    toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy({})
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
+    assert main(["-", "--stdin-filename", "book.ipynb", "--exit-zero"]) == 2
+    assert "book.ipynb: failed: a notebook" in capsys.readouterr().out
 
 
 def test_an_undecodable_file_is_a_failure_and_the_others_go_on(toy: Toy, capsys: Capture) -> None:
@@ -176,6 +191,35 @@ def test_selecting_rules(toy: Toy, capsys: Capture) -> None:
         assert codes(capsys) == expected, arguments
 
 
+@pytest.mark.parametrize(
+    ("source", "arguments", "said"),
+    [
+        ("x = 1", [], "Found nothing in 1 file ("),
+        ("whisper(1)", [], "Found nothing in 1 file; 1 more of low confidence (--min-confidence low) ("),
+        ("whisper(1)", ["--min-confidence", "low"], "Found 1 note in 1 file ("),
+        (
+            "leak(1)\nburst(1)\nburst(2)  # noqa: MEM902\nwhisper(1)\nwhisper(2)",
+            [],
+            "Found 1 error and 1 warning in 1 file; 2 more of low confidence (--min-confidence low), "
+            "1 in preview rules (--preview), 1 suppressed (",
+        ),
+        ("leak(1)", [], "Found 1 warning in 1 file; 1 more in preview rules (--preview) ("),
+        ("leak(1)", ["--preview"], "Found 2 warnings in 1 file ("),
+        ("leak(1)  # noqa: MEM901, MEM904", [], "Found nothing in 1 file; 1 suppressed ("),
+        ("leak(1)", ["--ignore", "MEM904"], "Found 1 warning in 1 file ("),
+        ("leak(1)", ["--select", "MEM902"], "Found nothing in 1 file ("),
+        ("whisper(1)", ["--ignore", "MEM903"], "Found nothing in 1 file ("),
+    ],
+)  # fmt: skip
+def test_the_summary_says_what_was_held_back(
+    toy: Toy, capsys: Capture, source: str, arguments: list[str], said: str
+) -> None:
+    toy({"train.py": f"{source}\n"})
+    for output in ("text", "concise"):
+        main(["train.py", "--output-format", output, *arguments])
+        assert capsys.readouterr().out.splitlines()[-1].startswith(said)
+
+
 def test_a_preview_rule_that_is_named_without_preview_is_mentioned(toy: Toy, capsys: Capture) -> None:
     toy({"train.py": "leak(1)\n"})
     assert main(["train.py", "--extend-select", "MEM904"]) == 1
@@ -190,15 +234,22 @@ def test_json_has_exactly_the_documented_keys(toy: Toy, capsys: Capture) -> None
     report = as_json(capsys)
     assert list(report) == ["version", "findings", "failures", "summary"]
     assert report["version"] == 1
-    counts = ["files", "skipped", "errors", "warnings", "notes", "seconds", "silenced_by_evidence"]
-    assert list(report["summary"]) == counts
+    counts = ["files", "skipped", "errors", "warnings", "notes", "seconds", "suppressed", "silenced_by_evidence"]
+    assert list(report["summary"]) == [*counts, "held_back"]
+    # (one more finding than is shown: a preview rule's)
+    assert report["summary"].pop("held_back") == {
+        "medium_confidence": 0,
+        "low_confidence": 0,
+        "preview": 1,
+        "unused_code": 0,
+    }
     (finding,) = report["findings"]
     assert len(finding.pop("fingerprint")) == 16
     assert finding == {
         "code": "MEM901", "name": "toy-leak", "severity": "warning", "confidence": "high",
         "message": "This leaks.", "help": "Do not leak.", "path": "sub/train.py", "line": 3, "column": 1, "end_line": 3,
         "end_column": 8, "cell": None, "growth": {"memory": "host", "kind": "per-iteration"},
-            "reach": "used", "reach_reason": "",
+        "reach": "used", "reach_reason": "",
         "trace": [{"path": "sub/train.py", "line": 3, "column": 1, "message": "it begins here"}],
         "fix": None, "alternatives": [], "evidence": None, "suppressed": None,
     }  # fmt: skip
@@ -260,8 +311,10 @@ def test_statistics_count_by_rule(toy: Toy, capsys: Capture) -> None:
 
 def test_nothing_to_lint_is_said(toy: Toy, capsys: Capture) -> None:
     toy({"data/readme.txt": "hi", "books/a.ipynb": "{}", "build/code.py": "leak(1)\n"})
+    assert main(["data", "build"]) == 1
+    assert "skipped data: no Python files found" in capsys.readouterr().err
     assert main(["data"]) == 0
-    assert "no Python files found" in capsys.readouterr().err
+    assert "skipped data: no Python files found" in capsys.readouterr().err
     assert main(["books"]) == 2
     assert "1 skipped (a notebook)" in capsys.readouterr().out
     assert main(["build", "--exclude", "build"]) == 2
@@ -283,7 +336,7 @@ def test_verbose_says_what_was_skipped_and_cut_short(toy: Toy, capsys: Capture) 
     captured = capsys.readouterr()
     assert "skipped gen/code.py: excluded by `gen`" in captured.err
     assert "toy remark" in captured.err
-    assert "skipped)" in captured.out
+    assert " skipped (" in captured.out
 
 
 @pytest.mark.parametrize("error", ["KeyError('oops')", "SystemExit(0)"])

@@ -293,6 +293,13 @@ def test_the_configuration_decides_what_unused_code_is_worth(tmp_path: Path, con
     assert idle is None or (idle.reach, idle.confidence) == ("unused", found["total.py"].confidence)
 
 
+def test_what_is_ignored_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lint(tmp_path, {"lesson.py": LESSONS["outputs.py"], "tool.py": MAIN}, 'unused-code = "ignore"')
+    main([str(tmp_path)])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith('Found nothing in 2 files; 2 more in unused code (unused-code = "report") (')
+
+
 def test_a_comment_in_ignored_code_still_suppresses_something(tmp_path: Path) -> None:
     text = LESSONS["total.py"].replace("total += loss", "total += loss  # memlint: ignore[MEM101]")
     assert lint(tmp_path, {"idle.py": text, "tool.py": MAIN}, 'unused-code = "ignore"') == []

@@ -231,7 +231,7 @@ def test_a_folder_that_may_not_be_looked_into_leaves_the_others_alone(tmp_path: 
     finally:
         (root / "data").chmod(0o755)
     assert (whole.returncode, whole.stdout.splitlines()[0]) == (2, "c.py: failed: permission denied")
-    assert "in 1 file " in whole.stdout, "a.py was checked"
+    assert "in 1 file" in whole.stdout, "a.py was checked"
     assert (folder.returncode, folder.stdout.splitlines()[0]) == (
         2,
         "data: failed: cannot be listed: permission denied",

@@ -109,8 +109,8 @@ def test_a_place_that_is_not_in_the_file_any_more(monkeypatch: pytest.MonkeyPatc
 
 def test_suppressed_findings_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    what = Result((finding(suppressed=Suppressed("noqa", None)),), (), (), Summary(1, 2, 0, 0, 0, 0.01))
-    assert shown(what, io.StringIO()) == "Found nothing in 1 file (0.0 s; 1 suppressed, 2 skipped).\n"
+    what = Result((finding(suppressed=Suppressed("noqa", None)),), (), (), Summary(1, 2, 0, 0, 0, 0.01, suppressed=1))
+    assert shown(what, io.StringIO()) == "Found nothing in 1 file; 1 suppressed, 2 skipped (0.0 s).\n"
 
 
 def test_failures_are_shown() -> None:
