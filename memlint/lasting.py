@@ -47,5 +47,5 @@ def cause(event: Carry | Retain) -> tuple[Step, ...]:
     if event.reset:
         steps.append(Step(event.site, f"`{event.place.text}` is {event.reset}"))
     if event.in_model_loop:
-        steps.append(Step(event.site, "the graph is there because the model runs without `torch.no_grad()` (MEM201)"))
+        steps.append(Step(event.site, "the model runs without `torch.no_grad()` (MEM201 reports the same memory)"))
     return tuple(steps)

@@ -173,7 +173,12 @@ def _weight(value: V, names: list[str]) -> Weight:
         return told.weight
     if value.size in (SCALAR, SAMPLE):
         return "small"
-    return "large" if value.size == BATCH and not any(map(is_of_rows, names)) else "unknown"
+    return "large" if value.size == BATCH and not any(map(_is_of_samples, names)) else "unknown"
+
+
+def _is_of_samples(name: str) -> bool:
+    """Whether a name speaks of what a batch has besides its inputs: labels, scores, ``batch[1]``."""
+    return is_of_rows(name) or names_labels(name.lstrip("_")) or (name.isdigit() and name != "0")
 
 
 def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:

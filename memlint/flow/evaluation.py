@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence, weakest
 from memlint.flow.as_called import left_out
-from memlint.flow.events import Fact, Loop, ModelCall
+from memlint.flow.events import Fact, Loop, ModelCall, Step
 from memlint.flow.frame import Frame, ModelRun, excluded
 from memlint.flow.heap import deep
 from memlint.flow.judged_runs import (
@@ -53,6 +53,8 @@ class Keeper(NamedTuple):
     rounds: Loop
     #: how sure it is that no backward comes for it
     lost: Confidence = "low"
+    #: the statement that keeps it, and the finding there
+    step: Step | None = None
 
 
 def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
@@ -229,6 +231,7 @@ def _event(
         wanted="",
         retained=keeper.place if keeper is not None else "",
         rounds=keeper.rounds if keeper is not None else None,
+        keeping=(keeper.step,) if keeper is not None and keeper.step is not None else (),
         owner=owner,
         guard="",
         consumed=consumed,

@@ -266,6 +266,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     owner: Fact
     guard: str
     consumed: Literal["detached", "escapes", "loss", "dropped"]
+    #: the statement at which ``retained`` takes it in
+    keeping: tuple[Step, ...] = ()
     #: the attribute of the function's object that holds the graph when it returns
     held: str = ""
     place: GuardPlace | None = None

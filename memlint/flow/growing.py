@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.bounds import begun_by_inner_loop, of_one_update
-from memlint.flow.described import value_of
+from memlint.flow.described import lacks_guard, value_of
 from memlint.flow.events import Carry, Loop, Place
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
@@ -230,6 +230,7 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         how="cat",
         needed=wanted_later(analyser, frame, store),
         reset=store.cleared,
+        in_model_loop=lacks_guard(frame, store.incoming or store.value),
         bounded=loop.over == "rows"
         or store.selected
         or _fed(frame, store)

@@ -42,7 +42,7 @@ from memlint.flow.doubts import (
     would_raise,
 )
 from memlint.flow.evaluation import Keeper, evaluations, model_calls
-from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, SummedLosses
+from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, Step, SummedLosses
 from memlint.flow.first_round import begun_each_round
 from memlint.flow.first_step import begun_at_first_step
 from memlint.flow.frame import Frame, Store
@@ -70,6 +70,10 @@ _BUILDERS = ("init__", "make_layer", "make_block", "make_stage")
 _MAY_BUILD = ("build_", "create_")
 
 
+#: the rules on what grows by its graphs, by how it does
+_CODES = {"add": "MEM101", "cat": "MEM302"}
+
+
 def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     """The events of one function."""
     yield from practice_events(analyser, frame)
@@ -89,7 +93,7 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
                 for source in frame.graphs.closure((store.incoming or store.value).src):
                     known = kept.get(source)
                     if known is None or (event.loop.over_data and not known.rounds.over_data):
-                        kept[source] = Keeper(event.place.text, event.loop, _lost_to(event))
+                        kept[source] = Keeper(event.place.text, event.loop, _lost_to(event), _kept_at(event))
     yield from pinned_views.events(analyser, frame, events)
     calls = list(model_calls(analyser, frame, verdicts, kept))
     yield from with_places(analyser, frame, inert.guards(analyser, frame, calls))
@@ -100,6 +104,12 @@ def _keeps(event: Retain | Carry) -> bool:
     """Whether a rule reports that the graph is kept, for all to see."""
     shown = "low" not in (event.certainty, event.value.certainty)
     return shown and not event.needed and event.value.attached in ("yes", "some")
+
+
+def _kept_at(event: Retain | Carry) -> Step:
+    """Where a graph is kept, with the rule that says so there."""
+    code = "MEM102" if isinstance(event, Retain) else _CODES.get(event.how, "MEM103")
+    return Step(event.site, f"`{event.place.text}` keeps this graph ({code} reports the same memory)")
 
 
 def _lost_to(event: Retain | Carry) -> Confidence:

@@ -42,7 +42,7 @@ def check(facts: Facts) -> Iterator[Report]:
             severity=_severity(event),
             confidence=_confidence(event),
             growth=Growth(memory, "per-iteration" if event.retained else "peak"),
-            trace=event.trace,
+            trace=(*event.trace, *event.keeping),
             fix=guard_plan(event.place),
             alternatives=inference_plans(event.place),
         )
