@@ -21,6 +21,8 @@ def clean(parsed: argparse.Namespace) -> int:
             raise ConfigError(f"there is no file or folder {path or '(an empty path)'}")
         roots[find_root(absolute(path, cwd), cwd)] = None
     for root in roots:
-        gone = remove(root)
+        gone, left = remove(root)
         print(printable(f"removed {gone}" if gone is not None else f"there is no cache in {folder_of(root)}"))
+        for reason in left:
+            print(printable(reason))
     return 0

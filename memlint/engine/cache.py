@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from memlint.engine.database import RESULTS, Database
+from memlint.engine.database import RESULTS, Database, inflated
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,6 +30,8 @@ _FORMAT = 1
 _TABLE = "entries (key BLOB PRIMARY KEY, used INTEGER, size INTEGER, value BLOB)"
 #: what the entries take in all, in bytes, and how many there are: the least recently used ones go first
 MAX_BYTES, MAX_ENTRIES = 64 * 2**20, 1000
+#: the bytes of the largest entry, before it is compressed
+MAX_ENTRY = 128 << 20
 
 
 class Cache(Generic[T]):
@@ -46,22 +48,27 @@ class Cache(Generic[T]):
             return None
 
         def look(database: sqlite3.Connection) -> T | None:
-            row = database.execute("SELECT value FROM entries WHERE key = ?", (key,)).fetchone()
-            if row is None:
-                return None
-            entry = self._decoder.decode(zlib.decompress(row[0]))
+            row = database.execute(
+                "SELECT value FROM entries WHERE key = ? AND typeof(value) = 'blob' AND length(value) <= ?",
+                (key, MAX_BYTES // 4),
+            ).fetchone()
+            return None if row is None else self._decoder.decode(inflated(row[0], MAX_ENTRY))
+
+        def note(database: sqlite3.Connection) -> None:
             with contextlib.suppress(Exception):  # a folder that is only read serves all the same
                 database.execute("UPDATE entries SET used = ? WHERE key = ?", (time.time_ns(), key))
-            return entry
 
-        found = self._database.do(look)
+        found = self._database.read(look)
+        if found is not None:
+            self._database.write(note)
         self._database.close()
         return found
 
     def put(self, key: bytes, entry: T) -> None:
         """Keep an entry, and drop the least recently used ones beyond the bounds."""
-        value = zlib.compress(msgspec.msgpack.encode(entry), 1)
-        if len(value) > MAX_BYTES // 4 or not self._database.make():
+        content = msgspec.msgpack.encode(entry)
+        value = zlib.compress(content, 1)
+        if len(content) > MAX_ENTRY or len(value) > MAX_BYTES // 4 or not self._database.make():
             return
 
         def keep(database: sqlite3.Connection) -> None:
@@ -69,14 +76,14 @@ class Cache(Generic[T]):
             row = (key, time.time_ns(), len(value), value)
             database.execute("INSERT OR REPLACE INTO entries (key, used, size, value) VALUES (?, ?, ?, ?)", row)
             total = 0
-            rows = database.execute("SELECT key, size FROM entries ORDER BY used DESC").fetchall()
+            rows = database.execute("SELECT rowid, length(value) FROM entries ORDER BY used DESC").fetchall()
             for number, (old, size) in enumerate(rows):
-                total += size
+                total += size or 0
                 if total > MAX_BYTES or number >= MAX_ENTRIES:
-                    database.execute("DELETE FROM entries WHERE key = ?", (old,))
+                    database.execute("DELETE FROM entries WHERE rowid = ?", (old,))
             database.execute("COMMIT")
 
-        self._database.do(keep)
+        self._database.write(keep)
         self._database.close()
 
 

@@ -1,20 +1,24 @@
 """The folder beside a project in which earlier runs keep things, and the databases in it.
 
 Nothing in them is executed, one that cannot be read is replaced, and one that cannot be used (a read-only folder, a
-lock that is held) costs the time of an analysis and nothing else.
+lock that is held) costs the time of an analysis and nothing else. One that is not ours (`ownership`) is left alone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
+import os.path
+import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+
+from memlint.engine import ownership
+from memlint.reading import read_text
 
 if TYPE_CHECKING:
     import sqlite3
@@ -47,77 +51,180 @@ class Database:
     """One database of a project's cache, of one table. ``remarks``: what the user may want to know of it."""
 
     def __init__(self, root: Path, name: str, table: str) -> None:
-        """``table``: what makes the table, where there is none yet."""
+        """``table``: the name and the columns of the table."""
         self._folder = folder_of(root)
         self._path = self._folder / name
-        self._table = table
+        self._table = f"CREATE TABLE {table}"
         self._open: sqlite3.Connection | None = None
         self.remarks: list[str] = []
 
     @property
     def exists(self) -> bool:
         """Whether an earlier run has made it."""
-        return self._open is not None or self._path.is_file()
+        return self._open is not None or os.path.lexists(self._path)
 
     def make(self) -> bool:
         """Whether there is a folder for it, which says of itself what it is; it is made where it is not there."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            if not self._is_ours():
+                return False
             for name, text in _FILES.items():
-                if not (self._folder / name).exists():
-                    (self._folder / name).write_text(text, encoding="utf-8")
+                if not os.path.lexists(self._folder / name):
+                    _create(self._folder / name, text)
         except OSError as error:
             self.remarks.append(f"no cache: {self._folder} cannot be written: {error.strerror}")
             return False
         return True
 
-    def do(self, work: Callable[[sqlite3.Connection], R]) -> R | None:
+    def read(self, work: Callable[[sqlite3.Connection], R]) -> R | None:
+        """As `write`, of what only reads."""
+        return self._do(work, reads=True)
+
+    def write(self, work: Callable[[sqlite3.Connection], R]) -> R | None:
         """Do something with the database. What goes wrong is a remark, and gives None; one that is broken goes, and
-        whoever writes next makes another."""
+        whoever writes next makes another. One that is not ours is neither used nor touched."""
+        return self._do(work, reads=False)
+
+    def _do(self, work: Callable[[sqlite3.Connection], R], *, reads: bool) -> R | None:
         import sqlite3
 
         try:
-            if self._open is None:
-                # (one thread uses it at a time, but not always the same one)
-                self._open = sqlite3.connect(
-                    self._path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-                )
-                self._open.execute(f"CREATE TABLE IF NOT EXISTS {self._table}")
+            if self._open is None and not self._connect():
+                return None
+            assert self._open is not None
+            self._open.execute(f"PRAGMA query_only = {reads:d}")
             return work(self._open)
         except sqlite3.OperationalError as error:  # locked, read-only, a full disk
             self.remarks.append(f"the cache in {self._folder} was not used: {error}")
             self.close()
-        except (sqlite3.DatabaseError, zlib.error, msgspec.MsgspecError) as error:
+        except (sqlite3.DatabaseError, zlib.error, msgspec.MsgspecError, RecursionError, OverflowError) as error:
             self.remarks.append(f"the cache in {self._folder} was broken and is made anew: {error}")
             self.close()
             with contextlib.suppress(OSError):
                 _remove(self._path)
         return None
 
+    def _is_ours(self) -> bool:
+        why = ownership.of_folder(self._folder) or ownership.of_database(self._path)
+        if why is not None:
+            self.remarks.append(f"no cache: {self._folder} is neither used nor changed: {why}")
+        return why is None
+
+    def _connect(self) -> bool:
+        """Open the database, if it is one of ours: its schema is looked at before anything in it is used."""
+        import sqlite3
+
+        with _OPENING:
+            if not self._is_ours():
+                return False
+            if self._path not in _OURS:  # (in this process: a lock of ours is none for ourselves)
+                left = ownership.left_by_others(self._path, _PATIENCE)
+                if left is None:
+                    self.remarks.append(f"the cache in {self._folder} was not used: another run is writing it")
+                    return False
+                if left:  # a killed run's, or a stranger's: SQLite would obey it
+                    _remove(self._path)
+            if not os.path.lexists(self._path):
+                _create(self._path, "")
+            # (one thread uses it at a time, but not always the same one)
+            opened = sqlite3.connect(
+                f"{self._path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=_PATIENCE,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "temp_store = MEMORY"):
+                    opened.execute(f"PRAGMA {pragma}")
+                opened.text_factory = bytes
+                name = self._table.split()[2]
+                rows = opened.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type LIMIT 4").fetchall()
+                if not rows:
+                    opened.execute(self._table)
+                elif rows != [
+                    (b"index", f"sqlite_autoindex_{name}_1".encode(), None),
+                    (b"table", name.encode(), self._table.encode()),
+                ]:
+                    self.remarks.append(
+                        f"no cache: {self._folder} is neither used nor changed: {self._path.name} holds something else"
+                    )
+                    opened.close()
+                    return False
+            except BaseException:
+                opened.close()
+                raise
+            self._open = opened
+            _OURS[self._path] = _OURS.get(self._path, 0) + 1
+            return True
+
     def close(self) -> None:
         """Let go of the file; it is opened again when it is needed."""
         if self._open is not None:
-            self._open.close()
-            self._open = None
+            with _OPENING:
+                self._open.close()
+                self._open = None
+                _OURS[self._path] -= 1
+                if not _OURS[self._path]:
+                    del _OURS[self._path]
 
 
-def remove(root: Path) -> Path | None:
-    """Remove the cache of the project at ``root``; the folder that was, None where there is none. Raises OSError.
+#: the databases that this process has open, and how often
+_OURS: dict[Path, int] = {}
+_OPENING = threading.Lock()
 
-    Only what memlint made there is removed, and the folder where nothing else is in it.
+
+def inflated(packed: bytes, most: int) -> bytes:
+    """What was compressed, of at most ``most`` bytes. Raises zlib.error for what is larger, or is no such thing."""
+    stream = zlib.decompressobj()
+    content = stream.decompress(packed, most)
+    if not stream.eof or stream.unused_data:
+        raise zlib.error("an entry is larger than any that is kept, or incomplete")
+    return content
+
+
+def remove(root: Path) -> tuple[Path | None, list[str]]:
+    """Remove the cache of the project at ``root``: the folder that was, None where there is none of ours, and what was
+    left and why. Raises OSError.
+
+    Only what memlint made there is removed, never through a link, and the folder where nothing else is in it.
     """
     folder = folder_of(root)
-    if not (folder / "CACHEDIR.TAG").is_file():
-        return None
+    if not os.path.lexists(folder):
+        return None, []
+    if (why := ownership.of_folder(folder)) is not None:
+        return None, [f"{folder} was left: {why}"]
+    if not _is_as_written(folder / "CACHEDIR.TAG"):
+        return None, []
+    left = []
     for name in (RESULTS, INDEXES):
-        _remove(folder / name)
+        if (why := ownership.of_database(folder / name)) is not None:
+            left.append(f"{folder / name} was left: {why}")
+        else:
+            _remove(folder / name)
     for name in _FILES:
-        (folder / name).unlink(missing_ok=True)
+        if _is_as_written(folder / name):
+            (folder / name).unlink()
     with contextlib.suppress(OSError):
         folder.rmdir()
-    return folder
+    return folder, left
+
+
+def _is_as_written(file: Path) -> bool:
+    """Whether a file is one of those that say what the folder is, as we wrote it."""
+    try:
+        return ownership.of_file(file) is None and read_text(file) == _FILES[file.name]
+    except OSError:
+        return False
+
+
+def _create(file: Path, text: str) -> None:
+    """A new file; what is there already, be it a link that leads nowhere, is an OSError."""
+    with file.open("x", encoding="utf-8", newline="") as out:
+        out.write(text)
 
 
 def _remove(database: Path) -> None:
-    for end in ("", "-journal", "-wal", "-shm"):
-        database.with_name(database.name + end).unlink(missing_ok=True)
+    for file in (database, *ownership.sides(database)):
+        file.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memlint.engine.cache import Key
-from memlint.engine.database import INDEXES, Database
+from memlint.engine.database import INDEXES, Database, inflated
 
 if TYPE_CHECKING:
     import sqlite3
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _TABLE = "shelf (key BLOB PRIMARY KEY, used INTEGER, size INTEGER, value BLOB)"
 #: what is kept in all, in bytes: what was not used for the longest goes first
 MAX_BYTES = 64 * 2**20
+#: the bytes of the largest one
+MAX_INDEX = 32 << 20
 #: how many are written at once: processes beside each other find what the others have read so far
 _AT_ONCE = 256
 #: seconds after which it is noted anew that something is still used
@@ -48,17 +50,23 @@ class Shelf:
         key = self._key(text)
 
         def look(database: sqlite3.Connection) -> bytes | None:
-            row = database.execute("SELECT used, value FROM shelf WHERE key = ?", (key,)).fetchone()
+            row = database.execute(
+                "SELECT used, value FROM shelf WHERE key = ? AND typeof(used) = 'integer' AND typeof(value) = 'blob' "
+                "AND length(value) <= ?",
+                (key, MAX_INDEX),
+            ).fetchone()
             if row is None:
                 return None
             if row[0] < self._now - _FRESH:
                 self._still_used.append(key)
-            return zlib.decompress(row[1])
+            return inflated(row[1], MAX_INDEX)
 
-        return self._database.do(look)
+        return self._database.read(look)
 
     def put(self, text: str, value: bytes) -> None:
         """Keep what was made of a text."""
+        if len(value) > MAX_INDEX:
+            return
         packed = zlib.compress(value, 1)
         self._new.append((self._key(text), self._now, len(packed), packed))
         if len(self._new) >= _AT_ONCE:
@@ -84,18 +92,18 @@ class Shelf:
                 _bound(database)
             database.execute("COMMIT")
 
-        self._database.do(keep)
+        self._database.write(keep)
 
     def _key(self, text: str) -> bytes:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._salt).digest()
 
 
 def _bound(database: sqlite3.Connection) -> None:
-    total = database.execute("SELECT TOTAL(size) FROM shelf").fetchone()[0]
+    total = database.execute("SELECT TOTAL(length(value)) FROM shelf").fetchone()[0]
     if total <= MAX_BYTES:
         return
-    for key, size in database.execute("SELECT key, size FROM shelf ORDER BY used, key").fetchall():
-        database.execute("DELETE FROM shelf WHERE key = ?", (key,))
-        total -= size
+    for key, size in database.execute("SELECT rowid, length(value) FROM shelf ORDER BY used, key").fetchall():
+        database.execute("DELETE FROM shelf WHERE rowid = ?", (key,))
+        total -= size or 0
         if total <= MAX_BYTES // 2:  # so that it is not for every run to do
             return

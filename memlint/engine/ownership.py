@@ -1,0 +1,95 @@
+"""Whether files in a cache are ours to open: a cache may have come with a stranger's project.
+
+SQLite follows links, waits for pipes, and obeys a journal that lies beside a database: one may name any file to be
+deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+
+#: the most bytes of a database that is opened: what is kept in it is a quarter of that
+MAX_FILE = 256 << 20
+_SIDES = ("-journal", "-wal", "-shm")
+#: SQLite's own lock of the process that writes, a byte of the database file
+_RESERVED = 0x40000001
+
+
+def of_folder(folder: Path) -> str | None:
+    """Why a folder is none that we keep things in, a clause; None where it is one, or nothing is there."""
+    try:
+        status = folder.lstat()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        return f"it cannot be looked at: {error}"
+    if not stat.S_ISDIR(status.st_mode):
+        return "it is a link" if stat.S_ISLNK(status.st_mode) else "it is no folder"
+    return _owner(status)
+
+
+def of_file(file: Path) -> str | None:
+    """Why a file is none that we use, a clause; None where it is one, or nothing is there."""
+    try:
+        status = file.lstat()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        return f"{file.name} cannot be looked at: {error}"
+    if not stat.S_ISREG(status.st_mode):
+        return f"{file.name} is {'a link' if stat.S_ISLNK(status.st_mode) else 'no regular file'}"
+    if status.st_nlink > 1:
+        return f"{file.name} has another name as well"
+    if status.st_size > MAX_FILE:
+        return f"{file.name} is larger than {MAX_FILE >> 20} MiB"
+    return _owner(status)
+
+
+def of_database(file: Path) -> str | None:
+    """As `of_file`, of a database and what lies beside it."""
+    return next((why for one in (file, *sides(file)) if (why := of_file(one)) is not None), None)
+
+
+def sides(database: Path) -> list[Path]:
+    """What SQLite may leave beside a database."""
+    return [database.with_name(database.name + end) for end in _SIDES]
+
+
+def left_by_others(database: Path, patience: float) -> bool | None:
+    """Whether journals lie beside a database that no process is writing: a killed run left them, or a stranger brought
+    them. None: one is still being written after ``patience`` seconds."""
+    end = time.monotonic() + patience
+    while any(os.path.lexists(side) for side in sides(database)):
+        if not _is_written(database):
+            return True
+        if time.monotonic() > end:
+            return None
+        time.sleep(0.02)
+    return False
+
+
+def _owner(status: os.stat_result) -> str | None:
+    return None if not hasattr(os, "geteuid") or status.st_uid == os.geteuid() else "it belongs to another user"
+
+
+def _is_written(database: Path) -> bool:
+    """Whether a process holds the lock under which a database is written. (Where there are no such locks, an open file
+    cannot be removed.)"""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        handle = os.open(database, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _RESERVED)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
