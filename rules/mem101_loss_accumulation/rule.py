@@ -24,7 +24,7 @@ from memlint.sdk import (
 META = Meta(
     code="MEM101",
     name="loss-accumulation",
-    summary="A loss is added to a running sum together with its autograd graph.",
+    summary="A loss is added to a running sum with its autograd graph.",
     severity="error",
 )
 

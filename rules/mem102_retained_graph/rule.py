@@ -24,7 +24,7 @@ from memlint.sdk import (
 META = Meta(
     code="MEM102",
     name="retained-graph",
-    summary="A tensor is stored together with its autograd graph in something that outlives the iteration.",
+    summary="A tensor is stored with its autograd graph in something that outlives the iteration.",
     severity="warning",
 )
 

@@ -27,7 +27,7 @@ from memlint.sdk import (
 META = Meta(
     code="MEM103",
     name="carried-state",
-    summary="A state is computed from its own previous value, so its autograd graph grows with every iteration.",
+    summary="A state is computed from its previous value, so its autograd graph grows with every iteration.",
     severity="warning",
 )
 

@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Growth, HookAdded, Meta, Report, each_round
 META = Meta(
     code="MEM105",
     name="leaky-hook",
-    summary="A hook keeps every activation or gradient that it sees, or one more hook is added each time.",
+    summary="A hook keeps every activation or gradient that it gets, or a hook is added again and again.",
     severity="error",
     preview=True,
 )

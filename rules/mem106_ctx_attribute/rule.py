@@ -9,7 +9,7 @@ from memlint.sdk import ContextAttribute, Facts, Growth, Meta, Report, Step
 META = Meta(
     code="MEM106",
     name="ctx-attribute",
-    summary="An autograd function keeps a tensor as an attribute of `ctx` instead of by `ctx.save_for_backward`.",
+    summary="An autograd function keeps a tensor as an attribute of `ctx`, not by `ctx.save_for_backward`.",
     severity="warning",
 )
 

@@ -9,7 +9,7 @@ from memlint.sdk import Around, CachedBatches, Facts, Growth, Meta, Plan, Report
 META = Meta(
     code="MEM107",
     name="cached-batches",
-    summary="`itertools.cycle(loader)` or `list(loader)` keeps every batch of the data set.",
+    summary="`itertools.cycle(loader)` or `list(loader)` keeps every batch of the dataset.",
     severity="warning",
 )
 

@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Growth, Meta, Recover, Report
 META = Meta(
     code="MEM108",
     name="exception-frame",
-    summary="What ran out of memory is tried again inside `except`, while the frames that failed hold their tensors.",
+    summary="Code that ran out of memory is retried inside `except`, while the failed frames hold their tensors.",
     severity="warning",
 )
 

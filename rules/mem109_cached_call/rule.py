@@ -9,7 +9,7 @@ from memlint.sdk import CachedCall, Facts, Growth, Memory, Meta, Report
 META = Meta(
     code="MEM109",
     name="cached-call",
-    summary="A functools cache on a method of a module or data set keeps every instance that it was called on.",
+    summary="A functools cache on a method of a module or dataset keeps every instance that it was called on.",
     severity="warning",
 )
 

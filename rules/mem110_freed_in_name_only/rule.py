@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Growth, Meta, NameOnly, Report
 META = Meta(
     code="MEM110",
     name="freed-in-name-only",
-    summary="A model or checkpoint is deleted to free its memory, which another name still holds, unused.",
+    summary="A model or checkpoint is deleted to free its memory, but another unused name still holds it.",
     severity="warning",
     preview=True,
 )

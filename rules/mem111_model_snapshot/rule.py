@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Growth, Meta, ModelSnapshot, Report, each_round
 META = Meta(
     code="MEM111",
     name="model-snapshot",
-    summary="A copy of the model or of its state is kept on the device, for the best epoch or for each one.",
+    summary="A copy of the model or of its state is kept on the device, for the best epoch or for every epoch.",
     severity="warning",
 )
 

@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Growth, KeptGraph, Meta, Plan, Replace, Report
 META = Meta(
     code="MEM112",
     name="graph-kept-by-backward",
-    summary="A backward keeps its graph, or records one of the gradients, and nothing goes through it again.",
+    summary="A backward keeps its graph, or records that of the gradients, and nothing uses it again.",
     severity="warning",
 )
 

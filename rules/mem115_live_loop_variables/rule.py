@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Growth, LiveGraph, Meta, Report
 META = Meta(
     code="MEM115",
     name="live-loop-variables",
-    summary="A round without a backward leaves its graph in variables, beside the one that the next round records.",
+    summary="An iteration without a backward leaves its graph in variables while the next one records another.",
     severity="note",
     preview=True,
 )
