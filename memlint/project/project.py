@@ -71,7 +71,9 @@ class Project:
         self._packages = {folder for folder in {path.parent for path in self._keys} if self._is_package(folder)}
         outside: dict[Path, Path] = {}
         own = (folder if folder not in self._packages else outside_packages(folder, outside) for folder in folders)
-        self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((root, root / "src", *extra_roots, *own)))
+        self._given_roots = (root, root / "src", *extra_roots)
+        self._own_roots = tuple(dict.fromkeys(own))
+        self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((*self._given_roots, *self._own_roots)))
         self._resolved: dict[tuple[str, Path, int], str | None] = {}
         self._asked: dict[tuple[str, str, int], str | None] = {}
         #: what others read of the files and keep for as long as the project is there, its parts included
@@ -141,8 +143,9 @@ class Project:
 
         ``level`` counts the dots of a relative import; ``module`` may then be empty. A package is its
         ``__init__.py``. An absolute name is looked up as Python would when the file is run from its project: beside a
-        script; then, unless it is one of the standard library's, in the import roots, then in the folders above the
-        importer that are no packages (repositories whose code starts in a subfolder), and beside it after all.
+        script; then, unless it is one of the standard library's, in the folders above the importer that are no packages
+        and in their ``src/``, from the nearest one up (a project may hold several packages of a name: examples, tests,
+        vendored copies), then in the other import roots, and beside it after all.
         """
         question = (module, importer, level)
         if question not in self._asked:  # paths are slow keys
@@ -162,22 +165,36 @@ class Project:
         return self._at(folder, module)
 
     def _absolute(self, module: str, folder: Path) -> str | None:
-        if module.partition(".")[0] == "torch" and self._at(self.root, "torch.nn") is None:
+        first = module.partition(".")[0]
+        if first == "torch" and self._at(self.root, "torch.nn") is None:
             return None  # (a file of that name, read as the library, would take every guard's meaning away)
         if folder not in self._packages and (found := self._at(folder, module)):
             return found
-        if module.partition(".")[0] in sys.stdlib_module_names:
+        if first in sys.stdlib_module_names:
             return None
-        for root in self.import_roots:
-            if found := self._at(root, module):
+        found = self._above(module, folder)
+        found = found or next((at for root in self._given_roots if (at := self._at(root, module))), None)
+        found = found or self._nearest(module, folder, self._own_roots)
+        if "." in module:  # a script may put the folder on `sys.path` (``lib/core/train.py`` as ``core.train``)
+            found = found or self._nearest(module, folder, self._holders.get(first, ()))
+        return found or self._below_itself(module) or self._beside_script(module, folder)
+
+    def _above(self, module: str, folder: Path) -> str | None:
+        """In the nearest folder above the importer that is no package, or in its ``src/``."""
+        if not folder.is_relative_to(self.root):
+            return None
+        for parent in (folder, *folder.parents):
+            if parent not in self._packages and (found := self._at(parent, module) or self._at(parent / "src", module)):
                 return found
-        above = (parent for parent in folder.parents if parent.is_relative_to(self.root))
-        beside = next(
-            (found for parent in above if parent not in self._packages and (found := self._at(parent, module))), None
-        )
-        return (
-            beside or self._on_path(module, folder) or self._below_itself(module) or self._beside_script(module, folder)
-        )
+            if parent == self.root:
+                break
+        return None
+
+    def _nearest(self, module: str, folder: Path, places: Iterable[Path]) -> str | None:
+        """In that of some folders which is the nearest to the importer; None where several are as near."""
+        found = {key: len(os.path.commonpath((place, folder))) for place in places if (key := self._at(place, module))}
+        nearest = [key for key, shared in found.items() if shared == max(found.values())]
+        return nearest[0] if len(nearest) == 1 else None
 
     def _beside_script(self, module: str, folder: Path) -> str | None:
         """``from model import Net`` in a folder that is a package and holds ``model.py``: its files run as scripts.
@@ -207,20 +224,6 @@ class Project:
             if not is_dir(folder):
                 return False
         return False
-
-    def _on_path(self, module: str, folder: Path) -> str | None:
-        """The one file in a folder that a script may put on ``sys.path`` (``lib/core/train.py`` as ``core.train``):
-        the nearest to the importer, None where several are as near."""
-        first, dot, _ = module.partition(".")
-        if not dot:
-            return None
-        found = {
-            key: len(os.path.commonpath((parent, folder)))
-            for parent in self._holders.get(first, ())
-            if (key := self._at(parent, module)) is not None
-        }
-        nearest = [key for key, shared in found.items() if shared == max(found.values())]
-        return nearest[0] if len(nearest) == 1 else None
 
     @functools.cached_property
     def _holders(self) -> dict[str, list[Path]]:

@@ -54,6 +54,39 @@ def test_packages_below_another_folder_start_there(tmp_path: Path) -> None:
     assert one.import_roots[-1] == tmp_path.resolve() / "python"
 
 
+@pytest.mark.parametrize(
+    ("files", "importer", "module", "found"),
+    [
+        # each folder is a project of its own
+        (("a/utils/ev.py", "b/utils/ev.py"), "a/utils/setup.py", "utils.ev", "a/utils/ev.py"),
+        (("a/utils/ev.py", "b/utils/ev.py"), "b/utils/setup.py", "utils.ev", "b/utils/ev.py"),
+        (("a/utils/ev.py", "b/utils/ev.py"), "b/train.py", "utils.ev", "b/utils/ev.py"),
+        (("a/utils/ev.py", "b/utils/ev.py"), "b/models/net.py", "utils.ev", "b/utils/ev.py"),
+        (("a/utils/ev.py", "b/utils/ev.py", "b/utils/__init__.py"), "b/utils/run.py", "utils.ev", "b/utils/ev.py"),
+        (("a/common.py", "b/common.py"), "b/models/net.py", "common", "b/common.py"),
+        (("one/common.py", "two/common.py"), "three/run.py", "common", None),
+        (("one/common.py", "two/deep/common.py"), "two/models/net.py", "common", "two/deep/common.py"),
+        # the project has a package of that name itself
+        (("utils/ev.py", "demo/utils/ev.py"), "demo/utils/setup.py", "utils.ev", "demo/utils/ev.py"),
+        (("utils/ev.py", "demo/utils/ev.py"), "train.py", "utils.ev", "utils/ev.py"),
+        (("utils/ev.py", "demo/utils/other.py"), "demo/run.py", "utils.ev", "utils/ev.py"),
+        (("src/utils/ev.py", "demos/big/utils/ev.py"), "demos/big/lib/a.py", "utils.ev", "demos/big/utils/ev.py"),
+        (("utils/ev.py", "tests/utils/ev.py"), "tests/unit/test_it.py", "utils.ev", "tests/utils/ev.py"),
+        (("utils/ev.py", "tests/utils/ev.py"), "tools/run.py", "utils.ev", "utils/ev.py"),
+        # a vendored copy with its own layout
+        (("src/kit/ev.py", "dep/kit/src/kit/ev.py"), "dep/kit/src/kit/a.py", "kit.ev", "dep/kit/src/kit/ev.py"),
+        (("src/kit/ev.py", "dep/kit/src/kit/ev.py"), "dep/kit/examples/a.py", "kit.ev", "dep/kit/src/kit/ev.py"),
+        (("src/kit/ev.py", "dep/kit/src/kit/ev.py"), "examples/a.py", "kit.ev", "src/kit/ev.py"),
+        # a package knows itself by its name, whatever its folders are called
+        (("kit/__init__.py", "kit/kit/ev.py", "kit/ev.py"), "kit/run.py", "kit.ev", "kit/ev.py"),
+    ],
+)  # fmt: skip
+def test_the_copy_nearest_to_the_importing_file_is_meant(
+    tmp_path: Path, files: tuple[str, ...], importer: str, module: str, found: str | None
+) -> None:
+    assert project(tmp_path, *files, importer).resolve(module, importer, 0) == found
+
+
 def test_a_package_whose_project_begins_inside_of_it(tmp_path: Path) -> None:
     """``net/setup.py``: a file that is linted alone says ``net.layers`` of what lies beside it."""
     one = project(tmp_path / "net", "layers.py", "deep/__init__.py", "scripts/train.py", "other/layers.py")
