@@ -9,7 +9,7 @@ from memlint.sdk import DiagnosticLeftOn, Facts, Growth, Meta, Report, Severity,
 META = Meta(
     code="MEM113",
     name="diagnostics-left-on",
-    summary="Anomaly detection, memory history, a profiler or a metric's state goes on for the whole run.",
+    summary="Anomaly detection, memory history, a profiler or a metric's state stays on for the whole run.",
     severity="warning",
 )
 

@@ -9,7 +9,7 @@ from memlint.sdk import After, Facts, Growth, Meta, PinnedStorage, Plan, Report,
 META = Meta(
     code="MEM114",
     name="view-pins-storage",
-    summary="A small view of a large tensor is collected, and keeps the whole storage that it looks into.",
+    summary="A small view of a large tensor is stored, and keeps the whole storage of the tensor.",
     severity="note",
     preview=True,
 )

@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Growth, Memory, Meta, ModelCall, Report, Severity
 META = Meta(
     code="MEM202",
     name="frozen-builds-graph",
-    summary="A network that no optimizer trains is run with grad mode on, though its output needs no gradient.",
+    summary="A network that no optimizer trains runs with grad mode on, though its output needs no gradient.",
     severity="warning",
     fix_rank=0,  # under a guard there are no graphs for other rules to find
 )

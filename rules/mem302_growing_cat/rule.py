@@ -28,7 +28,7 @@ from memlint.sdk import (
 META = Meta(
     code="MEM302",
     name="growing-cat",
-    summary="A tensor is grown by cat or stack onto itself in a loop, which copies all of it each time.",
+    summary="A tensor grows by cat or stack onto itself in a loop, which copies all of it each time.",
     severity="error",
 )
 

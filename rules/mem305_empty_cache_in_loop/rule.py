@@ -9,7 +9,7 @@ from memlint.sdk import EmptiedCache, Facts, Growth, Meta, Plan, Remove, Replace
 META = Meta(
     code="MEM305",
     name="empty-cache-in-loop",
-    summary="The cache of the allocator is emptied in every iteration, which saves nothing and makes each one wait.",
+    summary="The allocator cache is emptied in every iteration, which saves no memory and waits for the device.",
     severity="note",
 )
 

@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Growth, Meta, Plan, Replace, Report, ZeroedGradie
 META = Meta(
     code="MEM306",
     name="zeroed-gradients",
-    summary="Gradients are filled with zeros instead of let go, and take their memory through the next forward.",
+    summary="Gradients are filled with zeros instead of freed, and take their memory during the next forward.",
     severity="note",
 )
 

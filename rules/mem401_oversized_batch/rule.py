@@ -9,7 +9,7 @@ from memlint.sdk import Facts, Growth, Meta, OversizedBatch, Report
 META = Meta(
     code="MEM401",
     name="oversized-batch",
-    summary="A whole data set goes through the device as one batch, or a literal shape exceeds its memory.",
+    summary="A whole dataset goes through the device as one batch, or a literal shape exceeds its memory.",
     severity="warning",
 )
 

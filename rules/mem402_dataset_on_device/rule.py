@@ -9,7 +9,7 @@ from memlint.sdk import DeviceData, Facts, Growth, Meta, Report
 META = Meta(
     code="MEM402",
     name="dataset-on-device",
-    summary="A data set is brought to the device as a whole, where all its samples stay beside the model.",
+    summary="A whole dataset is moved to the device, where all its samples stay beside the model.",
     severity="note",
 )
 

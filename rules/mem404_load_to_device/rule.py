@@ -9,7 +9,7 @@ from memlint.sdk import Argument, Facts, Growth, LoadedToDevice, Meta, Plan, Rep
 META = Meta(
     code="MEM404",
     name="load-to-device",
-    summary="A checkpoint is loaded without map_location, onto the device that it was saved from, beside the model.",
+    summary="A checkpoint is loaded without map_location onto the device that it was saved from.",
     severity="note",
 )
 

@@ -36,7 +36,8 @@ def test_meta_matches_the_folder(room: Path) -> None:
 def test_page_has_the_fixed_headings(room: Path) -> None:
     page = (room / "README.md").read_text(encoding="utf-8")
     meta = load(room).META
-    assert page.splitlines()[0] == f"# {meta.name} ({meta.code})"
+    title, summary, *_ = page.split("\n\n")
+    assert (title, " ".join(summary.split())) == (f"# {meta.name} ({meta.code})", meta.summary)
     parts = pages.sections(page)
     assert tuple(parts) == pages.HEADINGS
     assert all(text.strip() for text in parts.values())
