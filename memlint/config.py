@@ -16,6 +16,7 @@ from memlint.finding import Confidence, Severity
 from memlint.patterns import lazy_pattern
 from memlint.printable import clipped
 from memlint.project import Patterns, mistake
+from memlint.project.patterns import MAX_PATTERNS
 from memlint.project.presence import exists, is_dir, listed
 from memlint.reading import MAX_SETTINGS, leads_out, read_file, refusal
 
@@ -283,6 +284,8 @@ def read_toml(file: Path) -> dict[str, Any]:
 def patterns(folder: Path, lines: Sequence[str], where: str) -> Patterns:
     """Gitignore patterns relative to ``folder``. Raises ConfigError for one that means nothing."""
     found = tuple(line.removeprefix("./") for line in lines)
+    if len(found) > MAX_PATTERNS:
+        raise ConfigError(f"{where}: more than {MAX_PATTERNS:,} patterns")
     for problem in filter(None, map(mistake, found)):
         raise ConfigError(f"{where}: {problem}")
     return Patterns(folder, found)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from memlint.project.patterns import Patterns, mistake
+from memlint.project.patterns import MAX_PATTERNS, Patterns, mistake
 from memlint.project.presence import is_dir, is_file
 from memlint.reading import read_text
 
@@ -26,6 +27,8 @@ _NOISE = DEFAULT_EXCLUDES - {".venv", "venv", "node_modules", "site-packages", "
 _BESIDE_FILES = "._"
 #: what stands in the names of files that a template (cookiecutter, copier) makes Python of, once it is filled in
 _PLACEHOLDER = "{{"
+#: seconds that git is waited for, and repositories that lie in each other
+GIT_SECONDS, MAX_NESTED = 10.0, 20
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", ".pyw", NOTEBOOK)
 
@@ -52,8 +55,29 @@ class Listing(msgspec.Struct, frozen=True):
 
 def list_files(folder: Path) -> Listing:
     """The files below ``folder`` that are not ignored: by ``git ls-files``, else by a walk that reads .gitignore."""
-    listed = _git_files(folder)
-    return walk(folder) if listed is None else _from_git(folder, listed)
+    return _list(folder, _Patience())
+
+
+class _Patience:
+    """How long git is waited for in all, in seconds, and how many repositories lie in each other at most: patterns
+    take it time exponential in their stars."""
+
+    def __init__(self) -> None:
+        self.left = GIT_SECONDS
+        self.depth = 0
+
+
+def _list(folder: Path, patience: _Patience) -> Listing:
+    if patience.left <= 0 or patience.depth > MAX_NESTED:
+        return walk(folder)
+    listed = _git_files(folder, patience)
+    if listed is not None:
+        return _from_git(folder, listed, patience)
+    found = walk(folder)
+    if patience.left > 0:
+        return found
+    late = (folder, f"git did not list it within {GIT_SECONDS:.0f} seconds: its .gitignore files were read instead")
+    return msgspec.structs.replace(found, skipped=(*found.skipped, late))
 
 
 def list_flat(folder: Path) -> Listing:
@@ -162,26 +186,37 @@ def _gitignore(folder: Path) -> tuple[Patterns, ...]:
     except OSError:
         return ()
     # git passes over what is no pattern
-    patterns = Patterns(folder, tuple(line for line in lines if line.strip() and mistake(line) is None))
+    patterns = Patterns(folder, tuple(line for line in lines[:MAX_PATTERNS] if line.strip() and mistake(line) is None))
     return (patterns,) if patterns.lines else ()
 
 
-def _git_files(folder: Path) -> list[str] | None:
-    """Tracked and untracked files that are not ignored, relative to ``folder``; None without git or a work tree."""
+def _git_files(folder: Path, patience: _Patience) -> list[str] | None:
+    """Tracked and untracked files that are not ignored, relative to ``folder``; None without git or a work tree, and
+    where it takes too long."""
     # hooks export GIT_DIR and GIT_INDEX_FILE, which would answer for another repository
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    # a repository's own fsmonitor is a program: linting runs nothing of the linted project
+    # a repository's own fsmonitor is a program, and so may be what fetches objects that are not there: linting runs
+    # nothing of the linted project
+    environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0"}
     command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-c", "-o", "--exclude-standard", "-z"]
+    started = time.monotonic()
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            timeout=patience.left,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        patience.left = 0
+        return None
     except OSError:
         return None
+    patience.left -= time.monotonic() - started
     names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
     # in a submodule that was never checked out, git names the folder itself: it knows nothing of what is in there
     return None if done.returncode or "./" in names else names
 
 
-def _from_git(folder: Path, listed: list[str]) -> Listing:
+def _from_git(folder: Path, listed: list[str], patience: _Patience) -> Listing:
     found: list[Path] = []
     skipped: list[tuple[Path, str]] = []
     nested: set[Path] = set()
@@ -215,7 +250,9 @@ def _from_git(folder: Path, listed: list[str]) -> Listing:
         if reason is not None:
             skipped.append((repository, reason))
             continue
-        inner = list_files(repository)
+        patience.depth += 1
+        inner = _list(repository, patience)
+        patience.depth -= 1
         found += inner.python + inner.notebooks
         skipped += inner.skipped
     return _listing(found, skipped)

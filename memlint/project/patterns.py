@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from memlint.printable import clipped
+from memlint.project.globs import Glob, GlobError, glob
+
+#: the most patterns of one list
+MAX_PATTERNS = 5000
 
 
 class Patterns(msgspec.Struct, frozen=True):
@@ -32,19 +32,15 @@ class Patterns(msgspec.Struct, frozen=True):
     def _check(self, path: Path, *, folder: bool) -> tuple[bool | None, int | None]:
         if not self.lines or not path.is_relative_to(self.base):
             return None, None
-        relative = path.relative_to(self.base).as_posix()
-        result = _spec(self.lines).check_file(relative + "/" if folder else relative)
-        return result.include, result.index
+        return _matcher(self.lines).check(path.relative_to(self.base).as_posix(), folder)
 
 
 def mistake(line: str) -> str | None:
     """Why ``line`` is no pattern, or None where it is one."""
     try:
-        _spec((line,))
-    except re.error as error:
-        return f"`{line}` is no pattern: {error.msg}"
-    except ValueError:
-        return f"`{line}` is no pattern"
+        glob(line)
+    except GlobError as error:
+        return f"`{clipped(line)}` is no pattern{f': {error}' if str(error) else ''}"
     return None
 
 
@@ -53,16 +49,48 @@ def first_match(patterns: Iterable[Patterns], path: Path) -> str | None:
     return next((found for one in patterns if (found := one.match(path)) is not None), None)
 
 
-_SPECS: dict[tuple[str, ...], GitIgnoreSpec] = {}
+class _Matcher:
+    """The patterns of a list, the last one first: it is the first to speak."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        found = ((glob(line), index) for index, line in enumerate(lines))
+        self._globs: list[tuple[Glob, int]] = [(one, index) for one, index in found if one is not None][::-1]
+        #: for each folder that was asked about, the pattern by which all that is in it is left out
+        self._left_out: dict[str, int | None] = {"": None, ".": None}
+
+    def check(self, path: str, folder: bool) -> tuple[bool | None, int | None]:
+        """What the patterns say of a path, and which one does. What is in a folder that is left out is left out,
+        whatever else speaks of it."""
+        parent = path.rpartition("/")[0]
+        if parent not in self._left_out:
+            self._look_at(parent)
+        index = self._left_out[parent]
+        return (True, index) if index is not None else self._decide(path, folder)
+
+    def _look_at(self, folder: str) -> None:
+        """Note of a folder, and of those around it, by what they are left out."""
+        parts = folder.split("/")
+        index = None
+        for end in range(1, len(parts) + 1):
+            here = "/".join(parts[:end])
+            if index is None and here not in self._left_out:
+                verdict, by = self._decide(here, True)
+                self._left_out[here] = by if verdict else None
+            index = self._left_out.setdefault(here, index)
+
+    def _decide(self, path: str, folder: bool) -> tuple[bool | None, int | None]:
+        name = path.rpartition("/")[2]
+        for one, index in self._globs:
+            if one.means(path, name, folder):
+                return not one.negated, index
+        return None, None
 
 
-def _spec(lines: tuple[str, ...]) -> GitIgnoreSpec:
-    spec = _SPECS.get(lines)
-    if spec is None:
-        from pathspec import GitIgnoreSpec
+_MATCHERS: dict[tuple[str, ...], _Matcher] = {}
 
-        with warnings.catch_warnings():
-            # of `[[:space:]]`, which Python's expressions do not know
-            warnings.simplefilter("ignore", FutureWarning)
-            spec = _SPECS[lines] = GitIgnoreSpec.from_lines(lines)
-    return spec
+
+def _matcher(lines: tuple[str, ...]) -> _Matcher:
+    found = _MATCHERS.get(lines)
+    if found is None:
+        found = _MATCHERS[lines] = _Matcher(lines)
+    return found
