@@ -9,6 +9,7 @@ from memlint.finding import Confidence
 from memlint.flow.events import SIZES, Fact, Loop, Rebind, Size
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.hotloops import Candidate, is_place
+from memlint.flow.kept import kept
 from memlint.flow.mends.inplace import doubt
 from memlint.flow.mends.saved import is_saved
 from memlint.flow.peaks import needed_anyway
@@ -141,45 +142,65 @@ def _made_here(frame: Frame, one: Candidate) -> bool:
 
 def _carried_in(loop: LoopFrame, name: str) -> bool:
     """Whether a round reads what the round before it left in the name: the first use in the body is a read."""
-    for statement in loop.body:
-        use = _first_use(statement, name)
-        if use:
-            return use == "read"
-    return False
+    return name in _read_first(loop.body)
 
 
-def _first_use(statement: ir.Stmt, name: str) -> str:
-    if any(_reads(expr, name) for expr in _read_expressions(statement)):
-        return "read"
+@kept
+def _read_first(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """The names that a body reads before it gives them another value."""
+    return frozenset(_first_uses(body)[0])
+
+
+#: names whose first use is a read, and those whose first use is a write
+_Uses = tuple[set[str], set[str]]
+
+
+def _first_uses(body: tuple[ir.Stmt, ...]) -> _Uses:
+    reads: set[str] = set()
+    writes: set[str] = set()
+    for statement in body:
+        now_read, now_written = _first_uses_of(statement)
+        if not reads and not writes:
+            reads, writes = now_read, now_written  # (a chain of ``elif`` is not copied at each of its links)
+            continue
+        reads |= now_read - writes
+        writes |= now_written - reads
+    return reads, writes
+
+
+def _first_uses_of(statement: ir.Stmt) -> _Uses:
+    reads = {name for expr in _read_expressions(statement) for name in _names(expr)}
+    writes: set[str] = set()
+    inner: _Uses | None = None
     if isinstance(statement, ir.Assign | ir.AnnAssign | ir.For):
         targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
-        if any(isinstance(part, ir.Name) and part.id == name for target in targets for part in _bound_parts(target)):
-            return "write"
+        parts = (part for target in targets for part in _bound_parts(target))
+        writes = {part.id for part in parts if isinstance(part, ir.Name)} - reads
     if isinstance(statement, ir.With):
-        for inner in statement.body:
-            use = _first_use(inner, name)
-            if use:
-                return use
-        return ""
-    if isinstance(statement, ir.If):
-        uses = [_first_of(block, name) for block in (statement.body, statement.orelse)]
-        if "read" in uses:
-            return "read"
-        return "write" if uses == ["write", "write"] else ""
-    if isinstance(statement, ir.For | ir.While | ir.Try):
-        return (
-            "read"
-            if any(
-                any(_reads(expr, name) for expr in _read_expressions(inner))
-                for inner in walk_statements((statement,), False)
-            )
-            else ""
-        )
-    return ""
+        inner = _first_uses(statement.body)
+    elif isinstance(statement, ir.If):
+        inner = _either(_first_uses(statement.body), _first_uses(statement.orelse))
+    elif isinstance(statement, ir.For | ir.While | ir.Try):
+        within = walk_statements((statement,), into_definitions=False)
+        inner = {name for one in within for expr in _read_expressions(one) for name in _names(expr)}, set()
+    if inner is None:
+        return reads, writes
+    inner[0].difference_update(writes)
+    inner[0].update(reads)
+    inner[1].difference_update(reads)
+    inner[1].update(writes)
+    return inner
 
 
-def _first_of(body: tuple[ir.Stmt, ...], name: str) -> str:
-    return next((use for inner in body if (use := _first_use(inner, name))), "")
+def _either(one: _Uses, other: _Uses) -> _Uses:
+    """What holds of the two sides of a test: a read on either, a write on both."""
+    more, fewer = (one, other) if len(one[0]) >= len(other[0]) else (other, one)
+    more[0].update(fewer[0])
+    return more[0], one[1] & other[1]
+
+
+def _names(expr: ir.Expr) -> Iterator[str]:
+    return (part.id for part in walk_expression(expr) if isinstance(part, ir.Name))
 
 
 def _bound_parts(target: ir.Expr) -> Iterator[ir.Expr]:
@@ -201,10 +222,6 @@ def _read_expressions(statement: ir.Stmt) -> Iterator[ir.Expr]:
         yield statement.iter
     else:
         yield from expressions(statement)
-
-
-def _reads(expr: ir.Expr, name: str) -> bool:
-    return any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(expr))
 
 
 def _is_tensor(frame: Frame, one: Candidate) -> bool:
