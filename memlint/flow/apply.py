@@ -59,36 +59,33 @@ class Application(Translation):
         for path, value in writes:
             self._write(path, value)
         self._cleared()
-        for source in self.exit.freed_may:
-            if isinstance(source, Path):
-                self._free(source, source in self.exit.freed_must)
+        outward = self.callee.outward
+        for source, certain in outward.freed:
+            self._free(source, certain)
         for evidence in self.callee.graphs.evidence:
             self._evidence(evidence)
-        for reached, *_ in self.callee.backwards:
-            here = {mark for item in reached if isinstance(item, Path) for mark in self.graph_of(item)}
+        for paths in outward.reached:
+            here = {mark for path in paths for mark in self.graph_of(path)}
             if here:
                 reached = self.frame.graphs.closure(here)
                 site, tests = self.frame.site(self.at), tuple(self.frame.tests)
                 self.frame.backwards.append(Backward(reached, self.frame.loop_ids, site, tests))
-            elif any(isinstance(item, Path) for item in reached):
+            elif paths:
                 if self.callee.function.enclosing is not None:  # it reads what it likes of the caller's
                     self.frame.notes.blind_backward = True
                 self.frame.notes.blind_calls.add(self.at)
                 self.frame.notes.blind_at.add(self.at)
-        for item in self.callee.escaped:
-            if isinstance(item, Path):
-                self.frame.escape(self.graph_of(item), scored=item not in self.callee.left)
-        for item in self.callee.left - self.callee.escaped:
-            if isinstance(item, Path):
-                self.frame.leave(self.frame.graphs.closure(self.graph_of(item)))
+        for path, scored in outward.escaped:
+            self.frame.escape(self.graph_of(path), scored=scored)
+        for path in outward.left:
+            self.frame.leave(self.frame.graphs.closure(self.graph_of(path)))
         for drawn in self.callee.notes.drawn:
             library.draws(self.frame, self.resolve(drawn))
         if self.callee.cut_short:  # what it was given may have gone anywhere
             for value in self.bound.values():
                 self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.before, value).src))
-        for item in self.callee.used:
-            if isinstance(item, Path):
-                self.frame.used |= self.graph_of(item)
+        for path in outward.used:
+            self.frame.used |= self.graph_of(path)
         for key, mode in self.exit.modes.items():
             inner = key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" else key
             if not isinstance(inner, Path):
@@ -108,8 +105,10 @@ class Application(Translation):
                     self.state.modes[(tag, made) if tag else made] = self.exit.modes[inside]
         for entry in self.callee.notes.owned:
             self.frame.notes.owned.append(self._owned(entry))
-        for key in self.callee.notes.given:
-            gave(self.frame, self._named_here(key) if isinstance(key, Path) else [key] if key == ANY else ())
+        if ANY not in self.frame.notes.given:
+            gave(self.frame, self.callee.notes.given & {ANY})
+            for path in outward.given:
+                gave(self.frame, self._named_here(path))
         note(self.frame.notes.switched, self._touched(self.callee.notes.switched, unknown=True))
         note(self.frame.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
         if self.callee.notes.gradients:

@@ -7,6 +7,7 @@ terms of its symbols, and `memlint.flow.apply` instantiates that at a call.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -178,6 +179,24 @@ class Backward(NamedTuple):
     def excludes(self, store: Store) -> bool:
         """Whether it stands on the other side of a test than the store."""
         return excluded(self.tests, store.tests)
+
+
+class Outward(NamedTuple):
+    """The symbols among the sources of a finished summary: all of them that a caller can know. ``freed``: whether for
+    certain; ``reached``: by each backward; ``escaped``: whether to a loss alone; ``left``: without what escaped;
+    ``given``: of the modules that it hands out."""
+
+    freed: tuple[tuple[Path, bool], ...]
+    reached: tuple[tuple[Path, ...], ...]
+    escaped: tuple[tuple[Path, bool], ...]
+    left: tuple[Path, ...]
+    used: tuple[Path, ...]
+    given: tuple[Path, ...]
+
+
+def symbols(sources: Iterable[Source]) -> tuple[Path, ...]:
+    """Those of some sources that are symbols."""
+    return tuple([item for item in sources if isinstance(item, Path)])
 
 
 def excluded(tests: tuple[ir.Expr, ...], others: tuple[ir.Expr, ...]) -> bool:
@@ -384,7 +403,21 @@ class Frame(Lean):
         self.graphs, self.notes, self.exit, self.stays, self.result = Graphs(), Notes(), None, None, None
         for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
             held.clear()
+        vars(self).pop("outward", None)
         self.slim()
+
+    @functools.cached_property
+    def outward(self) -> Outward:
+        """What callers take over of its sources, worked out once: each of them applies the summary."""
+        may, must = (self.exit.freed_may, self.exit.freed_must) if self.exit is not None else (EMPTY, EMPTY)
+        return Outward(
+            tuple([(path, path in must) for path in symbols(may)]),
+            tuple([symbols(backward.reached) for backward in self.backwards]),
+            tuple([(path, path not in self.left) for path in symbols(self.escaped)]),
+            symbols(self.left - self.escaped),
+            symbols(self.used),
+            symbols(self.notes.given),
+        )
 
     @property
     def last(self) -> State | None:

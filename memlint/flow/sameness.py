@@ -19,7 +19,7 @@ from memlint.flow.values import V
 #: of a frame: its work, where it stood while it ran, and what follows from its function alone
 _TRANSIENT = frozenset({
     "analyser", "applying", "depth", "function", "handlers", "loops", "module", "modules_by_state", "modules_by_use",
-    "operands", "passes", "returns", "spent", "statement", "tests",
+    "operands", "outward", "passes", "returns", "spent", "statement", "tests",
 })  # fmt: skip
 #: of a loop: the states that left a round
 _ROUND = frozenset({"breaks", "continues"})

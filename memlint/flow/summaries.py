@@ -121,7 +121,8 @@ class Summaries:
             return self._known[key]
         if key in self._running:
             self._meet(self._running.index(key))
-            return None
+            # (a function that calls itself and is made again: its inner call does what it was found to do before)
+            return self._old.get(key) if self._remaking and key == self._running[-1] else None
         if len(self._running) >= MAX_NESTING:
             return None
         self._running.append(key)
@@ -133,7 +134,9 @@ class Summaries:
             else:
                 self._open[-1] = {}
                 frame = self._make(function, flags)
-                if key in self._again and not frame.cut_short:
+                # (where it is cut short by one that is being made, it is made again after that)
+                alone = self._remaking or self._met[-1] >= len(self._running) - 1
+                if key in self._again and alone and not frame.cut_short:
                     # a function that calls itself: once more, with what its other paths do for the inner call
                     self._known[key] = frame
                     frame = self._make(function, flags)
