@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from memlint.fix.spans import Text
 
@@ -14,29 +17,49 @@ def torch_name(text: Text, line: int, *, at_import: bool = False) -> tuple[str, 
     None where the file cannot be read, or calls something else by that name. ``at_import``: the line runs when the file
     is imported (a decorator's), so that the name must be bound before it, whatever happens.
     """
-    tree = _parsed("".join(text.lines))
-    if tree is None:
+    file = _read(text.whole)
+    if file is None:
         return None
-    local = _bound_around(tree, line)
-    for node in _top_level(tree.body):
-        for alias in node.names if isinstance(node, ast.Import) else ():
-            name = alias.asname or alias.name.partition(".")[0]
-            if alias.name == "torch" or (alias.asname is None and alias.name.startswith("torch.")):
-                if at_import and (node not in tree.body or node.lineno > line):
-                    return None
-                return None if name in local else (name, None)
-    if "torch" in local or _binds(tree.body, "torch"):
+    local = _bound_around(file, line)
+    if file.known is not None:
+        node, name = file.known
+        if at_import and (node not in file.tree.body or node.lineno > line):
+            return None
+        return None if name in local else (name, None)
+    if "torch" in local or file.binds_torch:
         return None
-    return "torch", _import_line(tree)
+    return "torch", file.import_line
+
+
+class _File(NamedTuple):
+    """What is asked of a file for each of its findings. ``known``: the first import of torch that runs when the file is
+    imported, and the name that it binds; ``starts``: the lines on which the statements of its body begin."""
+
+    tree: ast.Module
+    known: tuple[ast.Import, str] | None
+    binds_torch: bool
+    import_line: int
+    starts: list[int]
 
 
 @functools.lru_cache(maxsize=4)
-def _parsed(source: str) -> ast.Module | None:
-    """The tree of a file, whose findings come one after another."""
+def _read(source: str) -> _File | None:
+    """A file, whose findings come one after another."""
     try:
-        return ast.parse(source)
+        tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return None
+    known = next(_torch_imports(tree.body), None)
+    starts = [node.lineno for node in tree.body]
+    return _File(tree, known, known is None and _binds(tree.body, "torch"), _import_line(tree), starts)
+
+
+def _torch_imports(body: list[ast.stmt]) -> Iterator[tuple[ast.Import, str]]:
+    imports = (node for node in _top_level(body) if isinstance(node, ast.Import))
+    for node in imports:
+        for alias in node.names:
+            if alias.name == "torch" or (alias.asname is None and alias.name.startswith("torch.")):
+                yield node, alias.asname or alias.name.partition(".")[0]
 
 
 def _top_level(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -49,10 +72,13 @@ def _top_level(body: list[ast.stmt]) -> list[ast.stmt]:
     return found
 
 
-def _bound_around(tree: ast.Module, line: int) -> set[str]:
+def _bound_around(file: _File, line: int) -> set[str]:
     """The names that the functions around a line bind."""
     names: set[str] = set()
-    todo: list[ast.AST] = [tree]
+    # (of the statements of the body, those that begin on the last line with a beginning up to it, and the one before)
+    last = bisect_right(file.starts, line)
+    first = bisect_left(file.starts, file.starts[last - 1]) if last else 0
+    todo: list[ast.AST] = [*file.tree.body[max(first - 1, 0) : last]]
     while todo:
         node = todo.pop()
         first = getattr(node, "lineno", line)  # (arguments and the like have no place of their own)

@@ -18,14 +18,14 @@ def indented(text: Text, first: int, last: int, unit: str) -> list[tuple[Span, s
 
     Comments to the left of the block stay there: code that was commented out from the first column on.
     """
-    inside = _inside_strings("".join(text.lines))
+    inside = _inside_strings(text.whole)
     if inside is None:
         return None
     depth = len(text.indent(first))
-    kept = inside | {
+    kept = {
         line
         for line in range(first, last + 1)
-        if text.lines[line - 1].lstrip().startswith("#") and len(text.indent(line)) < depth
+        if line in inside or (text.lines[line - 1].lstrip().startswith("#") and len(text.indent(line)) < depth)
     }
     return [
         (Span(line, 1, line, 1), unit)

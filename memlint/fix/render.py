@@ -10,7 +10,7 @@ from memlint.finding import Edit, Fix, Safety, Span
 from memlint.fix.imports import torch_name
 from memlint.fix.indent import indented, unit_of
 from memlint.fix.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Remove, Replace, Top
-from memlint.fix.spans import Text
+from memlint.fix.spans import Text, text_of
 from memlint.flow.events import Site
 from memlint.project import Source
 
@@ -36,7 +36,7 @@ def render(plan: Plan, places: Places, sources: Mapping[str, Source]) -> Fix | N
             path = _path(change)
             if not sources[path].linted or sources[path].rewritten:
                 return None
-            text = Text(sources[path].text)
+            text = text_of(sources[path].text)
             for span, content in _RENDER[type(change)](change, places, text):
                 comments = comments or _drops_comment(text[span], content)
                 edits += _named(path, text, span, content)
@@ -172,7 +172,7 @@ def _argument(change: Argument, places: Places, text: Text) -> Written:
 
 def _quoted(code: str, text: Text) -> str:
     """Code with the quotes that the file has more of."""
-    singles, doubles = (sum(line.count(quote) for line in text.lines) for quote in "'\"")
+    singles, doubles = text.quotes
     return code.replace('"', "'") if singles > doubles and "'" not in code else code
 
 

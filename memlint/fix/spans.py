@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from bisect import bisect_right
 
@@ -18,15 +19,20 @@ class EditError(Exception):
 
 class Text:
     """Lines and columns count from 1. ``lines`` keep their newlines; behind the last one is an empty line more, which
-    is none of them."""
+    is none of them. ``whole``: all of it."""
 
     def __init__(self, text: str) -> None:
         ends = [(match.start(), match.end()) for match in NEWLINE.finditer(text)]
         self._starts = [0, *(end for _, end in ends)]
         self._ends = [*(start for start, _ in ends), len(text)]
-        self._text = text
+        self.whole = text
         bounds = [*self._starts, len(text)]
         self.lines = [text[start:end] for start, end in itertools.pairwise(bounds) if start < end]
+
+    @functools.cached_property
+    def quotes(self) -> tuple[int, int]:
+        """How many single and how many double quotes there are."""
+        return self.whole.count("'"), self.whole.count('"')
 
     def offset(self, line: int, column: int) -> int:
         """The offset of a place. Raises EditError where the text has no such place."""
@@ -44,11 +50,11 @@ class Text:
         """What ends a line, or the one before where it is the last and nothing does."""
         for index in (line - 1, line - 2):
             if 0 <= index < len(self._starts) - 1:
-                return self._text[self._ends[index] : self._starts[index + 1]]
+                return self.whole[self._ends[index] : self._starts[index + 1]]
         return "\n"
 
     def __getitem__(self, span: Span) -> str:
-        return self._text[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
+        return self.whole[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
 
     def grouped(self, span: Span) -> Span | None:
         """The span with the parentheses that group it, and call nothing; None where there are none on its lines."""
@@ -86,3 +92,9 @@ class Text:
             if content and not content.startswith("#"):
                 return number
         return None
+
+
+@functools.lru_cache(maxsize=4)
+def text_of(source: str) -> Text:
+    """The lines of a source: the findings of a file come one after another, and split it once."""
+    return Text(source)

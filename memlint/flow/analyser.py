@@ -304,17 +304,15 @@ class Analyser:
                 )
             return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, self._lambdas[place].qual),)))
         frame.module.build(unit)
-        function = frame.module.by_place.get((unit, node.at))
+        function = frame.module.by_place.get(unit, {}).get(node.at)
         if function is None:
             return UNKNOWN_VALUE
         return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, function.qual),)))
 
     def local_class(self, frame: Frame, node: ir.ClassDef) -> V:
         frame.module.build(frame.function.unit)
-        for cls in frame.module.classes.values():
-            if cls.unit == frame.function.unit and cls.node.at == node.at:
-                return V(CALLABLE, refs=frozenset((Ref("class", frame.module.key, cls.qual),)))
-        return UNKNOWN_VALUE
+        cls = frame.module.class_at(frame.function.unit, node.at)
+        return self.global_value("class", cls) if cls is not None else UNKNOWN_VALUE
 
     def external(self, name: str) -> V:
         known = self._externals.get(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,11 @@ class Analysis:
         self._analyser = analyser
         self._program = analyser.program
         self._tables: dict[tuple[str, int], SpanTable] = {}
-        self._ends: dict[tuple[str, str], int] = {}
+        #: by file and unit: the ordinals of its statements, in order
+        self._statements: dict[tuple[str, int], list[int]] = {}
+        #: the lines of the file that was asked for last
+        self._split: dict[str, list[str]] = {}
+        self._around: dict[tuple[str, int], _Around] = {}
         self._reach = Reachability(analyser)
 
     def close(self) -> None:
@@ -74,12 +79,12 @@ class Analysis:
         return self._tables[key]
 
     def _statement_at(self, site: Site) -> int:
-        best = site.at
-        for statement in walk_statements(self._program.module(site.path).lowered(site.unit).body):
-            if statement.at > site.at:
-                break
-            best = statement.at
-        return best
+        key = (site.path, site.unit)
+        if key not in self._statements:
+            unit = self._program.module(site.path).lowered(site.unit)
+            self._statements[key] = [statement.at for statement in walk_statements(unit.body)]
+        begun = bisect_right(self._statements[key], site.at)
+        return self._statements[key][begun - 1] if begun else site.at
 
     def span(self, site: Site) -> Span:
         """The source range of a site; a compound statement's is its header."""
@@ -94,7 +99,7 @@ class Analysis:
         """The statement around a site (a compound one's header) and its source."""
         table = self._table(site)
         span = table.header(self._statement_at(site))
-        lines = self._program.module(site.path).text.splitlines()[span.line - 1 : span.end_line]
+        lines = self._lines(site.path)[span.line - 1 : span.end_line]
         if not lines:
             return span, ""
         lines[-1] = lines[-1][: span.end_column - 1]
@@ -113,20 +118,49 @@ class Analysis:
         """The qualified name of the function around a site, "<module>" at the top."""
         return self._function_at(site).qual
 
-    def _function_at(self, site: Site) -> Function:
-        module = self._program.module(site.path)
-        best, found = -1, module.main
-        for (unit, at), function in module.by_place.items():
-            if unit == site.unit and best < at <= site.at and self._last(function) >= site.at:
-                best, found = at, function
-        return found
+    def _lines(self, path: str) -> list[str]:
+        if path not in self._split:
+            self._split = {path: self._program.module(path).text.splitlines()}  # (file by file)
+        return self._split[path]
 
-    def _last(self, function: Function) -> int:
-        """The last ordinal of a function's statements and of what is in them."""
-        if function.key not in self._ends:
-            inside = itertools.chain(walk_statements(function.body), parts(function.body, into_definitions=True))
-            self._ends[function.key] = max((one.at for one in inside), default=0)
-        return self._ends[function.key]
+    def _function_at(self, site: Site) -> Function:
+        """The innermost function around a site."""
+        module = self._program.module(site.path)
+        inside = module.by_place.get(site.unit, {})
+        key = (site.path, site.unit)
+        if key not in self._around or len(self._around[key].starts) < len(inside):
+            self._around[key] = _Around(inside)
+        return self._around[key].of(site.at) or module.main
+
+
+class _Around:
+    """The functions of one unit by where they begin and end: each stands in another one, or beside it."""
+
+    def __init__(self, functions: Mapping[int, Function]) -> None:
+        self.starts = sorted(functions)
+        self._functions = functions
+        self._ends: list[int] = []
+        #: the place in the list of the function around each one, -1 for none
+        self._outer: list[int] = []
+        for place, start in enumerate(self.starts):
+            self._ends.append(_last(functions[start]))
+            outer = place - 1
+            while outer >= 0 and self._ends[outer] < start:
+                outer = self._outer[outer]
+            self._outer.append(outer)
+
+    def of(self, at: int) -> Function | None:
+        """The innermost function around an ordinal of the unit."""
+        place = bisect_right(self.starts, at) - 1
+        while place >= 0 and self._ends[place] < at:
+            place = self._outer[place]
+        return self._functions[self.starts[place]] if place >= 0 else None
+
+
+def _last(function: Function) -> int:
+    """The last ordinal of a function's statements and of what is in them."""
+    inside = itertools.chain(walk_statements(function.body), parts(function.body, into_definitions=True))
+    return max((one.at for one in inside), default=0)
 
 
 def analyse(project: Any, options: AnalysisOptions) -> Analysis:

@@ -234,8 +234,7 @@ def _names_missing(
 
 def names_in(program: Program, key: str, depth: int = 0) -> frozenset[str] | None:
     """All names that stand in a file, and in those that it takes everything from; None where others may come in."""
-    index = program.module(key).index
-    known = index.names
+    index, known = program.module(key).index, program.module(key).names
     if not index.complete or known & _DYNAMIC or known >= {"sys", "modules"} or depth > 3:
         return None
     for item in index.imports:

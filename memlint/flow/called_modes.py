@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 def _is_of_tests(module: Module) -> bool:
     """Whether a test runner runs the file's functions, and nobody starts it for what it does."""
+    if not in_tests(module.key):
+        return False
     text = module.text
     starts = "__main__" in text and "unittest.main" not in text and "pytest.main" not in text
-    return in_tests(module.key) and not starts
+    return not starts
 
 
 class CalledModes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 from memlint.flow.definitions import Function
 from memlint.flow.flags import decided
 from memlint.flow.known_calls import KnownCall, KnownCalls
-from memlint.flow.syntax import assigned_names, block_at, text
+from memlint.flow.syntax import assigned_names, text, way_to
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -25,6 +26,7 @@ class Decided:
     def __init__(self, calls: KnownCalls) -> None:
         self._calls = calls
         self._constants: dict[tuple[str, str], dict[str, list[ir.Const]]] = {}
+        self._tests: dict[tuple[str, str], dict[int, bool | None]] = {}
 
     def of(self, function: Function) -> Callable[[ir.Expr], bool | None]:
         """What a test of the function gives in all known calls, None for not known."""
@@ -33,7 +35,14 @@ class Decided:
             answers = {_answer(part, constant) for constant in self._passed(function, _subject(part))}
             return next(iter(answers)) if len(answers) == 1 else None
 
-        return lambda test: decided(test, leaf)
+        known = self._tests.setdefault(function.key, {})
+
+        def decide(test: ir.Expr) -> bool | None:
+            if test.at not in known:
+                known[test.at] = decided(test, leaf)
+            return known[test.at]
+
+        return decide
 
     def why_left_out(self, function: Function, at: int) -> str:
         """The test that keeps all known calls from a place of a function, as a clause; "" where one may come there."""
@@ -68,13 +77,12 @@ class Decided:
 
 def _tests_around(body: tuple[ir.Stmt, ...], at: int) -> Iterator[tuple[ir.Expr, bool]]:
     """The tests of the ``if`` statements around an ordinal, and whether they hold there."""
-    while body:
-        statement = next((one for one in reversed(body) if one.at <= at), None)
-        apart = statement is None or isinstance(statement, ir.FunctionDef | ir.ClassDef)
-        inner = () if apart or statement is None else block_at(statement, at)
-        if isinstance(statement, ir.If) and inner:
+    for (block, number), (inner, _) in itertools.pairwise(way_to(body, at)):
+        statement = block[number]
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            return
+        if isinstance(statement, ir.If):
             yield statement.test, inner is statement.body
-        body = inner
 
 
 def _all_passed(function: Function, param: ir.Param, calls: tuple[KnownCall, ...]) -> list[ir.Const]:

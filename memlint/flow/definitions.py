@@ -77,6 +77,16 @@ class Function:
         names, foreign = assigned_names(self.body)
         return frozenset({param.name for param in self.params} | names) - foreign
 
+    @functools.cached_property
+    def definers(self) -> dict[str, list[ir.Stmt]]:
+        """The imports and classes among its own statements, by the names that they bind."""
+        found: dict[str, list[ir.Stmt]] = {}
+        for statement in walk_statements(self.body, into_definitions=False):
+            if isinstance(statement, ir.Import | ir.ImportFrom | ir.ClassDef):
+                for name in dict.fromkeys(_bound(statement)):
+                    found.setdefault(name, []).append(statement)
+        return found
+
     def owner(self, name: str) -> Function | None:
         """The innermost function around this one that has a variable of that name."""
         around = self.around
@@ -147,9 +157,10 @@ class Module:
         #: what went wrong where it was read or lowered, a mistake of ours: it then holds less than its text, or nothing
         self.mistake: Exception | None = None
         self.functions: dict[str, Function] = {}
-        #: functions by (unit, ordinal)
-        self.by_place: dict[tuple[int, int], Function] = {}
+        #: functions by unit and ordinal
+        self.by_place: dict[int, dict[int, Function]] = {}
         self.classes: dict[str, Class] = {}
+        self._classes_by_place: dict[tuple[int, int], Class] = {}
         self._built: set[int] = set()
         #: names whose units are all built
         self._complete: set[str] = set()
@@ -182,6 +193,11 @@ class Module:
     @property
     def index(self) -> ModuleIndex:
         return self._index or self.read(lambda _: False)
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """All names that stand in the source, joined once: rules ask for them in every function."""
+        return self.index.names
 
     @property
     def units(self) -> tuple[UnitText, ...]:
@@ -277,7 +293,7 @@ class Module:
                 old.key = (self.key, old.qual)
                 self.functions[old.qual] = old
             self.functions[function.qual] = function
-            self.by_place[unit, statement.at] = function
+            self.by_place.setdefault(unit, {})[statement.at] = function
             if cls is not None and enclosing is None:
                 accessor = any(
                     isinstance(item, ir.Attr) and item.name in ("setter", "deleter") for item in statement.decorators
@@ -295,6 +311,7 @@ class Module:
                 before.key = (self.key, before.qual)
                 self.classes[before.qual] = before
             self.classes[made.qual] = made
+            self._classes_by_place[unit, statement.at] = made
             if cls is not None:
                 cls.inner[statement.name] = made
             for item in walk_statements(statement.body, into_definitions=False):
@@ -319,6 +336,10 @@ class Module:
         if name not in self._complete:
             self._build_named(name)
         return self.functions.get(qual)
+
+    def class_at(self, unit: int, at: int) -> Class | None:
+        """The class that a statement of a unit, which is built, defines."""
+        return self._classes_by_place.get((unit, at))
 
     def cls(self, qual: str) -> Class | None:
         name = qual.partition(".")[0]
@@ -369,16 +390,32 @@ class Module:
     def binders(self, name: str) -> Sequence[ir.Stmt]:
         """The module's own statements that bind a name, which need not all be lowered where an import does."""
         if "bindings" not in self.__dict__ and self.index.complete and name not in self.index.bound:
-            imports = [each for each in self.index.imports if each.unit == 0 and each.at_import and each.binds == name]
-            inside = any(each.name == name and not each.unit for each in self.index.definitions)
+            imports = self._imports.get(name, ())
+            inside = name in self._inside
             if not imports and not inside:
                 return ()
             if len(imports) == 1 and not inside:
                 return (_statement(imports[0]),)
         return self.bindings.get(name, ())
 
+    @functools.cached_property
+    def _imports(self) -> dict[str, list[Imported]]:
+        """The imports among the module's own statements that run when it is imported, by the name that they bind."""
+        found: dict[str, list[Imported]] = {}
+        for each in self.index.imports:
+            if each.unit == 0 and each.at_import:
+                found.setdefault(each.binds, []).append(each)
+        return found
+
+    @functools.cached_property
+    def _inside(self) -> frozenset[str]:
+        """The names of the definitions that stand in other statements of the module itself."""
+        return frozenset(each.name for each in self.index.definitions if not each.unit)
+
     def may_hold(self, name: str) -> bool:
         """Whether a name may stand in the text, which need not be read as a program for that."""
+        if self._index is not None and self._index.complete:
+            return name in self.names
         return not self._is_ascii or name in self.text  # (names of other alphabets are read in another normal form)
 
     @functools.cached_property

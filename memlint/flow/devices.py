@@ -44,7 +44,12 @@ def is_of_cuda(analyser: Analyser) -> bool:
 
 def is_of_script(frame: Frame) -> bool:
     """Whether the code is that of a program, and not of what others import."""
-    return _SCRIPT.search(frame.module.text) is not None or frame.function.node is None
+    return frame.function.node is None or _is_script(frame.module.text)
+
+
+@functools.lru_cache(maxsize=8)
+def _is_script(file: str) -> bool:
+    return _SCRIPT.search(file) is not None
 
 
 @functools.lru_cache(maxsize=8)

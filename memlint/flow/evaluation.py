@@ -188,7 +188,7 @@ def _only_shows(frame: Frame, run: ModelRun) -> bool:
     """Whether an output that is handed on, and neither returned nor kept by the object, is so in a file that trains
     nothing: to what shows, scores or writes it."""
     marks = {run.node, *run.value.src}
-    if frame.exit is None or marks & frame.notes.returned or _TRAINING & frame.module.index.names:
+    if frame.exit is None or marks & frame.notes.returned or _TRAINING & frame.module.names:
         return False
     return not any(marks & frame.graphs.closure(value.src) for value in frame.exit.sym.values())
 

@@ -297,17 +297,10 @@ class Facts:
                 if imported[0] != "none":
                     return self.analyser.global_value(*imported)
             if isinstance(statement, ir.ClassDef) and statement.name == name:
-                inner = next(
-                    (
-                        cls
-                        for cls in around.module.classes.values()
-                        if cls.unit == around.unit and cls.node.at == statement.at
-                    ),
-                    None,
-                )
+                inner = around.module.class_at(around.unit, statement.at)
                 return self.analyser.global_value("class", inner) if inner is not None else None
             if isinstance(statement, ir.FunctionDef) and statement.name == name:
-                made = around.module.by_place.get((around.unit, statement.at))
+                made = around.module.by_place.get(around.unit, {}).get(statement.at)
                 return self.analyser.global_value("function", made) if made is not None else None
             if isinstance(statement, ir.Assign) and any(
                 isinstance(target, ir.Name) and target.id == name for target in statement.targets

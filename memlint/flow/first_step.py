@@ -47,12 +47,8 @@ def _function_of(analyser: Analyser, store: Store) -> Function | None:
     """The function that a store stands in."""
     module = analyser.program.module(store.site.path)
     module.build(store.site.unit)
-    around = [
-        (at, function)
-        for (unit, at), function in module.by_place.items()
-        if unit == store.site.unit and at <= store.site.at
-    ]
-    return max(around, key=lambda one: one[0])[1] if around else None
+    inside = module.by_place.get(store.site.unit, {})
+    return inside[max(before)] if (before := [at for at in inside if at <= store.site.at]) else None
 
 
 def _begins(function: Function, body: tuple[ir.Stmt, ...], name: str, deeper: bool = True) -> bool:

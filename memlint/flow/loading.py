@@ -59,7 +59,7 @@ def loaded(program: Program) -> frozenset[str] | None:
     found: set[str] = set()
     for name in _LOADERS:
         for key in words.files(name):
-            if name not in program.module(key).index.names:
+            if name not in program.module(key).names:
                 continue
             told = _loads(program, key, name)
             if told is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.lineage import Lineage
-from memlint.flow.syntax import dotted, walk_statements
+from memlint.flow.syntax import dotted
 from memlint.flow.texts import Texts
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES, TENSOR_BASES
@@ -141,17 +141,12 @@ class Program:
         """What the functions around a definition bind a name to, by imports and definitions."""
         while around is not None:
             if name in around.locals:
-                for statement in walk_statements(around.body, into_definitions=False):
+                for statement in around.definers.get(name, ()):
+                    if isinstance(statement, ir.ClassDef):
+                        return "class", module.class_at(around.unit, statement.at)
                     found = self.imported(module, statement, name)
                     if found[0] != "none":
                         return found
-                    if isinstance(statement, ir.ClassDef) and statement.name == name:
-                        made = (
-                            cls
-                            for cls in module.classes.values()
-                            if cls.unit == around.unit and cls.node.at == statement.at
-                        )
-                        return "class", next(made, None)
                 return "unknown", None
             around = around.around
         return "none", None

@@ -13,24 +13,18 @@ import ast
 import builtins
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
 
 from memlint.flow.broken import names_in
+from memlint.flow.course import Course, evaluated, surely
 from memlint.flow.decided import Decided
 from memlint.flow.definitions import Function, Module
 from memlint.flow.inert import last_ordinal
-from memlint.flow.interpret import EXITS
 from memlint.flow.kept import kept
 from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.mentions import name_bound_by, tree_of
 from memlint.flow.program import Program
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
 from memlint.flow.syntax import (
-    block_at,
-    children,
-    dotted,
-    expressions,
-    loops_around,
     names_bound_by,
     text,
     walk_statements,
@@ -48,8 +42,6 @@ _OF_PYTHON_2 = frozenset(
 _FOR_PYTHON_2 = lazy_pattern(
     r"^from __future__ import .*\b(print_function|division|absolute_import|unicode_literals)", re.MULTILINE
 )
-#: contexts that let exceptions through
-_PLAIN = lazy_pattern(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
 #: what may bind names that the text does not show
 _DYNAMIC = frozenset({"exec", "globals", "vars", "locals", "setattr", "builtins", "__builtins__"})
 
@@ -58,8 +50,6 @@ _DYNAMIC = frozenset({"exec", "globals", "vars", "locals", "setattr", "builtins"
 MAX_CALLS = 8
 #: how far calls are followed, to those who make them and into what they run
 MAX_DEPTH = 3
-
-Decide = Callable[[ir.Expr], bool | None]
 
 
 class Raising:
@@ -71,6 +61,8 @@ class Raising:
         self._decided = decided
         self._bodies: dict[tuple[str, str, int], str] = {}
         self._ways: dict[tuple[str, str, int, int], str] = {}
+        self._courses: dict[tuple[str, str], Course] = {}
+        self._tried: dict[tuple[str, str], bool] = {}
 
     def why(self, function: Function, at: int) -> str:
         """Why a place in a function (an ordinal of its unit) is never reached without an exception, as a clause; ""
@@ -81,17 +73,27 @@ class Raising:
         key = (*function.key, at, depth)
         if key not in self._ways:
             self._ways[key] = ""  # (a call that leads to itself)
-            decide = self._decided.of(function)
-            parts = list(_before(function.body, at, decide))
-            if not any(_is_tried(call) for call in self._calls.of(function)):
-                parts += _after(function.body, at, decide)
+            course, goes_on = self._course(function), not self._is_tried(function)
             self._ways[key] = (
-                next(filter(None, (self._mistake(function, part) for part in parts)), "")
-                or used_up(self._program, function, parts)
+                course.before(at)
+                or (course.behind(at) if goes_on else "")
+                or used_up(self._program, function, lambda: course.parts(at, behind=goes_on))
                 or self._object(function, depth)
                 or self._callers(function, depth)
             )
         return self._ways[key]
+
+    def _course(self, function: Function) -> Course:
+        if function.key not in self._courses:
+            decide = self._decided.of(function)
+            self._courses[function.key] = Course(function.body, decide, lambda part: self._mistake(function, part))
+        return self._courses[function.key]
+
+    def _is_tried(self, function: Function) -> bool:
+        """Whether what a call of a function raises may be caught beside it."""
+        if function.key not in self._tried:
+            self._tried[function.key] = any(_is_tried(call) for call in self._calls.of(function))
+        return self._tried[function.key]
 
     def _object(self, function: Function, depth: int) -> str:
         """Why there is no object for a method to be called of."""
@@ -124,7 +126,7 @@ class Raising:
         key = (*function.key, depth)
         if key not in self._bodies:
             self._bodies[key] = ""  # (it may call itself)
-            parts = _surely(function.body, self._decided.of(function))
+            parts = surely(function.body, self._decided.of(function))
             found = (self._mistake(function, part, depth) for part in parts)
             self._bodies[key] = next(filter(None, found), "")
         return self._bodies[key]
@@ -143,110 +145,10 @@ class Raising:
         return "" if callee is None else self._whole(callee, depth - 1)
 
 
-# ------------------------------------------------------------------------------------- what surely runs
-
-
-def _before(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
-    """What was evaluated whenever an ordinal of the body is reached, and what its statement evaluates."""
-    for number, statement in enumerate(body):
-        last = number + 1 == len(body) or body[number + 1].at > at
-        if not last:
-            yield from _surely((statement,), decide)
-            continue
-        inner = block_at(statement, at)
-        if not inner:
-            yield from _surely((statement,), decide)
-        elif not isinstance(statement, ir.FunctionDef | ir.ClassDef):
-            yield from _evaluated(expressions(statement))
-            yield from _before(inner, at, decide)
-        return
-
-
-def _after(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
-    """What is evaluated in the innermost loop around an ordinal whenever what that says has been, as far as it is sure:
-    what raises there ends the first of the loop's rounds, and what is said of its rounds does not come."""
-    loops = loops_around(body, at)
-    if loops:
-        # (who raises in so many words means to)
-        yield from (part for part in _behind(loops[-1].body, at, decide) if not isinstance(part, ir.Raise))
-
-
-def _behind(body: tuple[ir.Stmt, ...], at: int, decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
-    number = next((number for number in reversed(range(len(body))) if body[number].at <= at), None)
-    if number is None:
-        return
-    statement = body[number]
-    if isinstance(statement, ir.Try | ir.FunctionDef | ir.ClassDef):
-        return
-    if isinstance(statement, ir.With) and not all(_PLAIN.search(text(item.context)) for item in statement.items):
-        return
-    yield from _behind(block_at(statement, at), at, decide)
-    if not any(isinstance(one, ir.Return | ir.Raise | ir.Jump) for one in walk_statements((statement,))):
-        yield from _surely(body[number + 1 :], decide)
-
-
-def _surely(body: Iterable[ir.Stmt], decide: Decide) -> Iterator[ir.Expr | ir.Raise]:
-    """What is evaluated whenever a body runs to its end."""
-    for statement in body:
-        if isinstance(statement, ir.FunctionDef | ir.ClassDef | ir.Try):
-            continue
-        yield from _evaluated(expressions(statement))
-        if isinstance(statement, ir.Raise):
-            yield statement
-        if isinstance(statement, ir.With) and all(_PLAIN.search(text(item.context)) for item in statement.items):
-            yield from _surely(statement.body, decide)
-        if isinstance(statement, ir.For) and _has_members(statement.iter):
-            yield from _surely(statement.body, decide)  # (its first round)
-        holds = decide(statement.test) if isinstance(statement, ir.If) else None
-        runs: tuple[ir.Stmt, ...] = (statement,)
-        if isinstance(statement, ir.If) and holds is not None:
-            runs = statement.body if holds else statement.orelse
-            yield from _surely(runs, decide)
-        if any(isinstance(inner, ir.Return | ir.Jump | ir.Raise) or _ends(inner) for inner in walk_statements(runs)):
-            return  # what follows may not be reached
-
-
-def _ends(statement: ir.Stmt) -> bool:
-    """``sys.exit()``, and a loop that only an exception or what it returns ends."""
-    if isinstance(statement, ir.While):
-        return isinstance(statement.test, ir.Const) and bool(statement.test.value)
-    value = statement.value if isinstance(statement, ir.ExprStmt) else None
-    return isinstance(value, ir.Call) and dotted(value.func) in EXITS
-
-
-def _has_members(expr: ir.Expr) -> bool:
-    """Whether a loop over it has a first round: ``[1, 2, 3]``, ``range(10)``."""
-    if isinstance(expr, ir.Display):
-        return any(not isinstance(one, ir.Starred) for one in expr.elements)
-    if isinstance(expr, ir.Call) and dotted(expr.func) == "range" and len(expr.args) == 1:
-        end = expr.args[0]
-        return isinstance(end, ir.Const) and isinstance(end.value, int) and end.value > 0
-    return False
-
-
-def _evaluated(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
-    """The parts of expressions that are evaluated whatever their values are."""
-    todo = list(exprs)
-    while todo:
-        part = todo.pop()
-        yield part
-        if isinstance(part, ir.BoolOp):
-            todo.append(part.left)
-        elif isinstance(part, ir.IfExp):
-            todo.append(part.test)
-        elif isinstance(part, ir.Comprehension):
-            todo.append(part.fors[0].iter)
-        elif isinstance(part, ir.Compare):
-            todo += (part.left, *part.rights[:1])
-        elif not isinstance(part, ir.Lambda):
-            todo.extend(children(part))
-
-
 # ------------------------------------------------------------------------------------- what raises
 
 
 def _is_tried(call: KnownCall) -> bool:
-    """Whether what a call raises may be caught beside it."""
     tries = (one for one in walk_statements(call.caller.body) if isinstance(one, ir.Try))
     return any(one.body[0].at <= call.call.at <= last_ordinal(one.body[-1]) for one in tries)
 
@@ -288,13 +190,13 @@ def _reads_itself(statement: ir.Stmt, name: str) -> bool:
     if isinstance(statement, ir.AugAssign):
         return True
     value = statement.value if isinstance(statement, ir.Assign) else None
-    return value is not None and any(isinstance(part, ir.Name) and part.id == name for part in _evaluated((value,)))
+    return value is not None and any(isinstance(part, ir.Name) and part.id == name for part in evaluated((value,)))
 
 
 def _bound_names(module: Module) -> frozenset[str] | None:
     """All names that a file binds in any scope; None where its text does not tell."""
     index = module.index
-    if not index.complete or index.names & _DYNAMIC or module.key.endswith(".ipynb"):
+    if not index.complete or module.names & _DYNAMIC or module.key.endswith(".ipynb"):
         return None
     return _bound_in(module.text)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from memlint.flow.definitions import Class, Function, Module
-from memlint.flow.mentions import Put, bound_to, puts
+from memlint.flow.mentions import Put, bound_to, may_set, puts
 from memlint.flow.program import Program
 from memlint.flow.receivers import find_class
 from memlint.flow.syntax import dotted, last_name, text
@@ -50,9 +49,7 @@ def _is_put_elsewhere(function: Function, callee: Function, call: ir.Call) -> bo
     name = last_name(call.func)
     if callee.cls is not None and name not in (callee.name, callee.cls.node.name):
         return False  # (an object, of which it is known what it is)
-    return any(
-        re.search(rf"\b{name}\s*=[^=]|global .*\b{name}\b", module.text) for module in (function.module, callee.module)
-    )
+    return any(name in may_set(module.text) for module in (function.module, callee.module))
 
 
 def _callee(program: Program, function: Function, func: ir.Expr) -> tuple[Function | None, int]:
@@ -143,7 +140,7 @@ def _put_once(program: Program, cls: Class, name: str) -> ast.expr | None:
     found: list[Put] = []
     for key in files:
         there = puts(program.module(key).text)
-        if there is None or "setattr" in program.module(key).index.names:
+        if there is None or "setattr" in program.module(key).names:
             return None
         own = key == cls.module.key
         found += [each if own else each._replace(maker=None) for each in there.get(name, ())]

@@ -89,7 +89,7 @@ def is_script_loop(frame: Frame, loop: Loop | None, *, loaded: bool = False) -> 
 
 def loads_weights(frame: Frame) -> bool:
     """Whether the file has something that brings weights from another file."""
-    return bool(_LOADING & frame.module.index.names)
+    return bool(_LOADING & frame.module.names)
 
 
 def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:

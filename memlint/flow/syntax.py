@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -232,29 +235,50 @@ def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
 
 def statement_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Stmt | None:
     """The innermost statement of a body that holds an ordinal."""
-    best: ir.Stmt | None = None
-    for statement in walk_statements(body):
-        if statement.at > at:
-            break
-        best = statement
-    if best is None or best.at == at:
-        return best
-    held = any(part.at == at for expr in expressions(best) for part in walk_expression(expr))
+    way = way_to(body, at)
+    if not way:
+        return None
+    block, number = way[-1]
+    best = block[number]
+    held = best.at == at or any(part.at == at for expr in expressions(best) for part in walk_expression(expr))
     return best if held else None
+
+
+def way_to(body: tuple[ir.Stmt, ...], at: int) -> list[tuple[tuple[ir.Stmt, ...], int]]:
+    """The blocks that lead from a body to the last statement which begins up to an ordinal, each with the place in it
+    where they go on; none where the body begins later."""
+    way: list[tuple[tuple[ir.Stmt, ...], int]] = []
+    block = body
+    while block and block[0].at <= at:
+        number = bisect_right(block, at, key=_ordinal) - 1
+        way.append((block, number))
+        block = block_at(block[number], at)
+    return way
+
+
+_ordinal = operator.attrgetter("at")
 
 
 def loops_around(body: tuple[ir.Stmt, ...], at: int) -> list[ir.For | ir.While]:
     """The loops of a body in whose own body an ordinal stands, the outermost first."""
-    return [one for one in walk_statements(body, False) if isinstance(one, ir.For | ir.While) and _is_in(one.body, at)]
+    return [one for one in _around(body, at) if isinstance(one, ir.For | ir.While)]
 
 
 def withs_around(body: tuple[ir.Stmt, ...], at: int) -> list[ir.With]:
     """The ``with`` statements of a body in whose own body an ordinal stands, the outermost first."""
-    return [one for one in walk_statements(body, False) if isinstance(one, ir.With) and _is_in(one.body, at)]
+    return [one for one in _around(body, at) if isinstance(one, ir.With)]
 
 
-def _is_in(body: tuple[ir.Stmt, ...], at: int) -> bool:
-    return statement_at(body, at) is not None
+def _around(body: tuple[ir.Stmt, ...], at: int) -> Iterator[ir.Stmt]:
+    """The statements in whose first block an ordinal stands, up to a definition."""
+    if statement_at(body, at) is None:
+        return
+    for (block, number), (inner, _) in itertools.pairwise(way_to(body, at)):
+        statement = block[number]
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            return
+        if bodies(statement)[0] is inner:
+            yield statement
 
 
 def parts(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Expr]:

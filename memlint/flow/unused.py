@@ -302,7 +302,7 @@ class Unused:
         if package.endswith("__init__.py") and module.key.startswith(package.removesuffix("__init__.py")):
             return True
         init = self._program.module(package)
-        if not init.index.complete or finds_names(init.text) or len(seen) > MAX_FILES or init.index.names & _LAZY:
+        if not init.index.complete or finds_names(init.text) or len(seen) > MAX_FILES or init.names & _LAZY:
             return True
         for item in init.index.imports:
             inner = f"{item.module}.{item.name}" if item.name is not None and item.module else item.name or item.module

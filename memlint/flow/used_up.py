@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from memlint.flow.definitions import Function
+from memlint.flow.kept import kept_for
 from memlint.flow.mentions import bound_to
 from memlint.flow.program import Program
-from memlint.flow.syntax import text
+from memlint.flow.syntax import calls, text
 from memlint.ir import nodes as ir
 
 #: calls that go through all of what they are given
@@ -17,23 +18,37 @@ _MAKES_ITERATOR = frozenset({"filter", "map", "zip", "iter", "chain"})
 _GENERATORS = frozenset({"parameters", "named_parameters", "buffers"})
 
 
-def used_up(program: Program, function: Function, parts: Sequence[ir.Expr | ir.Raise]) -> str:
-    """Of what is surely evaluated, an optimizer that gets an iterator which was gone through before: ``params =
+def used_up(program: Program, function: Function, evaluated: Callable[[], Sequence[ir.Expr | ir.Raise]]) -> str:
+    """Of what is surely ``evaluated``, an optimizer that gets an iterator which was gone through before: ``params =
     net.parameters(); print(sum(p.numel() for p in params)); Adam(params)``; "" where there is none."""
+    made = _made_of_iterators(program, function)
+    if not made:
+        return ""
+    parts = evaluated()
     spent: dict[str, ir.Expr] = {}
     for part in parts:
         name = _gone_through(part)
         if name and not isinstance(part, ir.Raise) and (name not in spent or part.at < spent[name].at):
             spent[name] = part
     for part in parts if spent else ():
-        if not isinstance(part, ir.Call) or not part.args or not isinstance(given := part.args[0], ir.Name):
-            continue
-        before = spent.get(given.id)
-        if before is None or before.at > part.at or not _is_iterator(function, given.id):
-            continue
-        if program.outside(function.module, part.func, function).startswith("torch.optim."):
-            return f"`{given.id}` is used up by `{text(before, 40)}` when `{text(part.func)}()` gets it"
+        given = made.get(part.at) if isinstance(part, ir.Call) else None
+        before = spent.get(given) if given is not None else None
+        if before is not None and before.at <= part.at and isinstance(part, ir.Call):
+            return f"`{given}` is used up by `{text(before, 40)}` when `{text(part.func)}()` gets it"
     return ""
+
+
+@kept_for
+def _made_of_iterators(program: Program, function: Function) -> dict[int, str]:
+    """The optimizers that a function makes of what can be gone through once, by ordinal: the name of that."""
+    return {
+        call.at: call.args[0].id
+        for call in calls(function.body)
+        if call.args
+        and isinstance(call.args[0], ir.Name)
+        and _is_iterator(function, call.args[0].id)
+        and program.outside(function.module, call.func, function).startswith("torch.optim.")
+    }
 
 
 def _gone_through(part: ir.Expr | ir.Raise) -> str:

@@ -78,7 +78,7 @@ _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 def _freezes(frame: Frame, run: ModelRun) -> bool:
     """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide. (It is
     another one where this function says so by its name, and also trains by the one that runs.)"""
-    names = frame.module.index.names
+    names = frame.module.names
     if any(_FREEZES.search(name.lower()) for name in names - _FLAGS):
         return True
     if not _FLAGS & names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import io
 import tokenize
 from collections.abc import Iterator, Mapping
@@ -34,7 +35,7 @@ class Source(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         kept = self.packed
-        return kept if isinstance(kept, str) else kept.decode("utf-8", "surrogatepass")
+        return kept if isinstance(kept, str) else _unpacked(kept)
 
 
 def pack(text: str) -> str | bytes:
@@ -46,6 +47,12 @@ def pack(text: str) -> str | bytes:
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
     return text
+
+
+@functools.lru_cache(maxsize=16)
+def _unpacked(kept: bytes) -> str:
+    """(Every function of a file may ask for its text: the last files that some asked for stay as they are.)"""
+    return kept.decode("utf-8", "surrogatepass")
 
 
 class Sources(Mapping[str, Source]):

@@ -87,9 +87,7 @@ def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, 
     """(function, statement, place, whether that is an attribute of its own object) of a site in a function that stores,
     where a caller's frame tells of it."""
     module = analyser.program.module(site.path)
-    for (unit, _), function in list(module.by_place.items()):
-        if unit != site.unit:
-            continue
+    for function in list(module.by_place.get(site.unit, {}).values()):
         statement = statement_at(function.body, site.at)
         target: ir.Expr | None = None
         match statement:

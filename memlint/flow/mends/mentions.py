@@ -39,7 +39,7 @@ def functions_in(module: Module, number: int) -> Iterator[Function]:
     module.build(number)
     if number == 0:
         yield module.main
-    yield from (function for (unit, _), function in list(module.by_place.items()) if unit == number)
+    yield from list(module.by_place.get(number, {}).values())
 
 
 def own_expressions(function: Function) -> Iterator[tuple[ir.Stmt, ir.Expr]]:

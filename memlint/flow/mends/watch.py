@@ -105,13 +105,8 @@ class Watch:
         if function.node is None:
             self._global(function, name)
         else:
-            for (unit, _), other in list(function.module.by_place.items()):
-                if (
-                    unit == function.unit
-                    and inside(function, other)
-                    and name not in other.locals
-                    and reads(other, name)
-                ):
+            for other in list(function.module.by_place.get(function.unit, {}).values()):
+                if inside(function, other) and name not in other.locals and reads(other, name):
                     self.names.setdefault(other.key, {})[name] = level
                     self._queue(other)
 

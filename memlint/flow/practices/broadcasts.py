@@ -45,8 +45,7 @@ class _Pair(NamedTuple):
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[Broadcast]:
     """The losses of one function whose predictions and targets are proven to meet so."""
-    module = frame.module
-    if not ("**" in module.text or _may_compare(module.index.names)):
+    if not (_squares(frame.module.text) or _may_compare(frame.module.names)):
         return
     if not any(analyser.program.words.files(name) for name in _ONE_NUMBER):
         return
@@ -78,6 +77,11 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Broadcast]:
 
 
 @functools.lru_cache(maxsize=256)
+def _squares(source: str) -> bool:
+    return "**" in source
+
+
+@functools.lru_cache(maxsize=256)
 def _may_compare(names: frozenset[str]) -> bool:
     """Whether a file that mentions these names may have a loss, or reduce a difference."""
     return any(name in _OF_DIFFERENCES or _LOSS.search(name.lower()) for name in names)
@@ -100,7 +104,7 @@ def _pairs(analyser: Analyser, frame: Frame) -> Iterator[_Pair]:
         first, second = argument(call, 0, "input"), argument(call, 1, "target")
         if first is not None and second is not None:
             yield _Pair(first, second, f"`{text(call.func, 40)}`", call.at)
-    for part in parts(body) if "**" in frame.module.text else ():
+    for part in parts(body) if _squares(frame.module.text) else ():
         if isinstance(part, ir.Binary) and part.op == "**" and isinstance(part.left, ir.Binary) and part.left.op == "-":
             yield _Pair(part.left.left, part.left.right, "the difference", part.left.at)
 

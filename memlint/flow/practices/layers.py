@@ -3,12 +3,12 @@ attributes that a class sets once, and parameters of calls in sight."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.bound_names import argument
+from memlint.flow.mentions import sets_of_others
 from memlint.flow.practices.lifetimes import Spot, spots
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import assigned_names, dotted, loops_around, names_bound_by, walk_expression, walk_statements
@@ -190,7 +190,7 @@ def attribute(analyser: Analyser, expr: ir.Attr, scope: Scope) -> Bound | None:
 
 def _is_set_elsewhere(cls: Class, name: str) -> bool:
     """Whether the file sets an attribute of that name of something else than ``self``."""
-    return re.search(rf"(?<!\bself)\.{re.escape(name)}\s*=[^=]", cls.module.text) is not None
+    return name in sets_of_others(cls.module.text)
 
 
 def _set_in(method: Function, name: str) -> list[tuple[ir.Expr, Steps]]:

@@ -122,7 +122,7 @@ def _asks_for_several(test: ir.Expr) -> bool:
 def _trains(analyser: Analyser, frame: Frame) -> bool:
     """Whether the program trains, in one process for all that is known: its own words tell of a script, those of the
     whole project of what others import."""
-    names = frame.module.index.names
+    names = frame.module.names
     if names & _OFFERS_MORE:
         return False
     if "backward" in names or any("optim" in name.lower() for name in names):
@@ -151,7 +151,7 @@ def _is_not_trained(frame: Frame, call: ir.Call, model: str) -> bool:
     }
     if "eval" in methods and "train" not in methods:
         return True
-    if "load_state_dict" in methods and "backward" not in frame.module.index.names:
+    if "load_state_dict" in methods and "backward" not in frame.module.names:
         return True
     return any(
         isinstance(other, ir.Assign) and isinstance(other.value, ir.Attr)

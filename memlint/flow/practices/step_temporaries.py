@@ -38,7 +38,7 @@ _SINCE = (2, 0)
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[StepTemporaries]:
     """The optimizers of large models that one function makes."""
-    if "parameters" not in frame.function.names or frame.module.index.names.isdisjoint(_NAMES):
+    if "parameters" not in frame.function.names or frame.module.names.isdisjoint(_NAMES):
         return
     for call in calls(frame.function.body):
         if not isinstance(call.func, ir.Name | ir.Attr):
