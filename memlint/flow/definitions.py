@@ -7,6 +7,9 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
+from memlint.flow.main_guard import unguarded
 from memlint.flow.syntax import assigned_names, dotted, walk_statements
 from memlint.flow.texts import Indexes
 from memlint.flow.words import words_of_bases
@@ -156,6 +159,8 @@ class Module:
         self.problem: SyntaxProblem | None = None
         #: what went wrong where it was read or lowered, a mistake of ours: it then holds less than its text, or nothing
         self.mistake: Exception | None = None
+        #: its own statements under ``if __name__ == "__main__":``, once they are lowered
+        self.guarded: tuple[ir.Stmt, ...] = ()
         self.functions: dict[str, Function] = {}
         #: functions by unit and ordinal
         self.by_place: dict[int, dict[int, Function]] = {}
@@ -216,7 +221,11 @@ class Module:
 
     def _lower(self, number: int, body: list[ast.stmt] | None) -> None:
         try:
-            self._lowered[number] = lower(self.units[number], body)
+            unit = lower(self.units[number], body)
+            if number == 0:
+                statements, self.guarded = unguarded(unit.body)
+                unit = msgspec.structs.replace(unit, body=statements)
+            self._lowered[number] = unit
         except SyntaxProblem as problem:
             self.problem = problem
             self._lowered[number] = ir.Unit("", (), 0)

@@ -22,7 +22,7 @@ from memlint.flow.mends.mentions import (
 from memlint.flow.mends.shares import share_of
 from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, identifiers, mentions, parts, text, walk_statements
+from memlint.flow.syntax import dotted, expressions, identifiers, parts, text, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -293,9 +293,4 @@ class Watch:
 
 def _tries(caller: Function, call: ir.Call) -> bool:
     """Whether a call stands under ``if __name__ == "__main__":``: a file that can be imported is tried out there."""
-    return caller.node is None and any(
-        isinstance(statement, ir.If)
-        and mentions(statement.test, "__name__")
-        and any(part.at == call.at for part in parts(statement.body))
-        for statement in caller.body
-    )
+    return caller.node is None and any(part.at == call.at for part in parts(caller.module.guarded))
