@@ -43,6 +43,7 @@ from memlint.flow.values import (
     V,
     join,
     ordered,
+    referred_functions,
 )
 from memlint.ir import nodes as ir
 
@@ -176,6 +177,7 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
 
 def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
     """``base.name = value``"""
+    frame.notes.put_on.update(referred_functions(value))
     places = [*ordered(made_places(frame, base, name))]
     places = places or [*ordered(class_places(frame.analyser, base, name))]
     if not base.objs and not places:

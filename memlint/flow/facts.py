@@ -33,6 +33,7 @@ from memlint.flow.values import (
     V,
     join,
     ordered,
+    referred_functions,
 )
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -88,7 +89,10 @@ class Facts:
                 calls.setdefault(record.callee, []).append((frame, record))
         self._calls = calls
         given = (value for records in calls.values() for _, record in records for value in record.args.values())
-        self._handed_on = frozenset((ref.key, ref.name) for value in given for ref in value.refs if ref.kind == "func")
+        put_on = (frame.notes.put_on for frame in self.analyser.frames())
+        self._handed_on = frozenset[tuple[str, str]]().union(
+            *put_on, *(referred_functions(value) for value in given if value.refs)
+        )
         self._parameters.clear()
         self._usual.clear()
         self.modes.learn(self.analyser.frames())
@@ -124,8 +128,8 @@ class Facts:
         self.attributes.renew()
 
     def is_handed_on(self, function: Function) -> bool:
-        """Whether some call hands the function on as a value, or a table holds it: who calls it then, and with what, is
-        not known."""
+        """Whether some call hands the function on as a value, an attribute takes it (``net.forward = traced``), or a
+        table holds it: who calls it then, and with what, is not known."""
         if function.key not in self._handed_on and function.key not in self._tabled:
             self._tabled[function.key] = stands_in_table(self.analyser.program, function)
         return function.key in self._handed_on or self._tabled[function.key]

@@ -31,9 +31,11 @@ from memlint.flow.values import (
     TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
+    Args,
     Ref,
     Source,
     V,
+    Words,
     join,
     join_all,
     ordered,
@@ -186,6 +188,11 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
     return DATA_VALUE if name[:1].isupper() else UNKNOWN_VALUE
 
 
+def bound_to(function: V, args: Args, words: Words) -> V:
+    """A callable that is given these arguments before those of each call."""
+    return V(CALLABLE, refs=frozenset((Ref("partial", "", "", function, tuple(args), tuple(words.items())),)))
+
+
 def _dict_of(frame: Frame, state: State, at: Source, args: list[V], words: dict[str, V]) -> V:
     """``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)``"""
     fields, rest = boxes.dict_content(frame, state, args, words)
@@ -282,8 +289,8 @@ def standard(
         return made.but(
             refs=frozenset((Ref("shape", "", "", made if shaping is None else deep(frame, state, shaping)),))
         )
-    if name == "functools.partial" and args:
-        return V(CALLABLE, refs=frozenset((Ref("partial", "", "", args[0], tuple(args[1:]), tuple(words.items())),)))
+    if name in ("functools.partial", "types.MethodType") and args:
+        return bound_to(args[0], args[1:], words)
     if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):
         made = args[0].but(syms=EMPTY, store=frozenset((expr.at,)), src=EMPTY)
         same = args[0].but(refs=EMPTY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow import call as calls
-from memlint.flow import containers, instances, method_runs, tables, tensors, threads
+from memlint.flow import containers, instances, library, method_runs, tables, tensors, threads
 from memlint.flow.boxes import updated
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.functions import accepts, call_function, is_abstract, is_idle
@@ -73,6 +73,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         flag = next(iter([*args, *words.values()]), None)
         on = True if flag is None else flag.const if isinstance(flag.const, bool) else None
         receiver = flagged(frame, state, expr.func.value, receiver, on, expr.at)
+    if name == "__get__" and receiver.is_only(CALLABLE) and args:
+        return library.bound_to(receiver, args, words)  # (as ``types.MethodType`` does)
     if entered_by_hand(frame, state, receiver, name, args):
         return NONE_VALUE
     if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:

@@ -38,6 +38,8 @@ class Notes(Lean):
         self.differentiates = False
         #: what numpy takes as it is, which has no graph (else it raises), each with the tests around the call
         self.arrays: list[tuple[Sources, tuple[ir.Expr, ...]]] = []
+        #: functions (their keys) that were put into attributes, of whatever object
+        self.put_on: set[tuple[str, str]] = set()
         #: graphs that something in this function was cut off from in place, by ``detach_()``
         self.cut_off: set[Source] = set()
         #: what the function hands back, with all that its graphs are made of

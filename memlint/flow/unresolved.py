@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from memlint.flow import hotloops
 from memlint.flow.frame import Frame
 from memlint.flow.frozen import made_frozen
@@ -30,6 +28,7 @@ from memlint.flow.values import (
     Source,
     V,
     Words,
+    referred_functions,
 )
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -47,7 +46,7 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
         inner = deep(frame, state, value)
         parents |= inner.src
         leave(frame, value, inner, scored=guess, logged=logged)
-        frame.handed_on.update((key, state.grad) for key in _functions(value))
+        frame.handed_on.update((key, state.grad) for key in referred_functions(value))
     give_away(frame, state, [*args, *words.values()])
     handed(frame, state, [*args, *words.values()])
     symbol = next(iter(sorted(callee.syms)), None)
@@ -69,15 +68,6 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
     size = _given_size(frame, state, args, text(expr.func))
     kinds = TREE if state.grad == OFF and size == OUTPUT and names_model(text(expr.func)) else UNKNOWN
     return V(kinds, src, device=device_of(frame, state, args), size=size, store=frozenset((expr.at,)))
-
-
-def _functions(value: V) -> Iterator[tuple[str, str]]:
-    """The keys of the functions of the project that a value is, or is a partial function of."""
-    for ref in value.refs:
-        if ref.kind == "func":
-            yield ref.key, ref.name
-        elif ref.kind == "partial" and ref.self_ is not None:
-            yield from _functions(ref.self_)
 
 
 def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:

@@ -12,7 +12,7 @@ fields are lost and nothing else. Graphs are named by *sources*:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from memlint.flow import extents
@@ -256,6 +256,15 @@ def device_word(name: str) -> int:
     if name.startswith("cpu"):
         return CPU
     return ACCELERATOR if name.startswith(("cuda", "xpu", "mps", "npu", "hip")) else ANYWHERE
+
+
+def referred_functions(value: V) -> Iterator[tuple[str, str]]:
+    """The keys of the functions of the project that a value is, or is a partial function of."""
+    for ref in value.refs:
+        if ref.kind == "func":
+            yield ref.key, ref.name
+        elif ref.kind == "partial" and ref.self_ is not None:
+            yield from referred_functions(ref.self_)
 
 
 def join(a: V, b: V) -> V:
