@@ -12,8 +12,9 @@ def unguarded(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], tuple[ir.
     guarded: list[ir.Stmt] = []
     for statement in body:
         if isinstance(statement, ir.If) and not statement.orelse and _asks_for_main(statement.test):
-            found.extend(statement.body)
-            guarded.extend(statement.body)
+            inner, _ = unguarded(statement.body)
+            found.extend(inner)
+            guarded.extend(inner)
         else:
             found.append(statement)
     return (tuple(found), tuple(guarded)) if guarded else (body, ())

@@ -36,8 +36,7 @@ Said = tuple[Severity, str, str, Growth]
 def _anomaly(event: DiagnosticLeftOn) -> Said:
     where = f"in {each_round(event.loop)}" if event.loop is not None else "for the rest of the run"
     return (
-        # (what it costs depends on how small the operations are)
-        "note",
+        "warning",
         f"`{event.text}` is on {where}: each operation stores a stack trace on the host, and each backward() checks "
         "every gradient for NaN, which waits for the device",
         "enable it only for the steps in which a loss becomes NaN",

@@ -56,16 +56,19 @@ def training(tmp_path: Path, name: str = "code.py", **parts: str) -> list[str]:
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
-        ({"top": "torch.autograd.set_detect_anomaly(True)"}, ["note"]),
-        ({"top": "autograd.set_detect_anomaly(mode=True, check_nan=False)"}, ["note"]),
-        ({"before": "torch.autograd.set_detect_anomaly(True)"}, ["note"]),
-        ({"around": "torch.autograd.set_detect_anomaly(True)"}, ["note"]),
-        ({"inside": "autograd.detect_anomaly()"}, ["note"]),
+        ({"top": "torch.autograd.set_detect_anomaly(True)"}, ["warning"]),
+        ({"top": "autograd.set_detect_anomaly(mode=True, check_nan=False)"}, ["warning"]),
+        ({"before": "torch.autograd.set_detect_anomaly(True)"}, ["warning"]),
+        ({"around": "torch.autograd.set_detect_anomaly(True)"}, ["warning"]),
+        ({"inside": "autograd.detect_anomaly()"}, ["warning"]),
         ({"top": "torch.autograd.set_detect_anomaly(False)"}, []),
         ({"before": "torch.autograd.set_detect_anomaly(args.debug)"}, []),
         ({"before": "if args.debug: torch.autograd.set_detect_anomaly(True)"}, []),
         ({"around": "torch.autograd.set_detect_anomaly(args.debug)"}, []),
         ({"top": "torch.autograd.set_detect_anomaly(True)", "name": "debug_nan.py"}, []),
+        ({"top": "torch.autograd.set_detect_anomaly(True)", "name": "anomaly_scores.py"}, ["warning"]),
+        ({"top": "if __name__ == '__main__': torch.autograd.set_detect_anomaly(True)"}, ["warning"]),
+        ({"top": "if '__main__' == __name__: torch.autograd.set_detect_anomaly(True)"}, ["warning"]),
         (
             {
                 "before": "torch.autograd.set_detect_anomaly(True)",

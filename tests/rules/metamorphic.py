@@ -43,6 +43,8 @@ def wrap_in_function(files: Files) -> Files:
     text = files[path]
     if any(isinstance(node, ast.Global) for node in ast.walk(ast.parse(text))):
         raise Skip("a global of the file would become a local of the function")
+    if "__main__" in text:
+        raise Skip("a guard of the file would stand in the function")
     body = "".join(f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True))
     return {**files, path: f"def zq_program():\n{body}\n\nzq_program()\n"}
 
@@ -96,12 +98,38 @@ def move_helpers(files: Files) -> Files:
     return {**files, path: "".join(lines), "zq_helpers.py": "\n".join(imports) + "\n\n\n" + "".join(moved)}
 
 
+def guard_program(files: Files) -> Files:
+    """The program's main file stands under ``if __name__ == "__main__":`` as a whole."""
+    path = _main_file(files)
+    return {**files, path: _under_guard(files[path].splitlines(keepends=True))}
+
+
+def guard_statements(files: Files) -> Files:
+    """Each statement of the main file that is no definition and no import stands under a guard of its own."""
+    path = _main_file(files)
+    lines = files[path].splitlines(keepends=True)
+    told = (ast.Import, ast.ImportFrom, *SCOPES)
+    plain = [node for node in ast.parse(files[path]).body if not isinstance(node, told) and not _is_docstring(node)]
+    if not plain:
+        raise Skip("the file runs nothing")
+    for node in reversed(plain):
+        start, end = node.lineno - 1, node.end_lineno or node.lineno
+        lines[start:end] = [_under_guard(lines[start:end])]
+    return {**files, path: "".join(lines)}
+
+
+def _under_guard(lines: list[str]) -> str:
+    return 'if __name__ == "__main__":\n' + "".join(f"    {line}" if line.strip() else line for line in lines)
+
+
 CHANGES: tuple[Callable[[Files], Files], ...] = (
     rename_locals,
     alias_imports,
     wrap_in_function,
     wrap_in_class,
     move_helpers,
+    guard_program,
+    guard_statements,
 )
 
 

@@ -98,3 +98,13 @@ def test_move_helpers() -> None:
     files = metamorphic.move_helpers(PROGRAM)
     assert "def helper" not in files["a.py"] and files["a.py"].startswith("from zq_helpers import helper\n")
     assert "import torch\n" in files["zq_helpers.py"] and "def helper(x):\n" in files["zq_helpers.py"]
+
+
+def test_guard_program() -> None:
+    text = metamorphic.guard_program(PROGRAM)["a.py"]
+    assert text.startswith('if __name__ == "__main__":\n    import torch\n') and "\n    def helper(x):\n" in text
+
+
+def test_guard_statements() -> None:
+    text = metamorphic.guard_statements({"a.py": PROGRAM["a.py"] + "\n\nmain([1])\n"})["a.py"]
+    assert text.endswith('\n\nif __name__ == "__main__":\n    main([1])\n') and text.startswith("import torch\n")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
 #: files and functions whose very task is to look
-_LOOKS = lazy_pattern(r"debug|profil|anomal|sanity|bench|trace|diagnos|(^|[/_])tests?([/_.]|$)|repro|overfit")
+_LOOKS = lazy_pattern(r"debug|profil|sanity|bench|trace|diagnos|(^|[/_])tests?([/_.]|$)|repro|overfit")
 #: calls that train, by frameworks
 _TRAINS = frozenset({"backward", "manual_backward", "fit", "train_one_epoch"})
 #: metrics of torchmetrics and torcheval whose state is all that they were ever given
