@@ -9,6 +9,7 @@ from memlint.flow.bounds import begun_by_inner_loop, of_one_update
 from memlint.flow.described import lacks_guard, value_of
 from memlint.flow.events import Carry, Loop, Place
 from memlint.flow.frame import Frame, LoopFrame, Store
+from memlint.flow.given_anew import is_given_anew, is_some_member
 from memlint.flow.heap import deep
 from memlint.flow.later import wanted_later
 from memlint.flow.mends.gather import gather_of
@@ -300,16 +301,11 @@ def _calls(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
     place = store.place
     if not isinstance(place, Path):
         return None
-    if place.root.startswith("p:") and (not place.steps or _is_given_anew(frame, place)):
+    if place.root.startswith("p:") and (not place.steps or is_given_anew(analyser, frame, place)):
+        return None
+    if is_some_member(place.around):
         return None
     return repeated(analyser, frame.function)
-
-
-def _is_given_anew(frame: Frame, place: Path) -> bool:
-    """Whether a place is in what a module is given to work on: the batch of each call, ``batch["x"]``, is another."""
-    function = frame.function
-    works = function.name in ("forward", "__call__") or frame.hook is not None
-    return works and any(place.root == f"p:{param.name}" for param in function.given)
 
 
 def _bounded(frame: Frame, store: Store) -> bool:
