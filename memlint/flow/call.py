@@ -31,6 +31,7 @@ from memlint.flow.values import (
     V,
     Words,
     join,
+    join_all,
     ordered,
 )
 from memlint.ir import nodes as ir
@@ -169,9 +170,9 @@ def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words
         before = len(frame.graphs.nodes)
         result = call_function(frame, state, function, [ref.self_, *args], words, expr.at, expr)
         if isinstance(expr.func, ir.Name) and ref.self_.kinds & MODULE and len(frame.graphs.nodes) > before:
-            method_runs.note_method_run(
-                frame, state, expr, ref.self_, function.name, result, args
-            )  # ``encode = net.encode``
+            # ``encode = net.encode``, be it that of one of several
+            owners = join_all(one.self_ for one in ordered(callee.refs) if one.kind == "func" and one.self_ is not None)
+            method_runs.note_method_run(frame, state, expr, owners, function.name, result, args)
         return result
     if ref.kind == "class":
         cls = frame.analyser.cls(ref)

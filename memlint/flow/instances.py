@@ -94,7 +94,10 @@ def call_instance(
     frozen = frozen_of(frame, state, module, module_expression(expr, module)) is True
     parents = frozenset(source for value in inner for source in value.src)
     key = (expr.at, "run")
-    src = frame.record(state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen)
+    symbol = next(iter(sorted(module.syms)), None)  # (whoever calls the function may know that it is frozen)
+    src = frame.record(
+        state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen, callee=symbol
+    )
     device = device_of(frame, state, inner)
     kinds = (
         TREE

@@ -136,15 +136,16 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
         if name == "data" and not packed:
             frame.used |= base.src
         found = base if packed else _tensor_attribute(base, name)
-    if base.kinds & MODULE and base.store and not base.syms and not found.kinds:
-        found = V(
-            UNKNOWN,
-            store=frozenset(
-                ("part", item, name)
-                for item in base.store
-                if not isinstance(item, tuple) or item[0] != "part" or len(repr(item)) < 120
-            ),
+    if base.kinds & MODULE and base.store and not base.syms and not (found.store or found.syms):
+        parts = frozenset(
+            ("part", item, name)
+            for item in base.store
+            if not isinstance(item, tuple) or item[0] != "part" or len(repr(item)) < 120
         )
+        if not found.kinds:
+            found = V(UNKNOWN, store=parts)
+        elif found.kinds & MODULE:
+            found = found.but(store=parts)
     if base.kinds & UNKNOWN and not base.syms and not found.kinds:
         plain = plain or asks_for_count(name)
         found = V(DATA, size=SCALAR) if plain else derive(frame, base, "." + name)
