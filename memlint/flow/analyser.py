@@ -33,6 +33,7 @@ from memlint.flow.values import (
     DATA,
     INSTANCE,
     MODULE,
+    NONE,
     NONE_VALUE,
     NOTHING,
     OUTPUT,
@@ -225,7 +226,7 @@ class Analyser:
             return V(UNKNOWN | CONTAINER, place, syms=place)
         if known is None or not known.kinds:
             return V(UNKNOWN, place, syms=place)
-        if not known.kinds & ~(DATA):
+        if known.kinds & DATA and known.is_only(DATA | NONE):
             return known
         carries = not known.kinds & ~(MODULE | INSTANCE | CALLABLE | CONTAINER)
         return known.but(src=frozenset() if carries else place, syms=place)

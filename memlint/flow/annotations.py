@@ -17,6 +17,7 @@ from memlint.flow.values import (
     NONE,
     NOTHING,
     OF_MODULES,
+    OF_TEXTS,
     OPTIMIZER,
     SCALAR,
     TENSOR,
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 _DATA = frozenset({"int", "float", "str", "bool", "bytes", "complex", "Path", "ndarray", "Namespace"})
 _WRAPPERS = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})
 _CONTAINERS = frozenset({"list", "List", "dict", "Dict", "set", "Set", "deque", "Deque", "defaultdict", "DefaultDict"})
+_ROWS = frozenset({"tuple", "Tuple", "Sequence", "Iterable", "Iterator", "Collection", "Mapping"})
+#: what is surely no tensor where a container is annotated to hold it
+_TEXT = frozenset({"str", "bytes", "int", "bool", "Path"})
+_TEXTS = frozenset({OF_TEXTS})
 
 
 def annotation_value(
@@ -60,17 +65,31 @@ def annotation_value(
             if found is not None and name == "Optional":
                 found = join(found, V(NONE))
             return found
-        return _container(analyser, module, annotation, around) if name in _CONTAINERS else None
+        if name in _CONTAINERS:
+            return _container(analyser, module, annotation, around)
+        return V(CONTAINER, refs=_TEXTS) if name in _ROWS and _are_texts(annotation.index) else None
     return _named(analyser, module, annotation, around)
 
 
 def _container(analyser: Analyser, module: Module, annotation: ir.Subscript, around: Function | None) -> V:
     """``list[nn.Module]``: a loop over it runs over layers."""
     inner = annotation.index
+    if _are_texts(inner):
+        return V(CONTAINER, refs=_TEXTS)
     last = inner.elements[-1] if isinstance(inner, ir.Display) and inner.elements else inner
     member = annotation_value(analyser, module, last, around)
     layers = member is not None and bool(member.kinds & MODULE)
     return V(CONTAINER, refs=frozenset((OF_MODULES,)) if layers else EMPTY)
+
+
+def _are_texts(inner: ir.Expr) -> bool:
+    """Whether all that a container is annotated to hold are texts and whole numbers, or containers of those. (What is
+    annotated as a list of ``float`` may well get losses.)"""
+    if isinstance(inner, ir.Display):
+        return bool(inner.elements) and all(map(_are_texts, inner.elements))
+    if isinstance(inner, ir.Subscript):
+        return dotted(inner.value).rpartition(".")[2] in _CONTAINERS | _ROWS and _are_texts(inner.index)
+    return (isinstance(inner, ir.Const) and inner.kind == "Ellipsis") or dotted(inner).rpartition(".")[2] in _TEXT
 
 
 def _parsed(name: str) -> ir.Expr:

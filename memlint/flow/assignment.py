@@ -11,7 +11,7 @@ from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.frozen import weight_frozen
 from memlint.flow.functions import call_function, methods_of
-from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_output
+from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_bundle, part_of_output
 from memlint.flow.keys import counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.flow.leaves import flagged
 from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
@@ -156,6 +156,8 @@ def _unpack(
 def _part(frame: Frame, state: State, value: V, position: int) -> V:
     from memlint.flow.heap import derive, read_symbol, symbol_counts
 
+    if value.is_of_library():
+        return part_of_bundle(value, position)
     found = NOTHING
     rest = value
     if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):

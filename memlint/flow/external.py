@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from memlint import knowledge
 from memlint.flow import batches, extent_ops, factories, inert, instances, layer_extents, threads
 from memlint.flow.extents import Extent
@@ -10,15 +12,17 @@ from memlint.flow.frozen import put_together
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import compared, deep, make
 from memlint.flow.library import builtin, is_statement, literal_device, standard
+from memlint.flow.made_places import note_made
 from memlint.flow.ops import on_accelerator, reduced, tensor_op
 from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.practices.outside import noted
 from memlint.flow.state import OFF, State
-from memlint.flow.syntax import dotted, text
-from memlint.flow.tensors import destination, values_and_indices
+from memlint.flow.syntax import dotted, last_name, text
+from memlint.flow.tensors import RETURN_INDICES, destination, gives_indices, values_and_indices
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     ACCELERATOR,
+    ACTIVATION,
     ANYWHERE,
     CALLABLE,
     CPU,
@@ -45,6 +49,7 @@ from memlint.flow.values import (
     ordered,
 )
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 _PASS_THROUGH = frozenset(
     {"tqdm", "trange", "track", "prefetch", "auto_tqdm", "notebook_tqdm", "progress_bar", "tqdm_notebook"}
@@ -150,8 +155,11 @@ def _by_row(
     if row.returns in ("module", "plainmodule", "lossmodule"):
         give_away(frame, state, [*args, *words.values()])
         layer = layer_extents.layer_of(name, args, words, expr)
+        chain = instances.members(name, args)
+        if chain:
+            note_made(frame, expr)
         refs = (
-            frozenset((Ref("extinstance", "", name, args=instances.members(name, args), keywords=_made_with(layer)),))
+            frozenset((Ref("extinstance", "", name, args=chain, keywords=_made_with(layer, words)),))
             if name.startswith("torch.nn.") or row.returns != "module"
             else frozenset((Ref("foreign", "", name),))
         )
@@ -185,21 +193,28 @@ def _by_row(
     return _operation(frame, state, row, inner, args, words, expr)
 
 
-def _made_with(layer: layer_extents.Layer | None) -> tuple[tuple[str, layer_extents.Layer], ...]:
-    return (("layer", layer),) if layer is not None else ()
+def _made_with(layer: layer_extents.Layer | None, words: dict[str, V]) -> tuple[tuple[str, Any], ...]:
+    """What is told of a layer by how it is made: its sizes, and whether it gives indices beside values."""
+    paired = tuple((word, value) for word, value in words.items() if word == RETURN_INDICES)
+    return (("layer", layer), *paired) if layer is not None else paired
+
+
+#: functions that give the pair whatever they are given, by their last name
+_GIVES_PAIRS = lazy_pattern(r"topk|sort|mode|cummax|cummin|\w+_with_indices")
 
 
 def _operation(
     frame: Frame, state: State, row: knowledge.Row, inner: list[V], args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
-    if row.returns == "values-indices":
+    if row.returns == "values-indices" or gives_indices(words):
         over = any(word in words for word in ("dim", "axis", "k", "keepdim")) or (
             len(args) > 1 and not args[1].may_be(TENSORS)
         )
-        if over or (row.size == "sample" and dotted(expr.func).endswith(("topk", "sort"))):
-            values = tensor_op(frame, state, expr.at, inner, text(expr), size=SAMPLE, certain=True)
+        if over or gives_indices(words) or _GIVES_PAIRS.fullmatch(last_name(expr.func)):
+            of_sample = SAMPLE if row.size == "sample" else None
+            values = tensor_op(frame, state, expr.at, inner, text(expr), size=of_sample, certain=True)
             extent = extent_ops.of_function(dotted(expr.func), args, words, expr, [])
-            return values_and_indices(frame, state, expr, values.but(extent=extent))
+            return values_and_indices(frame, state, expr, values.but(extent=extent), of_sample or ACTIVATION)
         return tensor_op(frame, state, expr.at, inner, text(expr), size=SCALAR, certain=True)
     size: int | None = None
     if row.size == "reduced":

@@ -14,6 +14,7 @@ from memlint.flow.values import (
     ACTIVATION,
     ANYWHERE,
     BATCH,
+    CALLABLE,
     CONTAINER,
     CPU,
     DATA,
@@ -139,6 +140,8 @@ def _marked(value: V, key: Source) -> V:
 
 
 def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
+    if value.kinds & CONTAINER and value.is_plain():
+        return DATA_VALUE
     if value.kinds & LOADER:
         found = join(found, batch_tree(value.device))
     if value.kinds & TENSORS:
@@ -240,6 +243,12 @@ def part_of_output(frame: Frame, value: V, step: str, *, unpacked: bool = False)
     return value.but(src=frozenset(sources))
 
 
+def part_of_bundle(bundle: V, position: int) -> V:
+    """``model, decoder, utils = torch.hub.load(…)``: what a library gives for a model is one with what belongs to it,
+    and only the first part is known to be a module."""
+    return bundle if position == 0 else V(UNKNOWN | CALLABLE)
+
+
 def compared(frame: Frame, value: V, shown: str) -> None:
     """A loss of torch compares a value with a target: what comes beside a model's output is then another output, since
     targets, counts and numbers to show are nothing that a loss is taken of."""
@@ -294,7 +303,9 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
                 extent=extent_ops.indexed(base.extent, expr.index),
             ),
         )
-    if base.kinds & MODULE:
+    if base.is_of_library() and isinstance(index.const, int):
+        found = join(found, part_of_bundle(base, index.const))
+    elif base.kinds & MODULE:
         found = join(found, member(frame, state, base))
     if base.kinds & LOADER:
         found = join(found, UNKNOWN_VALUE)
@@ -399,7 +410,7 @@ def frame_at(frame: Frame) -> int:
 
 def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
     """The join of all tensors in a value: what a place keeps alive that keeps the value."""
-    if not value.objs and not (value.kinds & CONTAINER and value.syms):
+    if not value.objs and not (value.kinds & CONTAINER and value.syms and not value.is_plain()):
         return value
     return _deep(frame, state, value, depth, {})
 

@@ -11,6 +11,7 @@ from memlint.flow.ops import tensor_op
 from memlint.flow.program import Function, Program
 from memlint.flow.state import State
 from memlint.flow.syntax import text
+from memlint.flow.tensors import gives_indices, values_and_indices
 from memlint.flow.values import (
     ACTIVATION,
     MODULE,
@@ -62,7 +63,8 @@ def call_chain(
     from memlint.flow.call import call_value
 
     for member in chain:
-        result = call_value(frame, state, member.but(syms=module.syms, store=module.store), args, words, expr)
+        one = member.but(syms=module.syms, store=module.store, device=module.device)
+        result = call_value(frame, state, one, args, words, expr)
         args, words = [result], {}
     return args[0]
 
@@ -87,7 +89,9 @@ def call_instance(
         return _use_metric(frame, name, "__call__", NOTHING, expr)
     if kind == "plainmodule":
         result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
-        return result.but(extent=extent)
+        result = result.but(extent=extent)
+        paired = any(ref.name == name and gives_indices(dict(ref.keywords)) for ref in module.refs)
+        return values_and_indices(frame, state, expr, result, ACTIVATION) if paired else result
     from memlint.flow.models import module_expression, note_run
     from memlint.flow.placement import device_of
 

@@ -38,6 +38,7 @@ from memlint.flow.values import (
     EMPTY,
     NONE_VALUE,
     NOTHING,
+    TENSORS,
     UNKNOWN,
     UNKNOWN_VALUE,
     Sources,
@@ -119,9 +120,11 @@ def _annassign(frame: Frame, state: State, statement: ir.AnnAssign) -> State:
     if statement.value is None:
         return state
     value = evaluate(frame, state, statement.value)
-    if value.kinds & UNKNOWN:
+    if value.kinds & (UNKNOWN | TENSORS):
         known = frame.analyser.annotated(frame.module, statement.annotation)
-        if known is not None:
+        if known is not None and known.is_plain() and frame.graphs.attached(value.src, lambda _: None)[0] != "yes":
+            value = known
+        elif known is not None and value.kinds & UNKNOWN:
             value = value.but(kinds=value.kinds & ~UNKNOWN | known.kinds, refs=value.refs | known.refs)
     assign(frame, state, statement.target, value, statement)
     return state

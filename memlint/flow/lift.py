@@ -179,11 +179,13 @@ class Lifting:
     def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
         """Whether the graph that is kept is the callee's own work: the finding then belongs at its store."""
         place = store.place
-        sources = frozenset(item for item in (store.incoming or store.value).src if item != place)
+        value = store.incoming or store.value
+        sources = frozenset(item for item in value.src if item != place)
         if self.callee.graphs.attached(sources, lambda path: None)[0] == "yes":
             return True
-        return takes_activations(self.frame.analyser, self.callee) and any(
-            isinstance(item, Path) and item != place for item in reached
+        computed = bool(value.store) and not value.syms  # (indices, or what is detached there)
+        return takes_activations(self.frame.analyser, self.callee) and (
+            computed or any(isinstance(item, Path) and item != place for item in reached)
         )
 
     def _argument(self, store: Store) -> str:

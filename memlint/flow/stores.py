@@ -123,7 +123,7 @@ def note_store(
     local = not isinstance(place, Path)
     if around is None and local:
         return None
-    if value.is_only(DATA | NONE) and not value.src:
+    if value.is_plain() and not value.src:
         return None
     # (an object that the caller has made holds what the caller has put into it)
     of_caller = kind == "retain" and value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)

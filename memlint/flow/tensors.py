@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from memlint import knowledge
 from memlint.flow import extent_ops, factories
 from memlint.flow.frame import Frame
@@ -124,7 +127,7 @@ def _call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, arg
     inputs = [receiver, *(deep(frame, state, value) for value in args)]
     if name in table.reduce:
         return _reduce(frame, state, expr, receiver, name, args, words, inputs)
-    if name in ("topk", "sort", "kthvalue"):
+    if name in ("topk", "sort", "kthvalue", "mode", "cummax", "cummin", "nanmedian"):
         values = tensor_op(frame, state, expr.at, inputs, text(expr), size=receiver.size)
         extent = extent_ops.of_method(name, receiver, args, words, expr)
         return values_and_indices(frame, state, expr, values.but(extent=extent))
@@ -267,12 +270,25 @@ def _pieces(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
     return make(frame, state, expr.at, "tuple", receiver)
 
 
-def values_and_indices(frame: Frame, state: State, expr: ir.Call, values: V) -> V:
-    """The pair that max(dim), topk and sort return: the values have the graph, the indices have none."""
+def values_and_indices(frame: Frame, state: State, expr: ir.Call, values: V, size: int = SAMPLE) -> V:
+    """The pair that max(dim), topk, sort and pooling return: the values have the graph, the indices have none."""
     frame.used |= values.src
-    indices = V(TENSOR, size=SAMPLE, device=values.device, extent=values.extent and values.extent._replace(item=8))
+    store = frozenset(((expr.at, "indices"),))
+    indices = V(
+        TENSOR, store=store, size=size, device=values.device, extent=values.extent and values.extent._replace(item=8)
+    )
     members = {"0": values, "1": indices, "values": values, "indices": indices}
     return make(frame, state, (expr.at, "pair"), "tuple", NOTHING, members)
+
+
+#: what has pooling give where the maxima are beside them
+RETURN_INDICES = "return_indices"
+
+
+def gives_indices(words: Mapping[str, Any]) -> bool:
+    """Whether pooling is made, or called, so that it gives indices beside values."""
+    asked = words.get(RETURN_INDICES)
+    return asked is not None and asked.const is True
 
 
 def _reduce(
@@ -286,7 +302,7 @@ def _reduce(
     inputs: list[V],
 ) -> V:
     over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
-    if name in ("max", "min", "median") and over and args and not args[0].may_be(TENSORS):
+    if name in ("max", "min", "median") and over and not (args and args[0].may_be(TENSORS)):
         values = tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size))
         extent = extent_ops.of_method(name, receiver, args, words, expr)
         return values_and_indices(frame, state, expr, values.but(extent=extent))

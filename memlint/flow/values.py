@@ -92,6 +92,8 @@ OVER_LOADER = Ref("over", "", "loader")
 PER_BATCH = Ref("rounds", "", "loader")
 #: of a container: its members are modules
 OF_MODULES = Ref("over", "", "modules")
+#: of a container: its members are texts and whole numbers, as it is annotated
+OF_TEXTS = Ref("over", "", "texts")
 
 
 #: in place of a constant: the one that there is
@@ -226,11 +228,17 @@ class V:
     def as_module(self) -> V:
         """The value, that turned out to be a module. One that a file held keeps its size (see `is_unpickled`)."""
         size = MODEL if self.kinds & TREE and self.size == MODEL else SOME_SIZE
-        return self.but(kinds=self.kinds & ~(UNKNOWN | TENSORS) | MODULE, src=EMPTY, size=size)
+        guess = UNKNOWN | TENSORS if self.refs else UNKNOWN | TENSORS | CALLABLE
+        return self.but(kinds=self.kinds & ~guess | MODULE, src=EMPTY, size=size)
 
     def is_unpickled(self) -> bool:
         """Whether it is a module that a file held, pickled as it was: ``torch.load(path)["model"]``."""
         return self.is_only(MODULE) and self.size == MODEL
+
+    def is_plain(self) -> bool:
+        """Whether it holds no tensor: a number, a text, an array, or a container that is annotated to hold such."""
+        of_texts = OF_TEXTS in self.refs and not self.objs
+        return self.is_only(DATA | NONE | CONTAINER if of_texts else DATA | NONE)
 
     def is_of_library(self) -> bool:
         """Whether it is a module that a call to a library made, on one way at least."""

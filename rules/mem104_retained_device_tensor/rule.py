@@ -91,10 +91,11 @@ def _to_host(value: Value) -> str:
 
 
 def _every_batch(event: Retain) -> bool:
-    """Whether each round brings a batch: by what the loop runs over, or by its names where all is moved in the end."""
+    """Whether each round brings a batch: by what the loop runs over, or by its names where it trains by them or all is
+    moved in the end."""
     loop = event.loop
     named = loop.kind == "for" and loop.over == "unknown" and _BATCH.search(loop.text.partition(" in ")[0].lower())
-    return _of_loader(loop) or (event.value.moved_later and (bool(named) or loop.batches))
+    return _of_loader(loop) or ((event.value.moved_later or loop.trains) and (bool(named) or loop.batches))
 
 
 def _of_loader(loop: Loop) -> bool:
