@@ -117,8 +117,24 @@ def _statements(analyser: Analyser, place: Place) -> Iterator[tuple[Function, ir
         keys = analyser.program.words.files(place.name)
         inside = [one for key in keys for one in functions_of(analyser.program.module(key))]
     for function in inside:
+        on_demand = _made_on_demand(place, function)
         for statement in walk_statements(function.body, into_definitions=False):
-            yield function, statement
+            if statement.at not in on_demand:
+                yield function, statement
+
+
+def _made_on_demand(place: Place, function: Function) -> set[int]:
+    """The statements that make a member of the place where it has none yet: ``if key not in kept: kept[key] = []``."""
+    return {
+        inner.at
+        for statement in walk_statements(function.body, into_definitions=False)
+        if isinstance(statement, ir.If)
+        and isinstance(statement.test, ir.Compare)
+        and statement.test.ops == ("not in",)
+        and _is(place, statement.test.rights[0])
+        for inner in statement.body
+        if any(isinstance(target, ir.Subscript) and _is(place, target) for target in _targets(inner))
+    }
 
 
 def _is_inside(function: Function | None, around: Function) -> bool:

@@ -9,7 +9,7 @@ from memlint.flow.frame import CallRecord, Frame, LoopFrame
 from memlint.flow.practices.hook_places import Place
 from memlint.flow.program import Function
 from memlint.flow.state import OFF
-from memlint.flow.syntax import calls, mentions, parts, walk_expression, walk_statements
+from memlint.flow.syntax import calls, mentions, names_bound_by, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def _bound_to(function: Function, name: str) -> ir.Expr | None:
     for statement in walk_statements(function.body, into_definitions=False):
         if isinstance(statement, ir.For) and names_it(statement.target, name):
             found.append(statement.iter)
-        elif isinstance(statement, ir.Assign) and any(names_it(target, name) for target in statement.targets):
-            found.append(statement.value)
+        elif isinstance(statement, ir.Assign) and name in names_bound_by(statement):
+            found.append(statement.value)  # (``part.tag = "a"`` binds no ``part``)
     for part in parts(function.body):
         if isinstance(part, ir.Comprehension):
             found += [one.iter for one in part.fors if names_it(one.target, name)]
@@ -102,6 +102,25 @@ def loop_behind(frame: Frame, name: str, at: int, end: int | None, place: Place 
         if run is not None:
             guarded = any(any(call is run for call in calls(block.body)) for block in frame.notes.blocks.values())
             return Found(frame.seen(held), frame.entry != OFF and not guarded)
+    return None
+
+
+def loop_of_callees(analyser: Analyser, frame: Frame, name: str, at: int, end: int | None, depth: int) -> Found | None:
+    """The loop over data in a function that is called behind an ordinal with what has the name, and runs it there."""
+    for record in sorted(frame.calls.values(), key=lambda one: one.at):
+        function = analyser.function_at(record.callee) if record.at > at and (end is None or record.at < end) else None
+        inner = analyser.summary(function) if function is not None else None
+        expr = call_at(frame, record)
+        if function is None or inner is None or expr is None:
+            continue
+        for param in function.params:
+            if given_for(frame, function, expr, param.name) != name:
+                continue
+            loop = loop_behind(inner, param.name, -1, None)
+            if loop is None and depth < MAX_DEPTH:
+                loop = loop_of_callees(analyser, inner, param.name, -1, None, depth + 1)
+            if loop is not None:
+                return loop
     return None
 
 

@@ -21,6 +21,7 @@ from memlint.flow.practices.hook_runs import (
     goes_on,
     indexed_by,
     loop_behind,
+    loop_of_callees,
     loop_of_callers,
     names_it,
     root_of,
@@ -184,6 +185,7 @@ def _runs(analyser: Analyser, frame: Frame, call: HookCall, place: Place) -> _Ru
         return None
     removed = _removed_at(frame, call)
     loop = loop_behind(frame, owner, call.expr.at, removed, place)
+    loop = loop or loop_of_callees(analyser, frame, owner, call.expr.at, removed, 0)
     if loop is not None:
         return _Runs(loop.loop, "high", loop.records, removed is not None)
     if removed is not None or place.local_to is not None:
