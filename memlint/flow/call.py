@@ -31,7 +31,6 @@ from memlint.flow.values import (
     V,
     Words,
     join,
-    join_all,
     ordered,
 )
 from memlint.ir import nodes as ir
@@ -110,7 +109,7 @@ def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, 
     known = not callee.kinds & UNKNOWN or _called_as_model(callee, args, expr) or _has_mode(state, callee)
     if callee.may_be_module() and known:
         callee = callee.as_module()  # what a file held, and is called
-    for ref in ordered(fitting(frame, callee.refs, expr)):
+    for ref in ordered(_with_one_owner(fitting(frame, callee.refs, expr))):
         found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
     if callee.kinds & MODULE and not callee.kinds & CALLABLE and not any(ref.kind == "instance" for ref in callee.refs):
         found = join(found, run_module(frame, state, expr, callee, args, words))
@@ -126,6 +125,19 @@ def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, 
         found = join(found, unknown_call(frame, state, expr, callee, args, words))
         found = join(found, guessed) if guessed is not None else found
     return found
+
+
+def _with_one_owner(refs: list[Ref]) -> frozenset[Ref]:
+    """A method of one of several objects is called once, on what may be any of them: ``a.encode if first else
+    b.encode``."""
+    if len(refs) < 2:
+        return frozenset(refs)
+    owners: dict[Ref, V] = {}
+    for ref in refs:
+        plain = ref._replace(self_=None)
+        owner = NOTHING if ref.kind != "func" or ref.self_ is None else ref.self_
+        owners[plain if owner.kinds else ref] = join(owners.get(plain, NOTHING), owner)
+    return frozenset(ref._replace(self_=owner) if owner.kinds else ref for ref, owner in owners.items())
 
 
 def _method_by_name(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V | None:
@@ -170,9 +182,9 @@ def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words
         before = len(frame.graphs.nodes)
         result = call_function(frame, state, function, [ref.self_, *args], words, expr.at, expr)
         if isinstance(expr.func, ir.Name) and ref.self_.kinds & MODULE and len(frame.graphs.nodes) > before:
-            # ``encode = net.encode``, be it that of one of several
-            owners = join_all(one.self_ for one in ordered(callee.refs) if one.kind == "func" and one.self_ is not None)
-            method_runs.note_method_run(frame, state, expr, owners, function.name, result, args)
+            method_runs.note_method_run(
+                frame, state, expr, ref.self_, function.name, result, args
+            )  # ``encode = net.encode``
         return result
     if ref.kind == "class":
         cls = frame.analyser.cls(ref)
