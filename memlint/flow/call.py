@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from memlint import knowledge
 from memlint.flow import boxes, containers, external, instances, method_runs, methods, records
 from memlint.flow import evaluate as evaluating
@@ -127,7 +129,7 @@ def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, 
     return found
 
 
-def _with_one_owner(refs: list[Ref]) -> frozenset[Ref]:
+def _with_one_owner(refs: Collection[Ref]) -> frozenset[Ref]:
     """A method of one of several objects is called once, on what may be any of them: ``a.encode if first else
     b.encode``."""
     if len(refs) < 2:

@@ -91,7 +91,8 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
     for event in events:
         place = None
         if isinstance(event, ModelCall):
-            trains = event.wanted or event.phase or event.evaluation in ("cut", "beside")
+            beside = event.evaluation in ("cut", "beside") and event.owner != "no"
+            trains = event.wanted or event.phase or beside
             if not event.guard and not trains and event.certainty != "low":
                 place = guard_of(analyser, frame, event)
         elif event.kind in ("bare", "volatile"):
