@@ -8,15 +8,17 @@ from memlint.finding import Confidence
 from memlint.flow.collected import is_moved_later
 from memlint.flow.devices import is_of_cuda
 from memlint.flow.events import SIZES, Device, Fact, Size, Step, Value
-from memlint.flow.extent_words import is_of_rows, named_by, of_name
+from memlint.flow.extent_words import PICTURE, is_of_rows, named_by, of_name
 from memlint.flow.extents import NO_BOUND, Weight
 from memlint.flow.frame import Frame, Store
 from memlint.flow.graphs import part_of
+from memlint.flow.kept import kept
 from memlint.flow.lift import takes_activations
 from memlint.flow.ops import names_labels, names_number, on_accelerator
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code
 from memlint.flow.state import AMBIENT, OFF, ON
+from memlint.flow.syntax import calls, text
 from memlint.flow.values import (
     ACTIVATION,
     BATCH,
@@ -32,6 +34,7 @@ from memlint.flow.values import (
     Source,
     V,
 )
+from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -156,15 +159,17 @@ _LARGE = lazy_pattern(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|a
 
 def weight_of(frame: Frame, store: Store, value: V) -> Weight:
     """How large a sample is of what is kept: a record is as large as the largest of its parts."""
+    compared = compared_with_pictures(frame.function.body)
     if not store.parts:
-        return _weight(value, [named_by(store.text), named_by(store.place_text)])
-    weights = {_weight(part, [name]) for name, part in store.parts.items() if not part.is_only(DATA | NONE)}
+        return _weight(value, [named_by(store.text), named_by(store.place_text)], compared)
+    parts = {name: part for name, part in store.parts.items() if not part.is_only(DATA | NONE)}
+    weights = {_weight(part, [name], compared) for name, part in parts.items()}
     return "large" if "large" in weights else "small" if weights == {"small"} else "unknown"
 
 
-def _weight(value: V, names: list[str]) -> Weight:
-    """By what bounds the value; else by the names of it and of its place. A batch of a loader whose name is not one of
-    rows holds pictures more often than not; what a model gives may be anything."""
+def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
+    """By what bounds the value; else by the names of it and of its place, or what it is compared with. A batch of a
+    loader whose name is not one of rows holds pictures more often than not; what a model gives may be anything."""
     known = value.extent
     if known is not None and (known.weight != "unknown" or known.most < NO_BOUND):
         return known.weight
@@ -173,7 +178,22 @@ def _weight(value: V, names: list[str]) -> Weight:
         return told.weight
     if value.size in (SCALAR, SAMPLE):
         return "small"
+    if names[0] in compared:
+        return "large"
     return "large" if value.size == BATCH and not any(map(_is_of_samples, names)) else "unknown"
+
+
+@kept
+def compared_with_pictures(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """What a loss or a metric compares with a picture, by the names: ``dice(out, mask)``, ``psnr.update(out, image)``.
+    It is one itself."""
+    found: set[str] = set()
+    for call in calls(body):
+        words = text(call.func, 200).split(".")[-2:]
+        names = [named_by(text(arg, 200)) for arg in call.args] if any(map(names_number, words)) else []
+        if any(of_name(name) == PICTURE for name in names):
+            found.update(names)
+    return frozenset(found)
 
 
 def _is_of_samples(name: str) -> bool:

@@ -135,6 +135,71 @@ def test_values_of_layers_in_sight(tmp_path: Path, kept: str, expected: str) -> 
     assert found in ([[expected]] if expected == LARGE else [[], [expected]])
 
 
+COMPARED = """
+import torch
+from metrics import psnr
+
+
+@torch.no_grad()
+def evaluate(model, loader, criterion, iou):
+    model.cuda().eval()
+    kept = []
+    for x, {target} in loader:
+        y = {target}.cuda()
+        out = model(x.cuda())
+        {compare}
+        kept.append(out)
+    return kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "compare", "expected"),
+    [
+        ("mask", "print(criterion(out, mask.cuda()))", LARGE),
+        ("mask", "iou.update(out, mask)", LARGE),
+        ("hr_image", "print(psnr(out, hr_image))", LARGE),
+        ("label", "print(criterion(out, label.cuda()))", NOT_LARGE),
+        ("mask", "print(out, mask)", NOT_LARGE),
+        ("image_labels", "print(criterion(out, image_labels))", NOT_LARGE),
+    ],
+)
+def test_what_is_compared_with_a_picture_is_one(tmp_path: Path, target: str, compare: str, expected: str) -> None:
+    (tmp_path / "evaluate.py").write_text(COMPARED.format(target=target, compare=compare))
+    found = [one.severity for one in memlint.lint([tmp_path]).findings if one.code == "MEM104"]
+    assert found == [expected]
+
+
+BATCHES = """
+import torch
+
+
+@torch.no_grad()
+def collect(loader):
+    kept = []
+    for batch in loader:
+        kept.append({kept})
+    return kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        ("batch[0].cuda().float()", LARGE),
+        ("batch[1].cuda().float()", NOT_LARGE),
+        ("batch['image'].cuda().float()", LARGE),
+        ("batch['input_ids'].cuda().float()", NOT_LARGE),
+        ("batch['attention_mask'].cuda().float()", NOT_LARGE),
+        ("batch['embedding'].cuda().float()", NOT_LARGE),
+    ],
+)
+def test_parts_of_batches(tmp_path: Path, kept: str, expected: str) -> None:
+    (tmp_path / "collect.py").write_text(BATCHES.format(kept=kept))
+    found = [one.severity for one in memlint.lint([tmp_path]).findings if one.code == "MEM104"]
+    assert found in ([[expected]] if expected == LARGE else [[], [expected]])
+
+
 MODELS = """
 import torch
 import timm
