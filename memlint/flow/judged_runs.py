@@ -193,12 +193,13 @@ def records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
 
 def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> tuple[Step, ...]:
     """A call of the function that leaves grad mode on for certain, and one that turns it off. (Where it does not
-    set the mode of the model itself, what it runs is judged for each of its callers.) None where it gives a graph, that
-    somebody may train by, or where some code may turn grad mode off for all that follows."""
+    set the mode of the model itself, what it runs is judged for each of its callers.) None where it gives a graph to
+    a caller that may train by it, or where some code may turn grad mode off for all that follows."""
     if run.grad != AMBIENT or run.mode_key is None or analyser.facts.modes.of(frame.function) != ON | OFF:
         return ()
-    if gives_a_graph(frame) or analyser.program.words.files("set_grad_enabled"):
+    if analyser.program.words.files("set_grad_enabled"):
         return ()
+    gives = gives_a_graph(frame)
     sites = []
     guarded = []
     for caller, record in analyser.facts.calls_of(frame.function):
@@ -206,12 +207,24 @@ def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> tuple[Ste
         if grad == OFF:
             guarded.append(caller.site(record.at))
         elif grad == ON and caller.function.key != frame.function.key and not is_test(caller.function):
+            if gives and not _uses_up(caller, record.at, frame.function):
+                return ()
             sites.append(caller.site(record.at))
     if not sites:
         return ()
     name = frame.function.name
     step = Step(sites[0], f"calls `{name}` with grad mode on", decides=tuple(sites[1:]))
     return step, *(Step(site, f"calls `{name}` with grad mode off") for site in guarded[:1])
+
+
+def _uses_up(caller: Frame, at: int, callee: Function) -> bool:
+    """Whether the graphs that a call gives to a caller end there: it returns and keeps none of them, gives none away,
+    and runs no backward through one."""
+    call = (at, callee.module.key, callee.qual)
+    given = {key for key in caller.graphs.nodes if isinstance(key, tuple) and key[:3] == call}
+    kept = [] if caller.exit is None else [value.src for value in caller.exit.sym.values()]
+    left = caller.graphs.closure(caller.notes.returned.union(*kept)) | caller.escaped
+    return bool(given) and not given & left and not any(given & reached for reached, *_ in caller.backwards)
 
 
 def is_evaluation_name(function: Function) -> bool:

@@ -121,11 +121,31 @@ def test_the_call_without_a_guard_is_named(tmp_path: Path) -> None:
 SHARED = PARTLY.replace(".mean().item()", ".mean()")
 
 
-@pytest.mark.parametrize("text", [SHARED, PARTLY + "\n\ndef off():\n    torch.set_grad_enabled(False)\n"])
-def test_what_a_caller_may_train_by_and_what_may_be_off_for_good(tmp_path: Path, text: str) -> None:
-    text = text.format(val="evaluate(model, val)", final="final(model, loader)", again=GUARDED, place="")
+OFF_FOR_GOOD = PARTLY + "\n\ndef off():\n    torch.set_grad_enabled(False)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "val"),
+    [
+        (SHARED, "evaluate(model, val).backward()"),
+        (SHARED, "model.last = evaluate(model, val)"),
+        (SHARED, "return evaluate(model, val)"),
+        (OFF_FOR_GOOD, "evaluate(model, val)"),
+    ],
+)
+def test_what_a_caller_may_train_by_and_what_may_be_off_for_good(tmp_path: Path, text: str, val: str) -> None:
+    text = text.format(val=val, final="final(model, loader)", again=GUARDED, place="")
     (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
     assert not [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM201"]
+
+
+@pytest.mark.parametrize("val", ["print(evaluate(model, val).item())", "print(evaluate(model, val).argmax())"])
+def test_a_graph_that_the_caller_cuts(tmp_path: Path, val: str) -> None:
+    text = SHARED.format(val=val, final="final(model, loader)", again=GUARDED, place="")
+    (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
+    found = {one.code: one for one in memlint.lint([tmp_path], isolated=True).findings}
+    assert found["MEM201"].severity != "note" and "total" in found["MEM201"].message
+    assert "MEM101" in found
 
 
 OWN = """
