@@ -17,24 +17,23 @@ SIZES = ("small", "large")
 #: ratios, with the practice to without, from which on memory or time counts as another
 SAVES, COSTS = 0.95, 1.05
 FASTER, SLOWER = 0.90, 1.10
-_INTRO = """# Practices that articles on the memory of PyTorch recommend
+_INTRO = """# What popular advice on PyTorch memory gains
 
-Each is measured by a pair of small programs, without it and with it, each in a process of its own and at two sizes:
-[practice_pairs.py](../benchmarks/programs/practice_pairs.py). This page is made by
-`python benchmarks/practices.py --write` of
-[practices_h200.json](../benchmarks/results/practices_h200.json); no number and no verdict is typed.
+Each practice is measured by a pair of small programs, without it and with it, each in its own process and at two sizes
+([practice_pairs.py](../benchmarks/programs/practice_pairs.py)). `python benchmarks/practices.py --write` generates this
+page from [practices_h200.json](../benchmarks/results/practices_h200.json).
 """
-_VERDICTS = f"""The verdict goes by the ratios of memory and time, with the practice to without it, in this order:
+_VERDICTS = f"""The verdict compares memory and time with and without the practice. The first line that holds counts:
 
-* **harmful**: memory is at least {COSTS} times as much at one of them;
-* **helps**: it is at most {SAVES} times as much at one of them;
-* **harmful**: memory is the same, and a step takes at least {SLOWER} times as long at one of them;
-* **helps**: memory is the same, and a step takes at most {FASTER} times as long at one of them;
-* **useless**: else;
+* **harmful**: memory is at least {COSTS} times as much, at one size;
+* **helps**: memory is at most {SAVES} times as much, at one size;
+* **harmful**: memory is the same, and a step takes at least {SLOWER} times as long, at one size;
+* **helps**: memory is the same, and a step takes at most {FASTER} times as long, at one size;
+* **useless**: none of these;
 * **fictional**: torch has no such function.
 
-Memory is the peak of what tensors take, unless *reserved* (by the caching allocator) or *host* stands there. A verdict
-holds for these programs: `memlint verify SCRIPT --compare-with OTHER` measures the same of yours.
+Memory is the peak of allocated memory, unless it says *reserved* (by the caching allocator) or *host*. A verdict holds
+for these programs. `memlint verify SCRIPT --compare-with OTHER` measures yours.
 """
 
 
@@ -74,7 +73,7 @@ def _machine(found: dict[str, Any]) -> str:
     versions = found["versions"]
     device = f"{found['devices']} × {found['device']}" if found["devices"] > 1 else f"one {found['device']}"
     same = all(row["same_bytes"] for row in found["rows"])
-    again = "gave the same bytes of the device" if same else "did not always give the same bytes of the device"
+    again = "used the same device memory" if same else "did not always use the same device memory"
     return (
         f"By `{found['command']}` on {device}, torch {versions['torch']}, Python {versions['python']}. "
         f"A second run of each program {again}.\n"
@@ -133,8 +132,8 @@ def _fictional() -> str:
         for row in table["method"]
     ]
     head = (
-        "## Names that torch does not have\n\nOf [memory.toml](../memlint/knowledge/memory.toml), which a test holds "
-        f"against the torch that is installed; {_link('MEM501')} reports them.\n\n"
+        "## Names that torch does not have\n\nThese are in [memory.toml](../memlint/knowledge/memory.toml), which a "
+        f"test compares with the installed torch. {_link('MEM501')} reports them.\n\n"
         "| name | verdict | what to do |\n|---|---|---|\n"
     )
     return head + "\n".join(rows) + "\n"

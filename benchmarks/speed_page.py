@@ -15,26 +15,26 @@ PLOTTED = ("sample-", "timm", "cold", "peak", "whole")
 _SAID = {"met": "met", "floor": "floor", "missed": "**missed**"}
 _INTRO = """# How fast memlint is
 
-Made by [run.py](../benchmarks/run.py) of [speed.json](../benchmarks/results/speed.json). CPU seconds are those of the
-command and of all processes that it starts; a figure is the median of its runs, and memory the most that one process
-had.
+[run.py](../benchmarks/run.py) generates this page from [speed.json](../benchmarks/results/speed.json). CPU seconds are
+those of the command and of all processes that it starts. A figure is the median of its runs; memory is the maximum of
+one process.
 
 ![CPU time against lines, for memlint and other linters](speed.png)
 """
 _NOTES = """## What is run
 
-* *timm* and *transformers* are the Python files of these packages, each a git repository; 1.3 million lines are both.
-  The samples are whole files of timm, up to its size, then of both, taken in the order of a hash of their names.
-* Other linters run as they come: torch-preflight `check`, torchfix, flake8 with `--select=E9` (which says what does not
-  parse) and ruff without its cache, each in a virtual environment of its own. One that would take too long on the
+* *timm* and *transformers* are the Python files of these packages, each a git repository. The samples are whole files
+  of timm, up to its size, then of both packages, in the order of a hash of their names.
+* The other linters run with their defaults: torch-preflight `check`, torchfix, flake8 with `--select=E9` (syntax
+  errors) and ruff without its cache, each in its own virtual environment. A linter that would take too long on the
   large trees was measured on the smaller ones.
-* *Cold*: the cache is empty (transformers, where it is filled meanwhile) or off (all else). *One file edited*: a new
-  statement in a method of Llama's decoder layer, another one in each run.
-* *The script* is the one of [fixtures/demo](../fixtures/demo), with further training functions until it has 300 lines.
-  It imports the six modules beside it.
-* *Growth*: projects of 100 to 3,000 files, made of the training code in [fixtures](../fixtures) under ever other names;
-  what a run on nothing takes is taken off.
-* *Through the plugin*: flake8 with memlint installed beside it, and flake8 in an environment without.
+* *Cold*: the cache is empty (transformers, which fills it) or off (all others). *One file edited*: a new statement in a
+  method of Llama's decoder layer, a different one in each run.
+* *The script* is that of [fixtures/demo](../fixtures/demo), with further training functions until it has 300 lines. It
+  imports the six modules beside it.
+* *Growth*: projects of 100 to 3,000 files, made of the training code in [fixtures](../fixtures) with other names. The
+  time of an empty run is subtracted.
+* *Through the plugin*: flake8 with memlint installed beside it, and flake8 in an environment without it.
 """
 
 
@@ -63,8 +63,8 @@ def _machine(found: dict[str, Any]) -> str:
     )
     if max(loads) > 0.5:
         said += (
-            f" Other work ran on the machine meanwhile ({min(loads):g} to {max(loads):g} processes at the start of a "
-            "row), from which wall times suffer most: their minimum is shown as well."
+            f" Other processes ran on the machine ({min(loads):g} to {max(loads):g} at the start of a row), "
+            "which affects wall times most, so their minimum is shown as well."
         )
     return said + "\n"
 

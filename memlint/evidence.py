@@ -120,7 +120,7 @@ def load(path: Path, where: str) -> Document:
     if data.get("version") != VERSION:
         raise ConfigError(
             f"{where}: {path} is evidence of version {data.get('version')}, and this memlint reads version {VERSION}; "
-            "write it anew by `memlint verify --evidence FILE`"
+            "write it again by `memlint verify --evidence FILE`"
         )
     try:
         return msgspec.convert(data, Document)

@@ -19,8 +19,8 @@ commands:
   check PATHS          lint files and folders; the default, so `memlint PATHS` is the same
   verify SCRIPT        run a program and measure what its findings cost
   rule [CODE|NAME]     print a rule's page, or list all rules
-  new-rule CODE NAME   make the folder of a new rule
-  clean [PATHS]        remove what earlier runs have kept (.memlint_cache)
+  new-rule CODE NAME   create the folder of a new rule
+  clean [PATHS]        remove the cache (.memlint_cache)
 
 exit codes: 0 clean or notes only, 1 errors or warnings (with --diff: there is something to change), 2 the run itself
 failed
@@ -85,7 +85,7 @@ def _check_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlint",
         usage="memlint [check] [OPTIONS] PATHS…",
-        description="Find the places in PyTorch code that waste or leak memory.",
+        description="Find PyTorch code that leaks or wastes memory.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -106,13 +106,13 @@ def _check_parser() -> argparse.ArgumentParser:
 
 def _rule_options(group: argparse._ArgumentGroup) -> None:
     codes = "codes, prefixes of codes or names, separated by commas"
-    group.add_argument("--select", type=words, action="extend", metavar="RULES", help=f"run these rules alone: {codes}")
-    group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="run these rules as well")
+    group.add_argument("--select", type=words, action="extend", metavar="RULES", help=f"run only these rules: {codes}")
+    group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="run these rules, too")
     group.add_argument("--ignore", type=words, action="extend", metavar="RULES", help="do not run these rules")
-    group.add_argument("--preview", action="store_true", help="run rules whose precision has not been measured, too")
+    group.add_argument("--preview", action="store_true", help="run preview rules, too")
     group.add_argument(
         "--min-confidence", type=one_of("high", "medium", "low"), metavar="LEVEL",
-        help="show findings of this confidence or more: high, medium (default) or low",
+        help="show findings of at least this confidence: high, medium (default) or low",
     )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _evidence_option(group: argparse._ArgumentGroup) -> None:
         "--evidence",
         action="append",
         metavar="FILE",
-        help="what `memlint verify --evidence FILE` measured: bytes for what it confirmed, silence for what it refuted",
+        help="results of `memlint verify --evidence FILE`: show measured bytes, and do not report what was refuted",
     )
 
 
@@ -133,22 +133,22 @@ def _file_options(group: argparse._ArgumentGroup) -> None:
         metavar="PATTERNS",
         help="skip these (gitignore syntax); replaces the configured ones",
     )
-    group.add_argument("--extend-exclude", type=words, action="extend", metavar="PATTERNS", help="skip these as well")
-    group.add_argument("--force-exclude", action="store_true", help="skip excluded files even when they are named")
-    group.add_argument("--stdin-filename", metavar="PATH", help="the file that standard input stands for")
+    group.add_argument("--extend-exclude", type=words, action="extend", metavar="PATTERNS", help="skip these, too")
+    group.add_argument("--force-exclude", action="store_true", help="skip excluded files even if they are named")
+    group.add_argument("--stdin-filename", metavar="PATH", help="the path under which standard input is linted")
 
 
 def _fix_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--fix", action="store_true", help="mend what can be mended safely, and report what remains")
+    group.add_argument("--fix", action="store_true", help="apply safe fixes, and report what remains")
     group.add_argument(
         "--unsafe-fixes",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="make (or show) fixes that may change what the code computes, too",
+        help="apply (or show) unsafe fixes, too, which may change what the code computes",
     )
-    group.add_argument("--diff", action="store_true", help="print what --fix would change, and write nothing")
-    group.add_argument("--fix-only", action="store_true", help="fix, and do not report what remains")
-    group.add_argument("--exit-non-zero-on-fix", action="store_true", help="exit with 1 when anything was fixed")
+    group.add_argument("--diff", action="store_true", help="print the changes of --fix, and write nothing")
+    group.add_argument("--fix-only", action="store_true", help="apply fixes, and do not report what remains")
+    group.add_argument("--exit-non-zero-on-fix", action="store_true", help="exit with 1 if anything was fixed")
 
 
 def _output_options(group: argparse._ArgumentGroup) -> None:
@@ -160,24 +160,24 @@ def _output_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to a file")
     group.add_argument("--statistics", action="store_true", help="count the findings of each rule")
-    group.add_argument("--exit-zero", action="store_true", help="exit with 0 even when there are findings")
+    group.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     group.add_argument("-q", "--quiet", action="store_true", help="print findings and failures only")
-    group.add_argument("-v", "--verbose", action="store_true", help="say what was skipped and what was cut short")
+    group.add_argument("-v", "--verbose", action="store_true", help="report skipped files and limits that were reached")
 
 
 def _run_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--config", metavar="FILE", help="use this configuration in place of the closest one")
+    group.add_argument("--config", metavar="FILE", help="use this configuration instead of the closest one")
     group.add_argument("--isolated", action="store_true", help="ignore all configuration")
     local_rules_option(group)
     group.add_argument(
-        "-j", "--jobs", type=_count, default=0, metavar="N", help="worker processes (default: one a core)"
+        "-j", "--jobs", type=_count, default=0, metavar="N", help="number of worker processes (default: one per core)"
     )
     group.add_argument(
-        "--executor", metavar="ADDRESS", help="lint large projects by the workers of a Dask cluster: dask://HOST:PORT"
+        "--executor", metavar="ADDRESS", help="lint large projects on the workers of a Dask cluster: dask://HOST:PORT"
     )
-    group.add_argument("--no-cache", action="store_true", help="analyse anew, and keep nothing for later runs")
+    group.add_argument("--no-cache", action="store_true", help="do not read or write the cache")
     group.add_argument(
-        "--no-screen", action="store_true", help="analyse every definition, also where nothing can be found"
+        "--no-screen", action="store_true", help="analyse every definition, even if it cannot have findings"
     )
 
 
@@ -200,7 +200,7 @@ def _rule_parser() -> argparse.ArgumentParser:
 def _new_rule_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlint new-rule",
-        description="Make the folder of a new rule: in the first of rule-paths, or in memlint's own checkout.",
+        description="Create the folder of a new rule: in the first of rule-paths, or in memlint's own checkout.",
         allow_abbrev=False,
     )
     parser.add_argument("code", metavar="CODE", help="MEM and three digits")
@@ -211,7 +211,7 @@ def _new_rule_parser() -> argparse.ArgumentParser:
 def _clean_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlint clean",
-        description="Remove the caches of the projects of these paths: memlint's own files, and nothing else.",
+        description="Remove memlint's caches of the projects of these paths.",
         allow_abbrev=False,
     )
     parser.add_argument("paths", nargs="*", metavar="PATHS", help="files and folders (default: .)")
@@ -236,5 +236,5 @@ def one_of(*valid: str) -> Callable[[str], str]:
 
 def _count(text: str) -> int:
     if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"`{text}` is no number of processes")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of processes")
     return int(text)

@@ -23,7 +23,7 @@ from memlint.sdk import Facts, Meta, Report
 META = Meta(
     code="{code}",
     name="{name}",
-    summary="Say in one line what is found.",
+    summary="Describe the finding in one line.",
     severity="warning",
     preview=True,
 )
@@ -37,7 +37,7 @@ def check(facts: Facts) -> Iterator[Report]:
 _PAGE = """\
 # {name} ({code})
 
-Say in one line what is found.
+Describe the finding in one line.
 
 ## What it does
 
@@ -98,9 +98,9 @@ def scaffold(parsed: argparse.Namespace) -> int:
     """Write ``rule.py`` and ``README.md`` of a new rule. Raises ConfigError; nothing is overwritten."""
     code, name = parsed.code.upper(), parsed.name
     if not CODE.fullmatch(code):
-        raise ConfigError(f"`{parsed.code}` is no code: write MEM and three digits, such as MEM901")
+        raise ConfigError(f"`{parsed.code}` is not a code: write MEM and three digits, such as MEM901")
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise ConfigError(f"`{name}` is no name: write lower-case words joined by dashes, such as growing-cat")
+        raise ConfigError(f"`{name}` is not a name: write lower-case words joined by dashes, such as growing-cat")
     place, known = _place()
     rooms = load_rooms((), known)
     if code in rooms:
@@ -112,7 +112,7 @@ def scaffold(parsed: argparse.Namespace) -> int:
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
-        raise ConfigError(f"{folder} is there already") from None
+        raise ConfigError(f"{folder} already exists") from None
     for file, text in (("rule.py", _RULE), ("README.md", _PAGE)):
         (folder / file).write_text(text.format(code=code, name=name), "utf-8")
         print(printable(str(folder / file)))

@@ -11,7 +11,7 @@ from memlint.config import nearest
 
 _EPILOG = """\
 `memlint verify --rules` measures the rules themselves (`memlint verify --rules --help`).
-Everything behind `--` is given to the program. exit codes: 0 nothing confirmed, 1 something confirmed, 2 it cannot be
+Everything after `--` is passed to the program. Exit codes: 0 nothing confirmed, 1 something confirmed, 2 it cannot be
 run as asked, 3 the program itself failed
 """
 _FORMATS = ("text", "json", "html")
@@ -35,8 +35,8 @@ def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
         options = [option for action in parser._actions for option in action.option_strings if word.startswith("--")]
         if word.startswith("-"):
             hint = nearest(word, options)
-            parser.error(f"unknown option `{word}`{hint or '; options of the program stand behind `--`'}")
-        parser.error(f"unexpected `{word}`; arguments of the program stand behind `--`")
+            parser.error(f"unknown option `{word}`{hint or '; options of the program follow `--`'}")
+        parser.error(f"unexpected `{word}`; arguments of the program follow `--`")
     if (parsed.script is None) == (parsed.module is None):
         parser.error("name one script, or a module by -m")
     parsed.target, parsed.module = (parsed.script or parsed.module), parsed.module is not None
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlint verify",
         usage="memlint verify [OPTIONS] SCRIPT|-m MODULE [-- ARGUMENTS…]",
-        description="Run a program, measure the memory at every finding in it, and say which are true.",
+        description="Run a program, measure the memory at each of its findings, and give verdicts in bytes.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -59,18 +59,24 @@ def _parser() -> argparse.ArgumentParser:
     measure = parser.add_argument_group("measuring")
     measure.add_argument("--device", type=one_of("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
                          help="what to measure: cuda, cpu, or auto (default)")  # fmt: skip
-    measure.add_argument("--warmup", type=at_least(0), default=3, metavar="N", help="hits that are not judged (3)")
-    measure.add_argument("--window", type=at_least(4), default=12, metavar="N", help="hits that are (12)")
-    measure.add_argument("--max-steps", type=at_least(1), metavar="N", help="stop when a loop has made N iterations")
+    measure.add_argument(
+        "--warmup", type=at_least(0), default=3, metavar="N", help="iterations that are not judged (default: 3)"
+    )
+    measure.add_argument(
+        "--window", type=at_least(4), default=12, metavar="N", help="iterations that are judged (default: 12)"
+    )
+    measure.add_argument("--max-steps", type=at_least(1), metavar="N", help="stop after N iterations of a loop")
     measure.add_argument("--full", action="store_true", help="let the program run to its end")
-    measure.add_argument("--timeout", type=seconds, metavar="SECONDS", help="end the program after so long")
-    measure.add_argument("--gpu-memory", type=parse_bytes, metavar="BYTES", help="as on a smaller card, such as 8GiB")
+    measure.add_argument("--timeout", type=seconds, metavar="SECONDS", help="end the program after this time")
+    measure.add_argument(
+        "--gpu-memory", type=parse_bytes, metavar="BYTES", help="run as on a smaller card, such as 8GiB"
+    )
     measure.add_argument("--nproc-per-node", type=at_least(1), metavar="N", help="run N ranks by torchrun")
     measure.add_argument("--python", metavar="PATH", help="the program's interpreter (default: the active one)")
     compare = parser.add_mutually_exclusive_group()
     compare.add_argument("--compare-fix", action="store_true",
-                         help="run it with the findings' fixes as well, which are made in memory")  # fmt: skip
-    compare.add_argument("--compare-with", metavar="SCRIPT", help="run another script as well, and compare")
+                         help="run it again with all fixes, applied in memory, and compare")  # fmt: skip
+    compare.add_argument("--compare-with", metavar="SCRIPT", help="run another script, too, and compare")
     _rule_options(parser.add_argument_group("rules"))
     output = parser.add_argument_group("output")
     output.add_argument("--output-format", type=one_of(*_FORMATS), default="text", metavar="FORMAT",
@@ -82,13 +88,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rule_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--select", type=words, action="extend", metavar="RULES", help="verify these rules alone")
-    group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="these as well")
-    group.add_argument("--ignore", type=words, action="extend", metavar="RULES", help="not these")
-    group.add_argument("--preview", action="store_true", help="rules whose precision has not been measured, too")
+    group.add_argument("--select", type=words, action="extend", metavar="RULES", help="verify only these rules")
+    group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="verify these rules, too")
+    group.add_argument("--ignore", type=words, action="extend", metavar="RULES", help="do not verify these rules")
+    group.add_argument("--preview", action="store_true", help="verify preview rules, too")
     group.add_argument("--min-confidence", type=one_of("high", "medium", "low"), metavar="LEVEL",
-                       help="findings of this confidence or more (default: medium)")  # fmt: skip
-    group.add_argument("--config", metavar="FILE", help="use this configuration in place of the closest one")
+                       help="verify findings of at least this confidence: high, medium (default) or low")  # fmt: skip
+    group.add_argument("--config", metavar="FILE", help="use this configuration instead of the closest one")
     group.add_argument("--isolated", action="store_true", help="ignore all configuration")
     local_rules_option(group)
 
@@ -98,7 +104,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
     def count(text: str) -> int:
         if not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"`{text}` is no whole number of at least {least}")
+            raise argparse.ArgumentTypeError(f"`{text}` is not a whole number of at least {least}")
         return int(text)
 
     return count
@@ -111,5 +117,5 @@ def seconds(text: str) -> float:
     except ValueError:
         found = 0.0
     if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"`{text}` is no time in seconds")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time in seconds")
     return found

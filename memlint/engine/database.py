@@ -99,7 +99,7 @@ class Database:
             self.remarks.append(f"the cache in {self._folder} was not used: {error}")
             self.close()
         except (sqlite3.DatabaseError, zlib.error, msgspec.MsgspecError, RecursionError, OverflowError) as error:
-            self.remarks.append(f"the cache in {self._folder} was broken and is made anew: {error}")
+            self.remarks.append(f"the cache in {self._folder} was corrupt and is rebuilt: {error}")
             self.close()
             with contextlib.suppress(OSError):
                 _remove(self._path)

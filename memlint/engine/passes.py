@@ -134,7 +134,7 @@ class _Passes:
         if self._unsafe or not blame.uncovered or not bold.wanted(blame.uncovered):
             return ""
         held = bold._try(findings, base, MAX_FOLLOWING)
-        return ", which --unsafe-fixes would mend with it" if isinstance(held, _Held) else ""
+        return ", which --unsafe-fixes would fix with it" if isinstance(held, _Held) else ""
 
     def _try(self, findings: Sequence[Finding], base: State, following: int) -> _Held | _Blame:
         """The state with all of the fixes, or what speaks against it.

@@ -68,7 +68,7 @@ def load_rooms(extra: Sequence[Path] = (), closed: Sequence[Path] = ()) -> dict[
                 raise ConfigError(f"two rules have the name {name}: {rooms[names[name]].folder} and {room.folder}")
             rooms[code], names[name] = room, code
         if not rooms:
-            raise ConfigError(f"memlint finds none of its own rules in {place}: install it anew")
+            raise ConfigError(f"memlint finds none of its own rules in {place}: reinstall it")
     for place in closed:
         for folder in _folders(place):
             meta = _told(folder)

@@ -38,7 +38,7 @@ def carried_on(analyser: Analyser, frame: Frame, name: str) -> Step | None:
     ] or (None,)
     if first is None:
         return None
-    return Step(first, f"runs in each round of a loop that begins no `{name}` anew", decides=tuple(others))
+    return Step(first, f"runs in each iteration of a loop that never resets `{name}`", decides=tuple(others))
 
 
 def is_carried_alone(analyser: Analyser, frame: Frame, store: Store) -> bool:

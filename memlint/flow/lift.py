@@ -93,9 +93,9 @@ class Lifting:
         trace = (
             Step(
                 store.site,
-                f"{store.place_text} keeps {store.text}"
+                f"`{store.place_text}` keeps `{store.text}`"
                 if store.kind == "retain"
-                else f"{store.place_text} is built from its previous value and {store.text}",
+                else f"`{store.place_text}` is computed from its previous value and `{store.text}`",
             ),
             *store.trace,
         )

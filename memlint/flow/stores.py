@@ -155,7 +155,7 @@ def note_store(
         sure_part=any(map(has_graph_for_sure, (parts or {}).values())),
     )
     if survives and not begun_where_missing(frame.function.body, place_text):
-        store.cleared = FEW if place in frame.made_soon else "made anew on some paths"
+        store.cleared = FEW if place in frame.made_soon else "created again on some paths"
     if kind == "retain" and (first_rounds(frame) or place_text in windows(frame.function.body)):
         store.cleared = FEW
     store.evaluates = of_eval_mode(frame.function, store.tests)

@@ -65,20 +65,20 @@ class Plugin:
             action="store_true",
             default=False,
             parse_from_config=True,
-            help="report memlint's notes, too, which never fail a run of memlint itself",
+            help="report memlint's notes, too",
         )
         manager.add_option(
             "--memlint-config",
             metavar="FILE",
             parse_from_config=True,
             normalize_paths=True,
-            help="use this configuration of memlint in place of the closest one",
+            help="use this configuration of memlint instead of the closest one",
         )
         manager.add_option(
             "--memlint-min-confidence",
             metavar="LEVEL",
             parse_from_config=True,
-            help="report findings of this confidence or more: high, medium (memlint's default) or low",
+            help="report findings of at least this confidence: high, medium (default) or low",
         )
 
     @classmethod

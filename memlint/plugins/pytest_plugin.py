@@ -139,7 +139,7 @@ def _device(device: Any) -> str | None:
 
 def _count(name: str, number: Any, least: int) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number < least:
-        raise ValueError(f"{name}={number!r} is no whole number of at least {least}")
+        raise ValueError(f"{name}={number!r} is not a whole number of at least {least}")
     return number
 
 

@@ -89,7 +89,7 @@ def written(folder: Path) -> list[Path]:
         ("XYZ950", "fresh", "no code"),
         ("MEM950", "Not A Name", "no name"),
         ("MEM950", "../escape", "no name"),
-        ("MEM960", "taken", "is there already"),
+        ("MEM960", "taken", "already exists"),
     ],
 )
 def test_nothing_is_overwritten(toy: Toy, capsys: Capture, code: str, name: str, said: str) -> None:

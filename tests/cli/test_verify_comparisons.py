@@ -27,8 +27,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--compare-with", "."], "the script . is a folder"),
         (["--compare-fixes"], "did you mean `--compare-fix`?"),
         (["--compare-with"], "expected one argument"),
-        (["--nproc-per-node", "0"], "`0` is no whole number of at least 1"),
-        (["--nproc-per-node", "two"], "`two` is no whole number of at least 1"),
+        (["--nproc-per-node", "0"], "`0` is not a whole number of at least 1"),
+        (["--nproc-per-node", "two"], "`two` is not a whole number of at least 1"),
     ],
 )
 def test_what_cannot_be_meant(words: list[str], said: str, capsys: Capture) -> None:

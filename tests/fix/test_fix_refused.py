@@ -82,7 +82,7 @@ def test_what_mends_both_is_named(toy: Toy, capsys: Capture) -> None:
     root = toy({"a.py": f"cause = print\nmend('safe', '{last}')\n"})
     assert main(["a.py", "--fix"]) == 1
     assert capsys.readouterr().err == (
-        "memlint: fix of MEM911 at a.py:2 not applied: it would give MEM913 at a.py:2, which --unsafe-fixes would mend "
+        "memlint: fix of MEM911 at a.py:2 not applied: it would give MEM913 at a.py:2, which --unsafe-fixes would fix "
         "with it\n"
     )
     assert main(["a.py", "--fix", "--unsafe-fixes"]) == 0

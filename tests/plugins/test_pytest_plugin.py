@@ -161,8 +161,8 @@ def test_without_torch_marked_tests_are_skipped_with_the_reason(tmp_path: Path) 
 _WRONG = {
     '@pytest.mark.limit_memory_growth("much")': "limit_memory_growth: 'much' is no amount of memory",
     '@pytest.mark.limit_memory_growth("0 B", device="gpu")': "device='gpu' is none of 'cpu', 'cuda' and 'cuda:N'",
-    '@pytest.mark.limit_memory_growth("0 B", warmups=-1)': "warmups=-1 is no whole number of at least 0",
-    '@pytest.mark.limit_memory_growth("0 B", iterations=1)': "iterations=1 is no whole number of at least 2",
+    '@pytest.mark.limit_memory_growth("0 B", warmups=-1)': "warmups=-1 is not a whole number of at least 0",
+    '@pytest.mark.limit_memory_growth("0 B", iterations=1)': "iterations=1 is not a whole number of at least 2",
     '@pytest.mark.limit_memory_growth("0 B", iters=9)': "unknown argument 'iters'",
     '@pytest.mark.limit_memory_growth("0 B", "cpu")': "takes from 0 to 1 positional arguments but 2 were given",
     "@pytest.mark.limit_peak_memory": "the mark missing 1 required positional argument: 'limit'",

@@ -212,7 +212,7 @@ def test_an_absent_device_is_said(project: Path) -> None:
         (["MEM999"], "unknown rule `MEM999`"),
         (["MEM001"], "MEM001 has no probe.py: there is nothing to measure"),
         (["MEM101", "--device", "gpu"], "--device"),
-        (["MEM101", "--window", "1"], "`1` is no whole number of at least 2"),
+        (["MEM101", "--window", "1"], "`1` is not a whole number of at least 2"),
     ],
 )
 def test_what_cannot_be_measured_is_said(tmp_path: Path, words: list[str], said: str) -> None:
