@@ -9,7 +9,7 @@ from memlint.flow import extents
 from memlint.flow.extents import ANY, BATCH_DIM, BYTES, NUMBER, SIDE, Extent, Range, exact
 from memlint.flow.shape_words import REDUCE, SAME, WITH_INDICES
 from memlint.flow.syntax import dotted
-from memlint.flow.values import DATA, TENSORS, V
+from memlint.flow.values import DATA, TENSORS, TREE, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -339,6 +339,13 @@ _TRANSFERS: dict[str, Callable[[Extent | None, Given], Extent | None]] = {
     "max_pool2d": _window,
     **dict.fromkeys(_RESIZED, _resized),
 }
+
+
+def member(value: V, index: ir.Expr) -> Extent | None:
+    """``value[index]``, of a tensor or of several: the members of a model's output are taken to be alike."""
+    if value.kinds & TREE and literal(index) is not None:
+        return value.extent
+    return indexed(value.extent, index)
 
 
 def indexed(extent: Extent | None, index: ir.Expr) -> Extent | None:

@@ -33,6 +33,9 @@ _DRAWS = lazy_pattern(
     r"diffusion|depth_?net|flow_?net|renderer?|nerf|deeplab\w*|fcn)\d*(_|$)"
 )
 
+#: methods that give a vector for each picture or text
+_EMBEDS = lazy_pattern(r"get_\w+_features|encode_(image|text|audio|video|query|passage)s?|forward_head")
+
 PICTURE = extents.shaped((BATCH_DIM, ANY, SIDE, SIDE))
 _SEQUENCE = Extent(None, extents.LARGE, extents.NO_BOUND)
 #: a vector for each sample: scores of classes, an embedding
@@ -77,6 +80,8 @@ _OF_LIBRARIES: tuple[tuple[re.Pattern[str], Extent], ...] = (
 
 def of_model(name: str, made_by: Iterable[str] = ()) -> Extent | None:
     """What a model gives, by what of a library made it, or else by the name that it is called by."""
+    if _EMBEDS.fullmatch(name.lower()) is not None:
+        return _ROW
     for made in made_by:
         return next((extent for pattern, extent in _OF_LIBRARIES if pattern.search(made) is not None), None)
     return PICTURE if _DRAWS.search(name.lower()) is not None else None

@@ -300,7 +300,7 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
                 size=base.size,
                 device=base.device,
                 store=base.store,
-                extent=extent_ops.indexed(base.extent, expr.index),
+                extent=extent_ops.member(base, expr.index),
             ),
         )
     if base.is_of_library() and isinstance(index.const, int):

@@ -147,7 +147,8 @@ def run_module(
     )
     device = device_of(frame, state, [module, *args, *words.values()])
     small = names_number(shown) or method in _DECODES
-    made_by = [ref.name for ref in ordered(module.refs) if ref.kind == "foreign"]
+    foreign = [ref.name for ref in ordered(module.refs) if ref.kind == "foreign"]
+    made_by = foreign if method in ("forward", "__call__") else []
     extent = extent_words.of_model(last_name(expr.func), made_by)
     result = V(TREE, src, size=SOME_SIZE if small else OUTPUT, device=device, store=frozenset((key,)), extent=extent)
     if key in src and not frozen:

@@ -230,6 +230,10 @@ def collect(loader):
         ("AutoModelForCausalLM.from_pretrained('b')", "model(x.cuda()).logits", LARGE),
         ("AutoModel.from_pretrained('b')", "model(x.cuda()).last_hidden_state", LARGE),
         ("AutoModel.from_pretrained('b')", "model(x.cuda()).pooler_output", NOT_LARGE),
+        ("AutoModel.from_pretrained('b')", "model(x.cuda()).last_hidden_state[:, 0]", NOT_LARGE),
+        ("AutoModel.from_pretrained('b')", "model(x.cuda()).hidden_states[-1]", LARGE),
+        ("AutoModel.from_pretrained('b')", "model(x.cuda())[0]", LARGE),
+        ("AutoModel.from_pretrained('b')", "model.get_image_features(x.cuda())", NOT_LARGE),
     ],
 )
 def test_values_of_models_of_libraries(tmp_path: Path, made: str, kept: str, expected: str) -> None:
