@@ -24,6 +24,7 @@ from memlint.reading import MAX_SOURCE, read_file
 from memlint.report import writer
 from memlint.report.lines import Lines
 from memlint.report.summary import statistics
+from memlint.temporary import Temporary
 
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 _SKIPS_SHOWN = 10
@@ -146,9 +147,7 @@ def check_writable(target: Path, option: str = "--output-file") -> None:
             if not os.access(target, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             return
-        handle, name = _beside(Path(os.path.realpath(target)))
-        os.close(handle)
-        Path(name).unlink()
+        Temporary(Path(os.path.realpath(target))).remove()
     except OSError as error:
         raise ConfigError(f"{option}: {target} cannot be written: {error.strerror}") from None
 
@@ -172,24 +171,16 @@ def _is_stream(target: Path) -> bool:
     return (target.exists() and not target.is_file()) or target.is_relative_to("/dev")
 
 
-def _beside(target: Path) -> tuple[int, str]:
-    import tempfile
-
-    return tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-
-
 def _replace(target: Path, text: str) -> None:
-    handle, name = _beside(target)
+    new = Temporary(target)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        new.write(text.encode("utf-8", "backslashreplace"))
         mask = os.umask(0)
         os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(target)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+        new.path.chmod(0o666 & ~mask)
+        new.path.replace(target)
+    finally:
+        new.remove()
 
 
 def tell(text: str) -> None:

@@ -70,6 +70,8 @@ class Database:
             if not self._is_ours():
                 return False
             for name, text in _FILES.items():
+                if _is_cut_short(self._folder / name):  # by a run that was killed
+                    (self._folder / name).unlink()
                 if not os.path.lexists(self._folder / name):
                     _create(self._folder / name, text)
         except OSError as error:
@@ -217,6 +219,15 @@ def _is_as_written(file: Path) -> bool:
         return ownership.of_file(file) is None and read_text(file) == _FILES[file.name]
     except OSError:
         return False
+
+
+def _is_cut_short(file: Path) -> bool:
+    """Whether one of those files holds the beginning of what it is to hold, and no more."""
+    try:
+        text = "" if ownership.of_file(file) is not None else read_text(file)
+    except OSError:
+        return False
+    return text != _FILES[file.name] and _FILES[file.name].startswith(text) and file.is_file() and not file.is_symlink()
 
 
 def _create(file: Path, text: str) -> None:

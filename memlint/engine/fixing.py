@@ -18,6 +18,7 @@ from memlint.finding import Failure, Finding, Refusal
 from memlint.fix.files import Change, WriteError, encode, is_written, obstacle, write
 from memlint.fix.spans import EditError
 from memlint.project import Project, decode
+from memlint.temporary import sweep
 
 
 class Interrupted(KeyboardInterrupt):
@@ -64,6 +65,8 @@ def run_and_fix(
             _Work(prepared, options, write_files=write_files, progress=progress, analyse=analyse)
             for prepared in prepare(paths, options, progress)
         ]
+        if write_files:
+            sweep(path for one in work for path in one.prepared.found.temporary)
         before = [finding for one in work for finding in one.linted.findings]
         for one in work:
             one.mend(only)

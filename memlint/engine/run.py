@@ -25,6 +25,7 @@ from memlint.finding import FAILS, Failure, Finding, Result, Skipped, Summary
 from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
 from memlint.project.presence import is_dir
 from memlint.project.published import standing
+from memlint.temporary import sweep
 
 STDIN = "-"
 
@@ -58,10 +59,12 @@ def run(
     """
     started = time.perf_counter()
     with no_collection():
-        parts = [
-            (prepared, lint(prepared, prepared.found.project, options, progress=progress, analyse=analyse))
-            for prepared in prepare(paths, options, progress)
-        ]
+        parts = []
+        for prepared in prepare(paths, options, progress):
+            if options.cache:
+                sweep(prepared.found.temporary)
+            linted = lint(prepared, prepared.found.project, options, progress=progress, analyse=analyse)
+            parts.append((prepared, linted))
     return outcome(parts, options, started)
 
 

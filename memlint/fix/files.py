@@ -15,6 +15,7 @@ import msgspec
 from memlint.fix.spans import EditError
 from memlint.project import decode, encoding_of
 from memlint.reading import MAX_SOURCE, leads_out, read_file
+from memlint.temporary import Temporary, new_token
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -84,8 +85,8 @@ class _Staged(msgspec.Struct, frozen=True):
 
     change: Change
     target: Path
-    content: Path
-    backup: Path | None
+    content: Temporary
+    backup: Temporary | None
 
 
 def write(changes: Sequence[Change]) -> None:
@@ -107,7 +108,7 @@ def write(changes: Sequence[Change]) -> None:
                 for leftover in (one.content, one.backup):
                     if leftover is not None:
                         with contextlib.suppress(OSError):
-                            leftover.unlink(missing_ok=True)
+                            leftover.remove()
 
 
 @contextlib.contextmanager
@@ -140,14 +141,17 @@ def _stage(change: Change, staged: list[_Staged], *, with_backup: bool) -> None:
     if read_file(target, MAX_SOURCE) == change.after:
         return  # the same file by another name
     _compare(change, target)
-    token = os.urandom(6).hex()
-    content, backup = target.with_name(f".memlint-{token}.new"), target.with_name(f".memlint-{token}.old")
-    one = _Staged(change, target, content, backup if with_backup else None)
-    staged.append(one)  # first, so that whatever happens they are removed
-    status = target.stat()
+    status, token = target.stat(), new_token()
+    content = Temporary(target, "new", token)
+    try:
+        backup = Temporary(target, "old", token) if with_backup else None
+    except BaseException:
+        content.remove()
+        raise
+    staged.append(_Staged(change, target, content, backup))  # so that whatever happens they are removed
     _write_new(content, change.after, status)
-    if one.backup is not None:
-        _write_new(one.backup, change.before, status)
+    if backup is not None:
+        _write_new(backup, change.before, status)
 
 
 def _compare(change: Change, target: Path) -> None:
@@ -155,14 +159,10 @@ def _compare(change: Change, target: Path) -> None:
         raise WriteError(change, "it has changed since it was read")
 
 
-def _write_new(path: Path, content: bytes, like: os.stat_result) -> None:
-    """A new file with the owner and the mode of another, on the disk when this returns."""
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb"
-    ) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def _write_new(file: Temporary, content: bytes, like: os.stat_result) -> None:
+    """Fill a new file, with the owner and the mode of another; it is on the disk when this returns."""
+    file.write(content)
+    path = file.path
     status = path.stat()
     if (status.st_uid, status.st_gid) != (like.st_uid, like.st_gid) and hasattr(os, "chown"):
         with contextlib.suppress(OSError):  # only root may give files away
@@ -177,19 +177,30 @@ def _replace(staged: list[_Staged]) -> None:
             try:
                 _compare(one.change, one.target)
                 begun.append(one)
-                one.content.replace(one.target)
+                one.content.path.replace(one.target)
             except OSError as error:
                 raise WriteError(one.change, _said(error)) from None
     except BaseException:
         for one in begun:
-            if one.backup is None or one.content.exists():
+            if one.backup is None or one.content.path.exists():
                 continue
             try:
-                one.backup.replace(one.target)
+                one.backup.path.replace(one.target)
             except OSError as error:
                 staged.remove(one)  # what it held is not thrown away
-                raise WriteError(one.change, f"{_said(error)}; what it held before is in {one.backup}") from None
+                kept = _set_aside(one.backup, one.target)
+                raise WriteError(one.change, f"{_said(error)}; what it held before is in {kept}") from None
         raise
+
+
+def _set_aside(backup: Temporary, target: Path) -> Path:
+    """Where a backup is that is to stay: the next run takes it for no leftover."""
+    kept = target.with_name(f"{target.name}{backup.path.name}")
+    backup.close()
+    try:
+        return backup.path.replace(kept)
+    except OSError:
+        return backup.path
 
 
 def _said(error: Exception) -> str:

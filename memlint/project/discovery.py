@@ -15,6 +15,7 @@ from memlint.project.patterns import Patterns, first_match
 from memlint.project.presence import is_dir
 from memlint.project.project import Project
 from memlint.project.roots import display_path, is_marked, is_too_wide, outside_packages
+from memlint.temporary import beside
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -25,12 +26,14 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """``said``: skipped files that the user named, which are mentioned even without --verbose."""
+    """``said``: skipped files that the user named, which are mentioned even without --verbose. ``temporary``: what a
+    killed run may have left."""
 
     project: Project
     failures: tuple[Failure, ...]
     skipped: tuple[Skipped, ...]
     said: tuple[Skipped, ...]
+    temporary: tuple[Path, ...] = ()
 
 
 class _Found(msgspec.Struct):
@@ -74,7 +77,9 @@ def discover(
                 given[path] = one.content
     found.context += _context_of_strangers(found, listing, cwd)
     project = Project(root, cwd, found.linted, found.context, import_roots, given, listing.notebooks)
-    return Discovery(project, tuple(found.failures), _rows(found.skipped, cwd), _rows(found.said, cwd))
+    searched = {path.parent for path in listing.python}
+    temporary = (*listing.temporary, *beside(path for path in found.linted if path.parent not in searched))
+    return Discovery(project, tuple(found.failures), _rows(found.skipped, cwd), _rows(found.said, cwd), temporary)
 
 
 def list_context(root: Path, named: Sequence[Named], cwd: Path) -> Listing:

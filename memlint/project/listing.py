@@ -14,6 +14,7 @@ import msgspec
 from memlint.project.patterns import MAX_PATTERNS, Patterns, mistake
 from memlint.project.presence import is_dir, is_file
 from memlint.reading import read_text
+from memlint.temporary import NAME
 
 #: folders that hold no code of the project, wherever they are
 DEFAULT_EXCLUDES = frozenset({
@@ -37,11 +38,13 @@ _LEADS_OUT = "a link that leads out of the project"
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """``python`` and ``notebooks`` are absolute; ``skipped`` says what was left out of them."""
+    """``python`` and ``notebooks`` are absolute; ``skipped`` says what was left out of them. ``temporary``: what a
+    killed run may have left."""
 
     python: tuple[Path, ...]
     notebooks: tuple[Path, ...]
     skipped: tuple[tuple[Path, str], ...]
+    temporary: tuple[Path, ...] = ()
 
     def below(self, folder: Path) -> Listing:
         """What of it lies below ``folder``."""
@@ -89,6 +92,7 @@ def walk(folder: Path) -> Listing:
     """The files below ``folder``, found without git; no symlink is followed."""
     found: list[Path] = []
     skipped: list[tuple[Path, str]] = []
+    temporary: list[Path] = []
     real_root = os.path.realpath(folder)
     seen: set[str] = set()
     stack: list[tuple[Path, tuple[Patterns, ...]]] = [(folder, ())]
@@ -111,6 +115,8 @@ def walk(folder: Path) -> Listing:
             try:
                 is_folder = entry.is_dir()
                 if not is_folder and not entry.name.endswith(SUFFIXES):
+                    if NAME.fullmatch(entry.name):
+                        temporary.append(path)
                     continue
                 if entry.is_symlink() and not _leads_into(path, real_root):
                     if os.path.exists(path):  # noqa: PTH110
@@ -132,7 +138,7 @@ def walk(folder: Path) -> Listing:
                 stack.append((path, ignores))
             else:
                 found.append(path)
-    return _listing(found, skipped)
+    return msgspec.structs.replace(_listing(found, skipped), temporary=tuple(temporary))
 
 
 def parts(path: Path) -> tuple[str, ...]:
@@ -219,6 +225,7 @@ def _git_files(folder: Path, patience: _Patience) -> list[str] | None:
 def _from_git(folder: Path, listed: list[str], patience: _Patience) -> Listing:
     found: list[Path] = []
     skipped: list[tuple[Path, str]] = []
+    temporary: list[Path] = []
     nested: set[Path] = set()
     reasons: dict[str, str | None] = {}
     #: whether folders (relative) are where they seem to be, and no links to elsewhere
@@ -226,6 +233,8 @@ def _from_git(folder: Path, listed: list[str], patience: _Patience) -> Listing:
     real_root = os.path.realpath(folder)
     for name in listed:
         if not name.endswith(SUFFIXES):
+            if NAME.fullmatch(name.rpartition("/")[2]):
+                temporary.append(folder / name)
             # another repository inside this one: untracked (a trailing slash) or a submodule (no suffix to go by)
             if name.endswith("/") or ("." not in name.rpartition("/")[2] and is_dir(folder / name)):
                 nested.add(folder / name)
@@ -255,7 +264,8 @@ def _from_git(folder: Path, listed: list[str], patience: _Patience) -> Listing:
         patience.depth -= 1
         found += inner.python + inner.notebooks
         skipped += inner.skipped
-    return _listing(found, skipped)
+        temporary += inner.temporary
+    return msgspec.structs.replace(_listing(found, skipped), temporary=tuple(temporary))
 
 
 def _is_listed_file(path: Path) -> bool:
