@@ -85,10 +85,10 @@ def written(folder: Path) -> list[Path]:
     [
         ("MEM901", "fresh", "there is a rule MEM901 already"),
         ("MEM950", "toy-leak", "there is a rule toy-leak already"),
-        ("MEM95", "fresh", "no code"),
-        ("XYZ950", "fresh", "no code"),
-        ("MEM950", "Not A Name", "no name"),
-        ("MEM950", "../escape", "no name"),
+        ("MEM95", "fresh", "not a code"),
+        ("XYZ950", "fresh", "not a code"),
+        ("MEM950", "Not A Name", "not a name"),
+        ("MEM950", "../escape", "not a name"),
         ("MEM960", "taken", "already exists"),
     ],
 )
