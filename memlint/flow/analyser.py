@@ -396,7 +396,7 @@ class Analyser:
 
     def methods_named(self, name: str, asker: Function) -> list[Function]:
         """The project's methods of that name that code of ``asker`` may mean, if they are few."""
-        found = self.facts.methods_named(name)
+        found = self.facts.methods.few(name, asker.module.key)
         if not found or in_tests(asker.module.key):
             return found
         return [method for method in found if not in_tests(method.module.key)]

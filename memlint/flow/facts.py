@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
@@ -10,7 +9,8 @@ from memlint.flow.called_modes import CalledModes
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.handed_methods import handed
 from memlint.flow.heap import as_held
-from memlint.flow.program import Function, in_tests
+from memlint.flow.named_methods import NamedMethods
+from memlint.flow.program import Function
 from memlint.flow.syntax import walk_statements
 from memlint.flow.tabled import stands_in_table
 from memlint.flow.uses import uses_of
@@ -41,10 +41,6 @@ from memlint.patterns import lazy_pattern
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-#: methods of a name that a call on an unknown receiver may mean
-MAX_METHODS = 8
-#: files with a method of one name, in which the nearest are looked for
-FILES = 100
 #: names of modules that differentiate to train by it
 _LOSSES = lazy_pattern(r"loss|penalt|regular|criterion|discrimin|critic|trainer")
 _PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
@@ -60,9 +56,7 @@ class Facts:
         self.asked: dict[str, list[tuple[Frame, V, bool | None]]] = {}
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
-        self._places: dict[str, list[tuple[str, str]]] = {}
-        self._nearest: dict[tuple[str, str], list[Function]] = {}
-        self._methods_named: dict[str, list[Function]] = {}
+        self.methods = NamedMethods(analyser.program)
         #: see `held.held_module`
         self.held: dict[str, V | None] = {}
         self._in_backward: frozenset[str] | None = None
@@ -319,75 +313,7 @@ class Facts:
             return None
         return found
 
-    # ------------------------------------------------------------------------------------ names over the project
-
-    def many_methods(self, name: str) -> bool:
-        """Whether the project has more methods of that name than are followed."""
-        return len(self._places_of(name)) > MAX_METHODS
-
-    def defines_methods(self, name: str) -> bool:
-        """Whether the project has a method of that name, be they few or many."""
-        return bool(self._places_of(name))
-
-    def methods_named(self, name: str) -> list[Function]:
-        """The project's methods of that name, if they are few."""
-        known = self._methods_named.get(name)
-        if known is None:
-            known = self._methods_named[name] = self._find_methods(name)
-        return known
-
-    def nearest_methods(self, name: str, near: str) -> list[Function]:
-        """Some of the project's methods of that name, where they are many: those in the files next to one, as many as
-        are followed; none where so many files have one that nobody knows which it may be."""
-        folder = near.rpartition("/")[0]
-        known = self._nearest.get((name, folder))
-        if known is None:
-            known = self._nearest[name, folder] = []
-            program = self.analyser.program
-            keys = [key for key in program.words.defining(name) if not in_tests(key)]
-            if len(keys) > FILES:
-                return known
-            folders = near.split("/")[:-1]
-            for key in sorted(keys, key=lambda key: -_shared(key.split("/")[:-1], folders)):
-                module = program.module(key)
-                classes = (module.cls(one.name) for one in module.index.definitions if name in one.methods)
-                known += [cls.methods[name] for cls in classes if cls is not None and name in cls.methods]
-                if len(known) >= MAX_METHODS:
-                    break
-            del known[MAX_METHODS:]
-        return known
-
-    def _find_methods(self, name: str) -> list[Function]:
-        places = self._places_of(name)
-        if not 0 < len(places) <= MAX_METHODS:
-            return []
-        found = []
-        for key, cls_name in places:
-            cls = self.analyser.program.module(key).cls(cls_name)
-            if cls is not None and name in cls.methods:
-                found.append(cls.methods[name])
-        return found
-
-    def _places_of(self, name: str) -> list[tuple[str, str]]:
-        """The classes (module, name) with a method of that name; not all, where they are too many."""
-        if name not in self._places:
-            program = self.analyser.program
-            places = (
-                (key, definition.name)
-                for key in program.words.defining(name)
-                for definition in program.module(key).index.definitions
-                for method in definition.methods
-                if method == name
-            )
-            self._places[name] = list(itertools.islice(places, MAX_METHODS + 1))
-        return self._places[name]
-
 
 def _scope(frame: Frame, place: Path) -> Source:
     """Where a variable lives that functions share: a closure's, in the top-level definition around it."""
     return (frame.module.key, frame.function.unit) if place.root.startswith("c:") else ()
-
-
-def _shared(one: list[str], other: list[str]) -> int:
-    """How many folders two paths have in common, from the first on."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -186,7 +186,7 @@ def _kept_by_classes(frame: Frame, state: State, receiver: V, name: str, expr: i
     unknown = bool(receiver.kinds & UNKNOWN) and receiver.is_only(UNKNOWN | TENSORS | NONE) and not receiver.objs
     if not unknown or receiver.resolved() or not (expr.args or expr.keywords):
         return None
-    if knowledge.methods().knows(name) or name.startswith("_") or frame.analyser.facts.defines_methods(name):
+    if knowledge.methods().knows(name) or name.startswith("_") or frame.analyser.facts.methods.are_there(name):
         return None
     held = held_module(frame.analyser, name)
     return held.but(syms=frozenset(path.then(f".{name}") for path in receiver.syms)) if held is not None else None

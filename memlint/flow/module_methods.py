@@ -156,14 +156,14 @@ def _computes(frame: Frame, name: str) -> bool:
         return any(runs) if names_computing(name) else all(runs)
     if not names_computing(name):
         return False
-    return not frame.analyser.facts.many_methods(name) or _nearest_compute(frame, name)
+    return not frame.analyser.facts.methods.are_many(name, frame.module.key) or _nearest_compute(frame, name)
 
 
 def _nearest_compute(frame: Frame, name: str) -> bool:
     """Whether, of more methods of a name than are followed, the nearest ones are all those of modules that run layers
     and guard nothing: one of a zoo of models."""
     program = frame.analyser.program
-    near = frame.analyser.facts.nearest_methods(name, frame.module.key)
+    near = frame.analyser.facts.methods.nearest(name, frame.module.key)
     methods = [one for one in near if one.key != frame.function.key and not is_abstract(one)]
     for method in methods:
         if method.cls is None or not program.is_module(method.cls):

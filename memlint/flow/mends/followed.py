@@ -69,7 +69,7 @@ class Followed:
     def _read(self, function: Function, part: ir.Attr) -> str:
         if part.name in words.GRAPH_ATTRIBUTES:
             return f"`{function.name}` reads `{text(part, 40)}`, which differs without gradients"
-        for method in self.analyser.facts.methods_named(part.name):
+        for method in self.analyser.facts.methods.few(part.name):
             if method.decorator_names & {"property", "cached_property"}:
                 return self._function(method)
         return ""
@@ -140,11 +140,7 @@ class Followed:
 
     def _is_plain(self, name: str) -> bool:
         """A method that only tensors, containers, strings and modules' bookkeeping have."""
-        if (
-            self.analyser.facts.methods_named(name)
-            or self.analyser.facts.many_methods(name)
-            or name in words.WANT_GRAPH
-        ):
+        if self.analyser.facts.methods.are_there(name) or name in words.WANT_GRAPH:
             return False
         containers = words.PUTS | words.CONTAINER_ENDS | words.CONTAINER_READS
         return (

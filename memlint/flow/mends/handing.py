@@ -99,7 +99,7 @@ def _own_method(watch: Watch, function: Function, func: ir.Attr, receiver: int) 
 
 def _has_method(watch: Watch, name: str) -> bool:
     """Whether the receiver may be an object of the project's own with a method of this name."""
-    return bool(watch.analyser.facts.methods_named(name)) or watch.analyser.facts.many_methods(name)
+    return watch.analyser.facts.methods.are_there(name)
 
 
 def _is_builtin(watch: Watch, function: Function, name: str) -> bool:

@@ -107,7 +107,7 @@ class Origins:
                 return self._all(function, given)
         if isinstance(func, ir.Name) and func.id in _PASSING and func.id not in function.locals and kind == "none":
             return self._all(function, given)
-        own = isinstance(func, ir.Attr) and bool(self.analyser.facts.methods_named(func.name))
+        own = isinstance(func, ir.Attr) and self.analyser.facts.methods.are_there(func.name)
         if isinstance(func, ir.Attr) and func.name in _SAME | _MEMBERS and kind != "ext" and not own:
             return self._of(function, func.value)
         raise UnknownOriginError(f"the result of `{text(func, 40)}` is not resolved")
@@ -217,7 +217,7 @@ class Origins:
             return set()
         self._seen.add(name)
         unknown = UnknownOriginError(f"`{text(expr, 40)}` is not resolved")
-        if self.analyser.facts.methods_named(name) or self.analyser.facts.many_methods(name):
+        if self.analyser.facts.methods.are_there(name):
             raise unknown
         found: set[Origin] = set()
         assigned = left = 0

@@ -228,7 +228,7 @@ def _is_plain_call(analyser: Analyser, function: Function, call: ir.Call, plain:
         if func.id in ("sum", "min", "max", "abs", "list", "tuple", "set", "sorted", "dict"):
             return plain(*call.args, *(word.value for word in call.keywords))
     if isinstance(func, ir.Attr):
-        project = analyser.facts.methods_named(func.name) or analyser.facts.many_methods(func.name)
+        project = analyser.facts.methods.are_there(func.name)
         if func.name in knowledge.methods().cut and not project:
             return True
         if (knowledge.methods().knows(func.name) or func.name in words.CONTAINER_READS) and not project:
