@@ -40,6 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = error.filename or "the report cannot be written"
         print(printable(f"memlint: error: {what}: {error.strerror or error}"), file=sys.stderr)
         return 2
+    except Exception as error:  # a mistake of ours must not look like findings, whose exit code is that of a traceback
+        from memlint.engine.findings import internal_error
+        from memlint.printable import printable
+
+        _write_no_more()
+        print(printable(f"memlint: error: {internal_error('this command', error)}"), file=sys.stderr)
+        return 2
 
 
 def _write_no_more() -> None:

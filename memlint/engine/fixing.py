@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
+from memlint.config import ConfigError
 from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.collection import no_collection
+from memlint.engine.findings import internal_error
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.passes import CONSEQUENCES, Lint, Mended, mend
@@ -134,7 +136,16 @@ class _Work:
         return self.prepared.found.project
 
     def mend(self, only: Collection[str] | None) -> None:
-        """Make what holds, in memory. ``only``: fingerprints."""
+        """Make what holds, in memory. ``only``: fingerprints. A mistake of memlint costs the fixes of this project."""
+        try:
+            self._mend(only)
+        except ConfigError:
+            raise
+        except Exception as error:
+            failure = Failure(str(self._project.root), internal_error("the fixing of this project", error))
+            self.linted = msgspec.structs.replace(self.linted, failures=(*self.linted.failures, failure))
+
+    def _mend(self, only: Collection[str] | None) -> None:
         rooms = self.prepared.rooms
         self.mended = mend(
             self._project,

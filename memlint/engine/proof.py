@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from memlint.config import Config
 from memlint.evidence import SILENT, WORST, Record, content_hash, load
 from memlint.finding import Finding, Suppressed
 from memlint.project import Project
-from memlint.reading import MAX_SOURCE, read_file
+from memlint.reading import MAX_SOURCE, leads_out, read_file
 
 #: what `Suppressed.by` says of a finding that a measurement refuted
 BY = "evidence"
@@ -105,9 +106,16 @@ class _Contents:
         if name not in self._hashes:
             project = self._project
             try:
-                path = project.root / name
-                content = read_file(path, MAX_SOURCE) if display is None else project.sources.raw(display)
-                self._hashes[name] = content_hash(content)
+                self._hashes[name] = content_hash(
+                    project.sources.raw(display) if display is not None else self._beside(project.root, name)
+                )
             except OSError:
                 self._hashes[name] = None
         return self._hashes[name]
+
+    @staticmethod
+    def _beside(root: Path, name: str) -> bytes:
+        """What a file of the project holds that is no source of it. Raises OSError, also for one outside."""
+        if leads_out(root / name, root):
+            raise OSError(errno.EINVAL, "it lies outside of the project")
+        return read_file(root / name, MAX_SOURCE)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from memlint.patterns import lazy_pattern
 from memlint.project.presence import is_file, listed
-from memlint.reading import read_inside
+from memlint.reading import leads_out, read_inside
 
 #: what describes a distribution, and what tells that it does (a file of this name may hold the settings of tools alone)
 _DESCRIBES = {
@@ -69,7 +69,8 @@ def has_users(project: Places) -> bool:
     its name. Many a training program is a package for its own convenience alone."""
     there = listed(project.root) or ()
     if any(
-        name in _PAGES or (name.lower() in _FOLDERS and not _PAGES.isdisjoint(_below(project.root / name)))
+        name in _PAGES
+        or (name.lower() in _FOLDERS and not _PAGES.isdisjoint(_below(project.root / name, project.root)))
         for name in there
     ):
         return True
@@ -80,9 +81,10 @@ def has_users(project: Places) -> bool:
     return any(_plain(name) in names for name in told)
 
 
-def _below(folder: Path) -> set[str]:
-    """The names in a folder and in its ``source``."""
-    return {*(listed(folder) or ()), *(listed(folder / "source") or ())}
+def _below(folder: Path, root: Path) -> set[str]:
+    """The names in a folder of the project and in its ``source``."""
+    inside = [one for one in (folder, folder / "source") if not leads_out(one, root)]
+    return {name for one in inside for name in listed(one) or ()}
 
 
 def _plain(name: str) -> str:

@@ -204,3 +204,29 @@ def test_one_project_of_several_fails_alone(tmp_path: Path, monkeypatch: pytest.
     result = memlint.lint(["good", "bad"])
     assert [one.path for one in result.findings] == ["good/a.py"]
     assert [Path(failure.path).name for failure in result.failures] == ["bad"]
+
+
+def test_a_mistake_in_a_fix_costs_the_fixes(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise ArithmeticError("a mistake")
+
+    monkeypatch.setattr("memlint.engine.fixing.mend", fails)
+    before = {path.name: path.read_text() for path in project.iterdir()}
+    assert main([".", "--fix", "--no-cache"]) == 2
+    out = capsys.readouterr().out
+    assert "a.py:11:" in out and "internal error in the fixing of this project: ArithmeticError" in out
+    assert {path.name: path.read_text() for path in project.iterdir()} == before
+
+
+def test_a_mistake_outside_of_all_files_is_no_finding(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whose exit code is 1, as that of a traceback would be."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise ArithmeticError("a mistake")
+
+    monkeypatch.setattr("memlint.engine.run.discover", fails)
+    monkeypatch.setattr("memlint.cli._write_no_more", lambda: None)
+    assert main(["."]) == 2
+    assert "internal error in this command: ArithmeticError: a mistake" in capsys.readouterr().err

@@ -90,6 +90,36 @@ def test_inputs_are_words(inputs: dict[str, str], status: int, installed: Path, 
     assert done.returncode == status, done.stdout + done.stderr
 
 
+def test_what_is_printed_commands_nothing(installed: Path, code: Path) -> None:
+    """A runner obeys lines of `::…`, which names of files may begin with; it does not between two tokens."""
+    (code / "::set-env name=X::y.py").write_text(LEAK.format(comment=""))
+    (code / "::stop-commands::x.py").write_text("(\n")
+    lines = []
+    for _ in range(2):
+        done = run_step(LINT, code, installed)
+        obeyed, token = [], None
+        for line in done.stdout.splitlines():
+            if token is None and line.startswith("::"):
+                obeyed.append(line.partition(" ")[0].partition("::")[2].partition("::")[0])
+                token = line.removeprefix("::stop-commands::") if line.startswith("::stop-commands::") else None
+            elif line == f"::{token}::":
+                token = None
+        assert obeyed == ["add-matcher", "stop-commands", "remove-matcher"]
+        lines.append(done.stdout.partition("::stop-commands::")[2].partition("\n")[0])
+        assert "::set-env name=X::y.py:12:9: warning MEM102" in done.stdout
+    assert lines[0] != lines[1] and len(lines[0]) == 32
+
+
+@pytest.mark.parametrize("name", ["venv", "pip", "ensurepip"])
+def test_no_module_of_the_checkout_is_run(name: str, installed: Path, code: Path) -> None:
+    for folder in (name, "memlint"):
+        (code / folder).mkdir(exist_ok=True)
+        (code / folder / "__init__.py").write_text("raise SystemExit('it ran')\n")
+        (code / folder / "__main__.py").write_text("raise SystemExit('it ran')\n")
+    commands = [line for line in INSTALL["run"].splitlines() if " -m " in line]
+    assert len(commands) == 2 and all('" -I -m ' in line for line in commands)
+
+
 def test_every_input_is_used_and_explained() -> None:
     text = (ROOT / "action.yml").read_text("utf-8")
     for name, said in ACTION["inputs"].items():
