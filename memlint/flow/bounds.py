@@ -9,11 +9,13 @@ from memlint.flow.described import self_name
 from memlint.flow.events import Value
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import deep
+from memlint.flow.kept import kept
 from memlint.flow.later import wanted_later
 from memlint.flow.periods import is_periodic
 from memlint.flow.program import Function
 from memlint.flow.syntax import (
     calls,
+    calls_named,
     dotted,
     expressions,
     mentions,
@@ -46,10 +48,7 @@ def may_be_bounded(analyser: Analyser, frame: Frame, store: Store, value: Value)
 def holds_layers(frame: Frame, store: Store) -> bool:
     """Whether what is collected is put into a module: ``nn.Sequential(*layers)``."""
     return store.local and any(
-        call.args
-        and dotted(call.func).rsplit(".", 1)[-1] in _HOLDERS
-        and any(mentions(arg, store.place_text) for arg in call.args)
-        for call in calls(frame.function.body)
+        mentions(arg, store.place_text) for call in calls_named(frame.function.body, _HOLDERS) for arg in call.args
     )
 
 
@@ -200,14 +199,17 @@ def begun_by_inner_loop(store: Store) -> bool:
         return False
     if store.kind == "cat":
         return _always_begun(store.loop.body, place[1])
-    for inner in walk_statements(store.loop.body, into_definitions=False):
-        if not isinstance(inner, ir.For):
-            continue
+    for inner in _loops_in(store.loop.body):
         names = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
         for statement in walk_statements(inner.body, into_definitions=False):
             if isinstance(statement, ir.If) and _is_first(statement.test, names):
                 return any(_begins(first, place[1]) for first in statement.body)
     return False
+
+
+@kept
+def _loops_in(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
+    return tuple([one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.For)])
 
 
 def ends_with_members(frame: Frame, store: Store) -> bool:

@@ -14,6 +14,7 @@ from memlint.flow.syntax import (
     bodies,
     calls,
     calls_backward,
+    calls_named,
     dotted,
     expressions,
     is_true,
@@ -201,18 +202,17 @@ def drawn(frame: Frame, store: Store) -> bool:
     """Whether what a loop over no data collects ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False
-    names = made_from(frame, {_holder(store)})
-    return any(
-        dotted(call.func).rsplit(".", 1)[-1] in _PICTURES and any(mention(arg, names) for arg in call.args)
-        for call in calls(frame.function.body)
-    )
+    shown = calls_named(frame.function.body, _PICTURES)
+    names = made_from(frame, {_holder(store)}) if shown else set()
+    return any(mention(arg, names) for call in shown for arg in call.args)
 
 
 def becomes_array(frame: Frame, store: Store) -> bool:
     """Whether numpy makes an array of what is kept, or of all that is: of a tensor with a graph it would raise."""
     if store.kind != "retain" or not store.local:
         return False
-    made = (call.args[0] for call in calls(frame.function.body) if call.args and dotted(call.func) in _ARRAYS)
+    likely = calls_named(frame.function.body, {"array", "asarray"})
+    made = (call.args[0] for call in likely if call.args and dotted(call.func) in _ARRAYS)
     return any(
         text(given) == store.place_text
         or (isinstance(given, ir.Display) and any(text(one) == store.text for one in given.elements))

@@ -14,12 +14,13 @@ from memlint.flow.feeding import cuts_rows, gives_loaders, names_source
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import is_stream
 from memlint.flow.judged_runs import is_evaluation_name, unguarded_module
+from memlint.flow.kept import kept
 from memlint.flow.later import dropped_by_callers, marks_of
 from memlint.flow.made_places import MADE
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function
 from memlint.flow.spent import blindly_reached, is_trial
-from memlint.flow.syntax import calls, dotted, text, walk_statements
+from memlint.flow.syntax import assignments, calls, dotted, text
 from memlint.flow.values import EMPTY, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -171,13 +172,17 @@ _BEGINS_ANEW = lazy_pattern(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|s
 def _asks_to_begin(frame: Frame, store: Store) -> bool:
     """``self.meter.reset()`` in each round before ``self.meter.add(loss)``, where nobody knows what the meter is."""
     body = store.loop.body if store.loop is not None else frame.function.body
-    return any(
-        isinstance(statement, ir.ExprStmt)
-        and isinstance(call := statement.value, ir.Call)
-        and isinstance(call.func, ir.Attr)
-        and _BEGINS_ANEW.match(call.func.name) is not None
-        and store.place_text.startswith(f"{text(call.func.value, 200)}.")
-        for statement in body
+    return any(store.place_text.startswith(f"{place}.") for place in _begun_anew(body))
+
+
+@kept
+def _begun_anew(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """What the statements of a block ask to let go of what it has kept."""
+    calls = (statement.value for statement in body if isinstance(statement, ir.ExprStmt))
+    return frozenset(
+        text(call.func.value, 200)
+        for call in calls
+        if isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and _BEGINS_ANEW.match(call.func.name)
     )
 
 
@@ -292,10 +297,8 @@ def is_array(frame: Frame, store: Store) -> bool:
     name = store.place[1]
     begins = [
         statement.value
-        for statement in walk_statements(frame.function.body)
-        if isinstance(statement, ir.Assign)
-        and statement.at < store.site.at  # what becomes of the sum afterwards says nothing of it
-        and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
+        for statement in assignments(frame.function.body).get(name, ())
+        if statement.at < store.site.at  # what becomes of the sum afterwards says nothing of it
     ]
     return bool(begins) and all(
         isinstance(value, ir.Call) and dotted(value.func).split(".")[0] in ("np", "numpy") for value in begins

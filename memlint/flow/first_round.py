@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.flow.frame import Frame, LoopFrame, Store
-from memlint.flow.kept import kept_for
+from memlint.flow.kept import kept, kept_for
 from memlint.flow.syntax import (
     assigned_names,
-    binds,
     bodies,
     dotted,
     expressions,
@@ -16,6 +15,7 @@ from memlint.flow.syntax import (
     walk_expression,
     walk_statements,
 )
+from memlint.flow.values import Source
 from memlint.ir import nodes as ir
 
 #: calls whose answer is the same in every round, where that of their arguments is
@@ -31,26 +31,25 @@ def begun_each_round(frame: Frame, store: Store) -> bool:
     if any(param.name == name for param in frame.function.params):
         return False
     loop = statement_of(frame, store.loop)
-    if loop is None or any(True for _ in _binders(frame.function.body, name, (), loop)):
+    if loop is None or name in _binders(frame.function.body, loop):
         return False
     bound, written = _changed_by(loop)
     return not any(
         test is None or _tells_rounds_apart(test, bound, written)
-        for tests in _binders(loop.body, name, (), None)
+        for tests in _binders(loop.body, None).get(name, ())
         for test in tests
     )
 
 
 def statement_of(frame: Frame, loop: LoopFrame) -> ir.For | ir.While | None:
     """The statement of a loop of the function; None for one of a comprehension, or of a function that it calls."""
-    return next(
-        (
-            statement
-            for statement in walk_statements(frame.function.body, into_definitions=False)
-            if isinstance(statement, ir.For | ir.While) and ("loop", statement.at) == loop.id
-        ),
-        None,
-    )
+    return _loops_of(frame.function.body).get(loop.id)
+
+
+@kept
+def _loops_of(body: tuple[ir.Stmt, ...]) -> dict[Source, ir.For | ir.While]:
+    loops = (one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.For | ir.While))
+    return {("loop", one.at): one for one in loops}
 
 
 @kept_for
@@ -143,24 +142,33 @@ def _bound_before(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> set[str]:
 _Tests = tuple[ir.Expr | None, ...]
 
 
-def _binders(body: tuple[ir.Stmt, ...], name: str, tests: _Tests, left_out: ir.Stmt | None) -> Iterator[_Tests]:
-    """The tests around each statement that binds the name; None stands for what may or may not run."""
+@kept_for
+def _binders(body: tuple[ir.Stmt, ...], left_out: ir.Stmt | None) -> dict[str, list[_Tests]]:
+    """By name, the tests around each statement that binds it; None stands for what may or may not run."""
+    found: dict[str, list[_Tests]] = {}
+    _note_binders(body, (), left_out, found)
+    return found
+
+
+def _note_binders(
+    body: tuple[ir.Stmt, ...], tests: _Tests, left_out: ir.Stmt | None, found: dict[str, list[_Tests]]
+) -> None:
     for statement in body:
         if statement is left_out or isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
         if isinstance(statement, ir.If):
             for block in bodies(statement):
-                yield from _binders(block, name, (*tests, statement.test), left_out)
-        elif blocks := bodies(statement):
-            inside = tests if isinstance(statement, ir.With) else (*tests, None)
-            for block in blocks:
-                yield from _binders(block, name, inside, left_out)
-            if name in names_bound_by(statement):
-                yield (*tests, None)
-        elif binds(statement, name):
-            yield tests
+                _note_binders(block, (*tests, statement.test), left_out, found)
+            continue
+        blocks = bodies(statement)
+        inside = tests if isinstance(statement, ir.With) else (*tests, None)
+        for block in blocks:
+            _note_binders(block, inside, left_out, found)
+        for name in names_bound_by(statement):
+            found.setdefault(name, []).append((*tests, None) if blocks else tests)
 
 
+@kept
 def _changed_by(loop: ir.For | ir.While) -> tuple[frozenset[str], set[str]]:
     """The names that a loop and its body bind, and the attributes (dotted) that the body writes."""
     bound = names_bound_by(loop).union(*(assigned_names(block)[0] for block in bodies(loop)))

@@ -305,6 +305,30 @@ def calls(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator
     return (part for part in parts(body, into_definitions) if isinstance(part, ir.Call))
 
 
+def calls_named(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> list[ir.Call]:
+    """The calls of a body whose callee's name ends with one of some names."""
+    by_name = _calls_by_name(body)
+    return [call for name in names if name in by_name for call in by_name[name]]
+
+
+@kept
+def _calls_by_name(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Call]]:
+    found: dict[str, list[ir.Call]] = {}
+    for call in calls(body):
+        found.setdefault(dotted(call.func).rsplit(".", 1)[-1], []).append(call)
+    return found
+
+
+@kept
+def assignments(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign]]:
+    """The statements of a body, definitions included, that assign a value to a name alone, by the name."""
+    found: dict[str, list[ir.Assign]] = {}
+    for statement in (one for one in walk_statements(body) if isinstance(one, ir.Assign)):
+        for name in {target.id for target in statement.targets if isinstance(target, ir.Name)}:
+            found.setdefault(name, []).append(statement)
+    return found
+
+
 @kept
 def _calls(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
     return tuple([part for part in parts(body) if type(part) is ir.Call])

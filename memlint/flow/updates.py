@@ -9,14 +9,23 @@ from memlint.finding import Confidence
 from memlint.flow.events import SIZES, Fact, Loop, Rebind, Size
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.hotloops import Candidate, is_place
-from memlint.flow.kept import kept
+from memlint.flow.kept import kept, kept_for
 from memlint.flow.mends.inplace import doubt
 from memlint.flow.mends.saved import is_saved
 from memlint.flow.peaks import needed_anyway
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import OFF
-from memlint.flow.syntax import children, dotted, expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    assignments,
+    children,
+    dotted,
+    expressions,
+    mentions,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import TENSOR, TENSORS, TREE, UNKNOWN, Path, Sources
 from memlint.ir import nodes as ir
 
@@ -132,11 +141,7 @@ def _hot(analyser: Analyser, frame: Frame, one: Candidate) -> Loop | None:
 def _made_here(frame: Frame, one: Candidate) -> bool:
     """Whether the target is a part of what a call of this function has made: the next call makes another one."""
     base = dotted(one.target).partition(".")[0]
-    bound = [
-        statement.value
-        for statement in walk_statements(frame.function.body, into_definitions=False)
-        if isinstance(statement, ir.Assign) and any(isinstance(t, ir.Name) and t.id == base for t in statement.targets)
-    ]
+    bound = [statement.value for statement in assignments(frame.function.body).get(base, ())]
     return bool(bound) and all(isinstance(value, ir.Call) for value in bound)
 
 
@@ -235,7 +240,7 @@ def _is_tensor(frame: Frame, one: Candidate) -> bool:
         return False
     if one.old.is_only(TENSOR) or (isinstance(one.target, ir.Attr) and one.old.may_be(TENSOR)):
         return True
-    return isinstance(one.target, ir.Name) and _used_as_tensor(frame.analyser, frame.function, one.target.id)
+    return isinstance(one.target, ir.Name) and one.target.id in _used_as_tensors(frame.analyser, frame.function)
 
 
 def _is_of_tensor(frame: Frame, target: ir.Expr) -> bool:
@@ -245,32 +250,21 @@ def _is_of_tensor(frame: Frame, target: ir.Expr) -> bool:
     return not isinstance(target.value, ir.Name) or not _own(frame.function, target.value.id)
 
 
-def _used_as_tensor(analyser: Analyser, function: Function, name: str) -> bool:
-    for statement in walk_statements(function.body):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if (
-                    isinstance(part, ir.Attr)
-                    and part.name in _TENSOR_METHODS
-                    and isinstance(part.value, ir.Name)
-                    and part.value.id == name
-                    and (part.name != "size" or _called(expr, part))
-                ):
-                    return True
-                if (
-                    isinstance(part, ir.Call)
-                    and part.args
-                    and isinstance(part.args[0], ir.Name)
-                    and part.args[0].id == name
-                ):
-                    kind, what = function_target(analyser, function, part.func)
-                    if (
-                        kind == "ext"
-                        and what.startswith("torch.")
-                        and not what.startswith(("torch.tensor", "torch.as_", "torch.from_"))
-                    ):
-                        return True
-    return False
+@kept_for
+def _used_as_tensors(analyser: Analyser, function: Function) -> frozenset[str]:
+    """The names of a function on which it calls what tensors alone have, or that it gives to functions of torch."""
+    found: set[str] = set()
+    for expr in (expr for statement in walk_statements(function.body) for expr in expressions(statement)):
+        for part in walk_expression(expr):
+            if isinstance(part, ir.Attr) and part.name in _TENSOR_METHODS and isinstance(part.value, ir.Name):
+                if part.name != "size" or _called(expr, part):
+                    found.add(part.value.id)
+            elif isinstance(part, ir.Call) and part.args and isinstance(part.args[0], ir.Name):
+                kind, what = function_target(analyser, function, part.func)
+                makes = what.startswith(("torch.tensor", "torch.as_", "torch.from_"))
+                if kind == "ext" and what.startswith("torch.") and not makes:
+                    found.add(part.args[0].id)
+    return frozenset(found)
 
 
 def _called(expr: ir.Expr, func: ir.Attr) -> bool:

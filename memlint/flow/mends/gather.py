@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from memlint.flow.events import Gather
 from memlint.flow.frame import Frame
+from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import (
     assigned_names,
@@ -15,6 +17,7 @@ from memlint.flow.syntax import (
     text,
     walk_expression,
     walk_statements,
+    way_to,
 )
 from memlint.ir import nodes as ir
 
@@ -62,21 +65,17 @@ def gather_of(frame: Frame, at: int) -> Gather | None:
 def _loop_after_start(body: Block, statement: ir.Stmt, name: str) -> ir.Stmt | None:
     """The statement around the growth that follows the variable's first value in the same block, where nothing in
     it but the growth mentions the variable."""
-    for position, outer in enumerate(body):
-        if outer is statement or not any(inner is statement for inner in walk_statements((outer,))):
-            continue
-        for start in range(position - 1, -1, -1):
-            before = body[start]
+    for block, position in way_to(body, statement.at):
+        outer = block[position]
+        if outer is statement:
+            return None
+        for before in reversed(block[:position]):
             if isinstance(before, ir.Assign) and any(_is(target, name) for target in before.targets):
                 none = isinstance(before.value, ir.Const | ir.Display)
-                alone = not any(_mentions(inner, name) for inner in walk_statements((outer,)) if inner is not statement)
+                alone = _mentions_in(outer)[name] == (name in _names(statement))
                 return _loop_in(outer, statement) if alone and not none else None
-            if any(_mentions(inner, name) for inner in walk_statements((before,))):
+            if name in _mentions_in(before):
                 return None
-        for block in bodies(outer):
-            found = _loop_after_start(block, statement, name)
-            if found is not None:
-                return found
     return None
 
 
@@ -110,10 +109,19 @@ def _is(target: ir.Expr, name: str) -> bool:
     return isinstance(target, ir.Name) and target.id == name
 
 
-def _mentions(statement: ir.Stmt, name: str) -> bool:
-    if isinstance(statement, ir.Scope) and name in statement.names:
-        return True
-    return any(part for expr in expressions(statement) for part in _parts(expr) if _is(part, name))
+@kept
+def _names(statement: ir.Stmt) -> frozenset[str]:
+    """The names that a statement itself mentions."""
+    if isinstance(statement, ir.Scope):
+        return frozenset(statement.names)
+    parts = (part for expr in expressions(statement) for part in _parts(expr))
+    return frozenset(part.id for part in parts if isinstance(part, ir.Name))
+
+
+@kept
+def _mentions_in(statement: ir.Stmt) -> Counter[str]:
+    """How many of a statement and of those in it mention a name."""
+    return Counter(name for inner in walk_statements((statement,)) for name in _names(inner))
 
 
 def _parts(expr: ir.Expr) -> Iterator[ir.Expr]:
@@ -123,5 +131,10 @@ def _parts(expr: ir.Expr) -> Iterator[ir.Expr]:
             yield from _parts(part.body)
 
 
+@kept
+def _all_names(body: Block) -> frozenset[str]:
+    return frozenset(name for statement in walk_statements(body) for name in _names(statement))
+
+
 def _bound(function: Function, name: str) -> bool:
-    return any(_mentions(statement, name) for statement in walk_statements(function.body))
+    return name in _all_names(function.body)
