@@ -57,6 +57,8 @@ class Summaries:
         #: summaries that were made while one that they need was running, and the place of that one in the stack
         self._cut: dict[Key, tuple[int, Function, Flags]] = {}
         self._remaking = False
+        #: summaries of functions that call themselves which were made without their inner calls
+        self._halves: set[Key] = set()
 
     def get(self, function: Function, flags: Flags = ()) -> Frame | None:
         """What the function does, called with these literals; None for one that is being analysed (recursion) or
@@ -121,25 +123,25 @@ class Summaries:
             return self._known[key]
         if key in self._running:
             self._meet(self._running.index(key))
-            # (a function that calls itself and is made again: its inner call does what it was found to do before)
-            return self._old.get(key) if self._remaking and key == self._running[-1] else None
+            return None
         if len(self._running) >= MAX_NESTING:
             return None
         self._running.append(key)
         self._met.append(MAX_NESTING)
         self._open.append({})
         try:
-            if key in self._old and self._holds(key):
+            if key in self._old and key not in self._halves and self._holds(key):
                 frame = self._old[key]
             else:
                 self._open[-1] = {}
                 frame = self._make(function, flags)
-                # (where it is cut short by one that is being made, it is made again after that)
-                alone = self._remaking or self._met[-1] >= len(self._running) - 1
-                if key in self._again and alone and not frame.cut_short:
-                    # a function that calls itself: once more, with what its other paths do for the inner call
-                    self._known[key] = frame
-                    frame = self._make(function, flags)
+                if key in self._again and not frame.cut_short:
+                    if not self._remaking and self._met[-1] < len(self._running) - 1:
+                        self._halves.add(key)  # (it needs one that is being made, and is made again after that)
+                    else:
+                        # a function that calls itself: once more, with what its other paths do for the inner call
+                        self._known[key] = frame
+                        frame = self._make(function, flags)
                 asked = self._open[-1]
                 self._asked[key] = (*asked,), (*asked.values(),)
                 old = self._old.get(key)
@@ -181,6 +183,7 @@ class Summaries:
             self._old[key] = self._known.pop(key)
         for _, function, flags in cut.values():
             self._get(function, flags)
+        self._halves.difference_update(cut)
         self._remaking = False
 
     def _holds(self, key: Key) -> bool:
