@@ -1,4 +1,5 @@
-"""Writes the *Measured* section of each rule's page from benchmarks/results/rules-*.json, so that no number is typed.
+"""Writes the *Measured* section of each rule's page from benchmarks/results/rules-*.json, and from
+benchmarks/results/preview_rules.jsonl for rules that are or were in preview, so that no number is typed.
 
 ``python benchmarks/measured_sections.py --write`` after ``memlint verify --rules``; ``--check`` (the default) says
 which pages do not hold what the files give, and ends with 1 where there are some.
@@ -10,8 +11,13 @@ import argparse
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import preview_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 _SECTION = re.compile(r"(?<=\n## Measured\n\n).*?(?=\n## References\n)", re.DOTALL)
@@ -33,7 +39,14 @@ def section(code: str, runs: list[dict[str, Any]]) -> str | None:
     if not tables:
         return None
     intro = f"By `memlint verify --rules {code}`, which runs the loops of [probe.py](probe.py) in this folder."
-    return "\n\n".join([intro, *tables]) + "\n"
+    return "\n\n".join([intro, *tables, *_on_real_code(code)]) + "\n"
+
+
+def _on_real_code(code: str) -> list[str]:
+    """For the rules of the sample alone: what real code said of them."""
+    if code not in preview_rules.RULES:
+        return []
+    return [textwrap.fill(preview_rules.sentence(code), 125, break_long_words=False, break_on_hyphens=False)]
 
 
 def _machine(run: dict[str, Any]) -> str:

@@ -36,7 +36,6 @@ from memlint.fix.plan import (
 )
 from memlint.fix.plan import Guard as Under
 from memlint.flow.events import (
-    Allocate,
     Carry,
     Cut,
     Event,
@@ -55,7 +54,6 @@ from memlint.flow.events import (
 )
 from memlint.flow.practice_events import (
     ApiUse,
-    Broadcast,
     CachedBatches,
     CachedCall,
     ContextAttribute,
@@ -68,11 +66,8 @@ from memlint.flow.practice_events import (
     LoadedToDevice,
     ModelSnapshot,
     NameOnly,
-    PinnedStorage,
     Recover,
     SingleProcess,
-    StepTemporaries,
-    WorkerCopies,
     WrongReading,
     ZeroedGradients,
 )
@@ -81,11 +76,9 @@ from memlint.wording import grouped
 
 __all__ = [
     "After",
-    "Allocate",
     "ApiUse",
     "Argument",
     "Around",
-    "Broadcast",
     "CachedBatches",
     "CachedCall",
     "Carry",
@@ -115,7 +108,6 @@ __all__ = [
     "ModelSnapshot",
     "NameOnly",
     "OversizedBatch",
-    "PinnedStorage",
     "Place",
     "Plan",
     "Rebind",
@@ -128,12 +120,10 @@ __all__ = [
     "SingleProcess",
     "Site",
     "Step",
-    "StepTemporaries",
     "SummedLosses",
     "Top",
     "Under",
     "Value",
-    "WorkerCopies",
     "WrongReading",
     "ZeroedGradients",
     "cause",

@@ -56,6 +56,10 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
     from memlint.flow.judged_runs import of_module
     from memlint.flow.spent import is_test
 
+    for at, (made, taken) in sorted(frame.notes.oversized.items()):
+        yield OversizedBatch(
+            site=frame.site(at), function=frame.function.qual, kind="literal", text=text(made), bytes=taken
+        )
     loaders = frame.notes.loaders
     models = frame.notes.models
     if (not loaders and not models) or is_test(frame.function):

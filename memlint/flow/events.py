@@ -318,23 +318,6 @@ class Rebind(Event, frozen=True, gc=False, kw_only=True):
     weight: Weight = "unknown"
 
 
-class Allocate(Event, frozen=True, gc=False, kw_only=True):
-    """A tensor is made in a loop. ``function``'s arguments are loop-invariant where ``constant``. ``moved``: how it
-    is brought to a device after it was made on the host ("" if it is not); where that is a plain move, ``move`` is the
-    call and ``device`` the device's source. ``doubt``: why the numbers may differ when it is made there."""
-
-    factory: str
-    constant: Fact
-    moved: str
-    mutated: Fact
-    kept: Fact
-    size: Size
-    loop: Loop | None
-    move: Site | None = None
-    device: str = ""
-    doubt: str = ""
-
-
 class SummedLosses(Event, frozen=True, gc=False, kw_only=True):
     """Losses of independent micro-batches are summed in a loop, and one backward follows it."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from memlint.finding import Confidence, weakest
-from memlint.flow import allocation, batches, growing, inert, updates
+from memlint.flow import batches, growing, inert, updates
 from memlint.flow.as_called import freed_as_called, frozen_as_called, left_out
 from memlint.flow.bounds import (
     begun_by_inner_loop,
@@ -54,7 +54,6 @@ from memlint.flow.mends.cuts import cut_of
 from memlint.flow.periods import FEW, ends_early, ends_soon
 from memlint.flow.popped import is_popped
 from memlint.flow.practices import events as practice_events
-from memlint.flow.practices import pinned_views
 from memlint.flow.repeats import each_call, is_training_step
 from memlint.flow.spent import is_test
 from memlint.flow.stores import carried_loosely
@@ -80,7 +79,6 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
         return
     yield from batches.events(analyser, frame)
-    yield from allocation.events(analyser, frame)
     yield from updates.events(analyser, frame)
     verdicts = evaluations(analyser, frame)
     kept: dict[Source, Keeper] = {}
@@ -94,7 +92,6 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
                     known = kept.get(source)
                     if known is None or (event.loop.over_data and not known.rounds.over_data):
                         kept[source] = Keeper(event.place.text, event.loop, _lost_to(event), _kept_at(event))
-    yield from pinned_views.events(analyser, frame, events)
     calls = list(model_calls(analyser, frame, verdicts, kept))
     yield from with_places(analyser, frame, inert.guards(analyser, frame, calls))
     yield from events
@@ -125,9 +122,10 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     loop = _loop_of(analyser, frame, store)
     if loop is None or not store.ended or store.cleared == FEW:
         return
-    if store.local and (
-        _in_module(analyser, frame, store) or (store.how != "call" and rebuilt_each_batch(frame, store))
-    ):
+    if store.local and _in_module(analyser, frame, store):
+        return
+    if store.local and store.how != "call" and rebuilt_each_batch(frame, store):
+        yield from _summed_anew(analyser, frame, store)
         return
     if not store.local and _in_module(analyser, frame, store) and not from_last_call(analyser, frame, store):
         return
@@ -335,6 +333,13 @@ def _handed_down(frame: Frame, store: Store) -> bool:
 # -------------------------------------------------------------------------------------- later use
 
 
+def _summed_anew(analyser: Analyser, frame: Frame, store: Store) -> Iterator[SummedLosses]:
+    """The losses of the parts of one batch (tasks, micro-batches), where each batch begins a sum of its own."""
+    value = value_of(analyser, frame, store, store.incoming or store.value)
+    if store.how == "add" and store.loop is not None and value.attached in ("yes", "some") and value.freed == "no":
+        yield from _summed(frame, store, Place(store.place_kind, store.place_text), store.loop.loop)
+
+
 def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[SummedLosses]:
     """One backward after a loop that summed the losses of its batches."""
     assert store.loop is not None
@@ -344,12 +349,18 @@ def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[Su
         other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in frame.stores.values()
     ):
         return  # time steps of a recurrence, not batches of their own
-    reached_nodes = (frame.graphs.nodes.get(item) for item in frame.graphs.closure((store.incoming or store.value).src))
-    if not any(node is not None and node.model and store.loop.id in node.loops for node in reached_nodes):
+    reached = frame.graphs.closure((store.incoming or store.value).src)
+    nodes = [node for item in reached if (node := frame.graphs.nodes.get(item)) is not None]
+    if not any(node.model and store.loop.id in node.loops for node in nodes):
         return
+    if any(node.definite and not node.leaf and store.loop.id not in node.loops for node in nodes):
+        return  # all of them go through one forward before the loop: the first backward would free what the rest needs
+    own = f"p:{self_name(frame.function)}" if frame.function.takes_self else None
+    if loop.over == "range" and any(isinstance(item, Path) and item.root == own for item in reached):
+        return  # what another method has left in an attribute may come with that method's graph
     marks = marks_of(frame, store)
-    for reached, loops, site, _ in frame.backwards:
-        if marks & reached and store.loop.id not in loops:
+    for trained, loops, site, _ in frame.backwards:
+        if marks & trained and store.loop.id not in loops:
             yield SummedLosses(
                 site=store.site, function=frame.function.qual, certainty="medium", place=place, loop=loop, backward=site
             )

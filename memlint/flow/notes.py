@@ -10,7 +10,6 @@ from memlint.flow.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.factories import Made
     from memlint.flow.frame import LoopFrame
     from memlint.flow.hotloops import Candidate
     from memlint.flow.judged_runs import Verdict
@@ -99,9 +98,10 @@ class Notes(Lean):
         #: guards without effect (what, its text), and ``with`` blocks that guard
         self.inert: dict[int, tuple[GuardKind, str]] = {}
         self.blocks: dict[int, ir.With] = {}
-        #: calls of tensor factories: (name, floating, number of elements), and what MEM303 needs of them
+        #: calls of tensor factories: (name, floating, number of elements)
         self.made: dict[int, tuple[str, bool, int]] = {}
-        self.factories: dict[int, Made] = {}
+        #: those of a literal shape that takes very much memory: (call, bytes)
+        self.oversized: dict[int, tuple[ir.Call, int]] = {}
         #: names that statements of a loop update, and the updates by statement
         self.updated: set[str] = set()
         self.rebound: dict[int, Candidate] = {}

@@ -153,20 +153,6 @@ class DiagnosticLeftOn(Event, frozen=True, gc=False, kw_only=True):
     read: bool = False
 
 
-class PinnedStorage(Event, frozen=True, gc=False, kw_only=True):
-    """A view of a part of a tensor is collected in each round of ``loop``, and keeps all of that tensor. ``view``: its
-    source; ``base``: what it looks into; ``place``: where it goes; ``on_host``: what it looks into is on the host for
-    sure; ``array``: it is one of numpy's; ``stored``: the expression that is stored."""
-
-    view: str
-    base: str
-    place: str
-    loop: Loop
-    on_host: bool
-    array: bool
-    stored: Site
-
-
 class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):
     """The allocator's cache is emptied in every round of a loop. ``data``: the loop runs over a loader, or trains.
     ``statement``: what empties it, None for a helper that does; ``alone``: nothing else stands in its block;
@@ -188,16 +174,6 @@ class DeviceData(Event, frozen=True, gc=False, kw_only=True):
     owner: str
 
 
-class WorkerCopies(Event, frozen=True, gc=False, kw_only=True):
-    """A data set that worker processes read holds many small Python objects a sample. ``place``: the attribute;
-    ``owner``: the class; ``source``: what fills it; ``annotations``: it is an index of a whole file of COCO's."""
-
-    place: str
-    owner: str
-    source: str
-    annotations: bool
-
-
 class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
     """A checkpoint is loaded onto the device that it was saved from. ``given``: a ``map_location`` of None.
     ``distributed``: by each process of several. ``doubt``: why loading it onto the host may be noticed, a clause.
@@ -216,28 +192,6 @@ class SingleProcess(Event, frozen=True, gc=False, kw_only=True):
     """One process spreads a model that is trained over several devices (``DataParallel``). ``text``: the call."""
 
     text: str
-
-
-class Broadcast(Event, frozen=True, gc=False, kw_only=True):
-    """Of two tensors of one batch, one has a last dimension of one, which the other lacks: what is computed of both has
-    the batch twice. ``column`` and ``row``: their sources; ``operation``: what computes; ``bytes``: of the result, if
-    literals tell its shape; ``expression``: the column, where it stands."""
-
-    column: str
-    row: str
-    operation: str
-    bytes: int | None
-    expression: Site
-
-
-class StepTemporaries(Event, frozen=True, gc=False, kw_only=True):
-    """The optimizer of a large model steps by an implementation that makes temporaries of all parameters at once.
-    ``text``: the class that is called; ``bytes``: of all parameters."""
-
-    text: str
-    model: str
-    parameters: int
-    bytes: int
 
 
 class ZeroedGradients(Event, frozen=True, gc=False, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memlint import knowledge
-from memlint.flow import extent_ops, factories
+from memlint.flow import extent_ops
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, make
 from memlint.flow.narrowing import no_batch
@@ -117,9 +117,7 @@ def _call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, arg
     if integers and name == "view":
         return cut(receiver)  # (the bits of it, read as integers)
     if name in table.move:
-        result = _move(receiver, name, expr, args, words, integers)
-        factories.moved(frame, expr, result)
-        return result
+        return _move(receiver, name, expr, args, words, integers)
     if name in table.alias:
         return receiver if name not in ("chunk", "split", "unbind") else _pieces(frame, state, expr, receiver)
     if name in table.inplace or (name.endswith("_") and not name.startswith("_") and not name.endswith("__")):

@@ -11,7 +11,6 @@ META = Meta(
     name="live-loop-variables",
     summary="An iteration without a backward leaves its graph in variables while the next one records another.",
     severity="note",
-    preview=True,
 )
 
 

@@ -11,7 +11,6 @@ META = Meta(
     name="data-parallel",
     summary="One process trains on several devices: the first holds the outputs of all, which bounds the batch.",
     severity="note",
-    preview=True,
 )
 
 HELP = "use `DistributedDataParallel`, one process per device: each keeps the outputs of its own samples"

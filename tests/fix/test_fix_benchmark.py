@@ -14,10 +14,11 @@ import torch
 
 
 def train(model, loader, optimizer, criterion):
+    model.cuda()
+    model.load_state_dict(torch.load("last.pt"))
     total = 0
     for x, y in loader:
-        ones = torch.ones(x.size(0), 1).to("cuda")
-        loss = criterion(model(x.cuda() * ones), y.cuda())
+        loss = criterion(model(x.cuda()), y.cuda())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -71,4 +72,4 @@ def test_what_a_fix_breaks_is_told() -> None:
     assert harms(TRAIN, TRAIN.replace("total += loss", "total += loss.detach()")) == []
     assert harms(TRAIN, TRAIN.replace("total += loss", "total += (loss")) != []
     assert harms(TRAIN, TRAIN.replace("  # of the epoch", "")) == ["comments lost or changed: # of the epoch"]
-    assert harms(TRAIN, TRAIN.replace('"cuda"', '"cpu"')) == ['strings lost or changed: "cuda"']
+    assert harms(TRAIN, TRAIN.replace('"last.pt"', '"best.pt"')) == ['strings lost or changed: "last.pt"']

@@ -99,6 +99,9 @@ def test_a_round_whose_graph_is_gone(tmp_path: Path, body: tuple[str, ...]) -> N
         ("options.learn", 0),
         ("optimizer is not None", 0),
         ("loss.requires_grad", 0),
+        ("loss is not None", 0),
+        ("not (loss is None)", 0),
+        ("loss is not None and loss > 0", 1),
     ],
 )
 def test_a_backward_that_is_left_out(tmp_path: Path, test: str, expected: int) -> None:

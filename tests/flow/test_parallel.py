@@ -146,6 +146,8 @@ def test_what_says_nothing_of_it(tmp_path: Path, top: str) -> None:
     [
         (("model = nn.DataParallel(model)", "model.load_state_dict(x)"), 1),  # (the file trains it)
         (("model = nn.DataParallel(model).cuda()", "model.eval()"), 0),
+        (("model = nn.DataParallel(model).eval()",), 0),
+        (("model = nn.DataParallel(model).cuda().eval()", "model.train()"), 1),
         (("model = nn.DataParallel(model)", "model.eval()", "wrap(model)", "model.train()"), 1),
         (("model = nn.DataParallel(model)", "model.load_state_dict(x)", "model = model.module"), 0),
         (("model = nn.DataParallel(model)", "model.size = model.module.size"), 1),

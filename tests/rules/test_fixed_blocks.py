@@ -15,7 +15,7 @@ from memlint.engine.selection import Overrides
 from memlint.finding import Fix, Safety
 
 FIXED = [example for example in pages.all_examples() if example.fixed]
-FIXABLE = ("mem101", "mem102", "mem103", "mem104", "mem201", "mem202", "mem203", "mem301", "mem302", "mem303")
+FIXABLE = ("mem101", "mem102", "mem103", "mem104", "mem201", "mem202", "mem203", "mem301", "mem302")
 
 
 def _fixed(folder: Path, *, unsafe: bool) -> dict[str, str]:

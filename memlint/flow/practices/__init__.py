@@ -13,7 +13,6 @@ from memlint.flow.events import Event
 from memlint.flow.frame import Frame
 from memlint.flow.practices import (
     apis,
-    broadcasts,
     cache,
     cached_batches,
     cached_calls,
@@ -32,8 +31,6 @@ from memlint.flow.practices import (
     recovery,
     retained_graphs,
     snapshots,
-    step_temporaries,
-    worker_copies,
 )
 
 if TYPE_CHECKING:
@@ -58,11 +55,8 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     cache.events,
     gradients.events,
     datasets.events,
-    worker_copies.events,
     loads.events,
     parallel.events,
-    broadcasts.events,
-    step_temporaries.events,
     apis.events,
     readings.events,
 )

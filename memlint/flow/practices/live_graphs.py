@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.finding import Confidence
 from memlint.flow.heap import deep
+from memlint.flow.narrowing import narrow
 from memlint.flow.practice_events import LiveGraph
 from memlint.flow.state import OFF
 from memlint.flow.syntax import binds, expressions, names_bound_by, text, walk_expression, walk_statements
@@ -108,6 +109,10 @@ def _left_out(frame: Frame, loop: LoopFrame, run: ModelRun, marks: Sources, own:
     if _PHASE.search(text(test, 200).lower()) or not _varies(loop, test):
         return None
     dropped = _dropped(loop.body)
+    skipped = frame.exit.copy()
+    narrow(frame, skipped, test, truth=False)
+    if any(marks & frame.graphs.closure(value.src - skipped.env[name].src) for name, value in frame.exit.env.items()):
+        return None  # ``if loss is not None``: a round that is left out has made no graph
     held = {
         name: value.src
         for name, value in frame.exit.env.items()

@@ -48,14 +48,9 @@ TENSOR_SETS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dat
 #: what keeps all that it has gone through
 KEEPS_ALL = frozenset({"itertools.cycle", "itertools.tee"})
 COLLECTS = "gc.collect"
-#: what reads samples, in processes of its own where it is told so, and what gives a part of a data set
-LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
-PARTS = frozenset(
-    f"torch.utils.data.{place}{name}" for place in ("", "dataset.") for name in ("Subset", "random_split")
-)
 #: the functions that rooms ask about, by qualified name, and those that they ask about where a loader is given
 NOTED = frozenset().union(
-    *(EMPTIES, RESERVED, SPREADS, TENSOR_SETS, KEEPS_ALL, LOADERS, PARTS, ANOMALIES, HISTORY, PROFILERS),
+    *(EMPTIES, RESERVED, SPREADS, TENSOR_SETS, KEEPS_ALL, ANOMALIES, HISTORY, PROFILERS),
     {"torch.load", "torch.autograd.grad", "copy.deepcopy", COLLECTS, USAGE, COUNTS, SIZE},
 )
 NOTED_OF_LOADERS = frozenset({"builtins.list", "builtins.tuple"})

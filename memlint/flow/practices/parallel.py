@@ -25,8 +25,8 @@ _OFFERS_MORE = frozenset({"DistributedDataParallel", "DDP", "init_process_group"
 _SEES_ONE = lazy_pattern(r"CUDA_VISIBLE_DEVICES['\"]\s*[\],]\s*=?\s*['\"]\d*['\"]")
 #: names of what runs a model that was trained, and of models that are not trained
 _RUNS = lazy_pattern(
-    r"(^|_)(tests?|eval|evaluate|evaluation|infer|inference|demo|predict|prediction|sample|generate|visuali[sz]e|export"
-    r"|valid|validate)(_|$)"
+    r"(^|_)(tests?|tester|testing|eval|evaluate|evaluator|evaluation|infer|inference|demo|predict|prediction|sample"
+    r"|generate|visuali[sz]e|export|valid|validate)(_|$)"
 )
 _FROZEN = lazy_pattern(
     r"inception|teacher|vgg|lpips|percept|(^|_)ema($|_)|(^|_)(fid|attack|frozen|pretrained)_|average"
@@ -147,7 +147,10 @@ def _is_not_trained(frame: Frame, call: ir.Call, model: str) -> bool:
     methods = {
         one.func.name
         for one in calls(frame.function.body)
-        if isinstance(one.func, ir.Attr) and text(one.func.value, 200) in wrapped
+        if isinstance(one.func, ir.Attr)
+        and (
+            text(one.func.value, 200) in wrapped or any(part.at == call.at for part in walk_expression(one.func.value))
+        )
     }
     if "eval" in methods and "train" not in methods:
         return True
