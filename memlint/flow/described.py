@@ -26,7 +26,6 @@ from memlint.flow.values import (
     DATA,
     NONE,
     OUTPUT,
-    SAMPLE,
     SCALAR,
     TENSORS,
     UNKNOWN,
@@ -176,11 +175,15 @@ def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
     told = next((said for name in names if (said := of_name(name)) is not None), None)
     if told is not None:
         return told.weight
-    if value.size in (SCALAR, SAMPLE):
+    if value.size == SCALAR:
         return "small"
     if names[0] in compared:
         return "large"
-    return "large" if value.size == BATCH and not any(map(_is_of_samples, names)) else "unknown"
+    if any(names_labels(name.lstrip("_")) for name in names):
+        return "small"
+    # (``batch[1]`` is what the inputs come with)
+    beside = any(is_of_rows(name) or (name.isdigit() and name != "0") for name in names)
+    return "large" if value.size == BATCH and not beside else "unknown"
 
 
 @kept
@@ -194,11 +197,6 @@ def compared_with_pictures(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
         if any(of_name(name) == PICTURE for name in names):
             found.update(names)
     return frozenset(found)
-
-
-def _is_of_samples(name: str) -> bool:
-    """Whether a name speaks of what a batch has besides its inputs: labels, scores, ``batch[1]``."""
-    return is_of_rows(name) or names_labels(name.lstrip("_")) or (name.isdigit() and name != "0")
 
 
 def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:

@@ -34,6 +34,7 @@ META = Meta(
 
 LARGE = ("batch", "activation", "model")
 _GRAVEST: tuple[Severity, ...] = ("error", "warning", "note")
+_LARGEST = ("large", "unknown", "small")
 _SUREST: tuple[Confidence, ...] = ("high", "medium", "low")
 
 
@@ -47,9 +48,10 @@ def check(facts: Facts) -> Iterator[Report]:
         yield _report(sorted(grown, key=lambda event: _rank(event, graph)), graph)
 
 
-def _rank(event: Carry, graph: bool) -> tuple[int, int]:
-    """The gravest comes first, then the surest."""
-    return _GRAVEST.index(_severity(event, graph)), _SUREST.index(_confidence(event, graph))
+def _rank(event: Carry, graph: bool) -> tuple[int, int, int]:
+    """The gravest comes first, then the largest, then the surest."""
+    sure = _SUREST.index(_confidence(event, graph))
+    return _GRAVEST.index(_severity(event, graph)), _LARGEST.index(event.value.weight), sure
 
 
 def _report(grown: list[Carry], graph: bool) -> Report:

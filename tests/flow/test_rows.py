@@ -170,6 +170,34 @@ def test_what_is_compared_with_a_picture_is_one(tmp_path: Path, target: str, com
     assert found == [expected]
 
 
+BESIDE = """
+import torch
+
+
+@torch.no_grad()
+def collect(model, loader):
+    model.cuda().eval()
+    truth, kept = torch.tensor([]).cuda(), torch.tensor([]).cuda()
+    for x, {target} in loader:
+        truth = torch.cat((truth, {target}.cuda()), 0)
+        kept = torch.cat((kept, model(x.cuda())), 0)
+    return truth, kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "lead", "other", "expected"),
+    [("labels", "kept", "truth", NOT_LARGE), ("target", "kept", "truth", NOT_LARGE), ("mask", "truth", "kept", LARGE)],
+)
+def test_the_larger_of_two_speaks_for_both(tmp_path: Path, target: str, lead: str, other: str, expected: str) -> None:
+    text = BESIDE.format(target=target)
+    (tmp_path / "collect.py").write_text(text)
+    (found,) = memlint.lint([tmp_path]).findings
+    assert (found.code, found.severity) == ("MEM302", expected)
+    assert text.splitlines()[found.line - 1].strip().startswith(f"{lead} = ")
+    assert [step.message for step in found.trace] == [f"`{other}` grows beside it"]
+
+
 BATCHES = """
 import torch
 
