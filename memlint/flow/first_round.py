@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from memlint.flow.frame import Frame, LoopFrame, Store
@@ -14,6 +15,7 @@ from memlint.flow.syntax import (
     names_bound_by,
     walk_expression,
     walk_statements,
+    way_to,
 )
 from memlint.flow.values import Source
 from memlint.ir import nodes as ir
@@ -61,7 +63,6 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
     if not around:
         return frozenset()
     bound, written = _changed_by(around[0])
-    before = _bound_before(function, loop)
     ways: dict[str, list[_Tests]] = {}
     first: dict[str, int] = {}
     early: set[str] = set()
@@ -84,10 +85,13 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
                     early.add(part.id)  # read in some rounds alone, or before it is given a value
                 elif isinstance(part, ir.IfExp) and tells(part.test):
                     early |= {inner.id for inner in walk_expression(part) if isinstance(inner, ir.Name)}
+    own = names_bound_by(loop)
     return frozenset(
         name
         for name, tests_of in ways.items()
-        if name not in before | early | names_bound_by(loop)
+        if name not in own
+        and name not in early
+        and not _may_be_bound(function, loop, name)
         and any(None not in tests for tests in tests_of)
         and not any(test is not None and tells(test) for tests in tests_of for test in tests)
     )
@@ -106,36 +110,42 @@ def _under_tests(body: tuple[ir.Stmt, ...], tests: _Tests) -> Iterator[tuple[ir.
 
 def _loops_to(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> list[ir.For | ir.While]:
     """The loops around a statement, the outermost first, and itself; nothing where a body does not have it."""
-    for statement in body:
-        here = [statement] if isinstance(statement, ir.For | ir.While) else []
+    found: list[ir.For | ir.While] = []
+    for block, number in way_to(body, loop.at):
+        statement = block[number]
+        if isinstance(statement, ir.For | ir.While):
+            found.append(statement)
         if statement is loop:
-            return here
+            return found
         if isinstance(statement, ir.FunctionDef | ir.ClassDef):
-            continue
-        for block in bodies(statement):
-            if inner := _loops_to(block, loop):
-                return [*here, *inner]
+            return []
     return []
 
 
-def _bound_before(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> set[str]:
-    """The names that some statement may have bound when a loop begins for the first time."""
-    found: set[str] = set()
-    for statement in body:
+def _may_be_bound(body: tuple[ir.Stmt, ...], loop: ir.Stmt, name: str) -> bool:
+    """Whether some statement may have bound a name when a loop begins for the first time."""
+    way = way_to(body, loop.at)
+    for (block, number), (inner, _) in itertools.pairwise((*way, ((), 0))):
+        statement = block[number]
+        if _first_bound(block).get(name, number) < number:
+            return True
         if statement is loop:
-            break
-        found |= names_bound_by(statement)
-        blocks = bodies(statement)
-        if isinstance(statement, ir.FunctionDef | ir.ClassDef) or not blocks:
-            continue
-        inside = next((block for block in blocks if _loops_to(block, loop)), None)
-        if inside is not None:
-            found |= _bound_before(inside, loop)
-            if isinstance(statement, ir.Try) and inside is not blocks[0]:
-                found |= assigned_names(blocks[0])[0]
-            break
-        for block in blocks:
-            found |= assigned_names(block)[0]
+            return False
+        if name in names_bound_by(statement):
+            return True
+        if isinstance(statement, ir.Try) and inner is not statement.body and name in assigned_names(statement.body)[0]:
+            return True
+    return False
+
+
+@kept
+def _first_bound(block: tuple[ir.Stmt, ...]) -> dict[str, int]:
+    """The place of the first statement of a block that binds a name, itself or in its blocks."""
+    found: dict[str, int] = {}
+    for number, statement in enumerate(block):
+        inner = () if isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
+        for name in names_bound_by(statement).union(*(assigned_names(one)[0] for one in inner)):
+            found.setdefault(name, number)
     return found
 
 

@@ -6,6 +6,7 @@ tests that the function asks more than once, until something that they read is b
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memlint.flow.definitions import Function
@@ -73,6 +74,8 @@ def recall(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
     if met is None or _bound_between(frame.function, test, met.at):
         return
     side = met.yes if truth else met.no
+    if not frame.spend(len(met.joined) // 16):
+        return
     for (where, name), joined in met.joined.items():
         held: dict[Any, V] = getattr(state, where)
         if held.get(name) is joined:
@@ -93,6 +96,8 @@ def meet(frame: Frame, statement: ir.If, yes: State | None, no: State | None, jo
     if shown not in frame.asked_again:
         return
     one, other = sides
+    if not frame.spend(len(joined.env) // 16):
+        return
     places: list[tuple[str, Any]] = [
         ("env", name)
         for name, value in joined.env.items()
@@ -167,15 +172,32 @@ def _shown(test: ir.Expr) -> str:
 
 def _bound_between(function: Function, test: ir.Expr, since: int) -> bool:
     """Whether something that the test reads is bound anew between an earlier statement and the test."""
-    names = {part.id for part in walk_expression(test) if isinstance(part, ir.Name)}
-    members = {part.name for part in walk_expression(test) if isinstance(part, ir.Attr)}
-    return any(
-        since < statement.at < test.at and _binds(statement, names, members)
-        for statement in walk_statements(function.body, into_definitions=False)
-    )
+    names = frozenset(part.id for part in walk_expression(test) if isinstance(part, ir.Name))
+    members = frozenset(part.name for part in walk_expression(test) if isinstance(part, ir.Attr))
+    places = _binding(function.body, names, members)
+    place = bisect_right(places, since)
+    return place < len(places) and places[place] < test.at
 
 
-def _binds(statement: ir.Stmt, names: set[str], members: set[str]) -> bool:
+def _binding(body: tuple[ir.Stmt, ...], names: frozenset[str], members: frozenset[str]) -> tuple[int, ...]:
+    """The ordinals of the statements that bind one of these, in order."""
+    known = _bindings(body)
+    if (names, members) not in known:
+        known[names, members] = tuple(
+            statement.at
+            for statement in walk_statements(body, into_definitions=False)
+            if _binds(statement, names, members)
+        )
+    return known[names, members]
+
+
+@kept
+def _bindings(body: tuple[ir.Stmt, ...]) -> dict[tuple[frozenset[str], frozenset[str]], tuple[int, ...]]:
+    """(What one test reads, the next ones that are asked again read as well.)"""
+    return {}
+
+
+def _binds(statement: ir.Stmt, names: frozenset[str], members: frozenset[str]) -> bool:
     if any(binds(statement, name) for name in names):
         return True
     if not members:
