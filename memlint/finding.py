@@ -171,6 +171,10 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     held_back: HeldBack = HeldBack()
 
 
+#: how a remark ends that names a function of a linted file which was not followed to its end (see docs/limits.md)
+CUT_SHORT = "too much to follow, cut short"
+
+
 class Result(msgspec.Struct, frozen=True):
     """What one run of the linter gives: findings in order of path, line, column and code.
 
@@ -188,6 +192,11 @@ class Result(msgspec.Struct, frozen=True):
     fixed: int | None = None
     takes_unsafe: frozenset[str] = frozenset()
     asked_unsafe: bool = False
+
+    @property
+    def cut_short(self) -> tuple[str, ...]:
+        """The functions that were not followed to their end, as ``FILE: NAME``: more may be wrong with them."""
+        return tuple(remark.removesuffix(f": {CUT_SHORT}") for remark in self.remarks if remark.endswith(CUT_SHORT))
 
     def is_fixable(self, finding: Finding) -> bool:
         """Whether ``--fix`` would make the finding's fix."""

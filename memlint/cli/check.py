@@ -28,6 +28,8 @@ from memlint.temporary import Temporary
 
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 _SKIPS_SHOWN = 10
+#: of functions that were cut short
+_CUTS_SHOWN = 3
 
 
 def check(parsed: argparse.Namespace) -> int:
@@ -200,6 +202,13 @@ def say(outcome: Outcome, parsed: argparse.Namespace, *, reported: bool = True) 
         tell(f"warning: {notice}")
     for row in outcome.said:
         tell(f"skipped {row.path}: {row.reason}")
+    if result.cut_short and not parsed.verbose:
+        named = ", ".join(result.cut_short[:_CUTS_SHOWN])
+        more = len(result.cut_short) - _CUTS_SHOWN
+        tell(
+            f"{plural(len(result.cut_short), 'function')} too large to follow to the end: {named}"
+            + (f" and {more} more (--verbose names all)" if more > 0 else "")
+        )
     if parsed.verbose or not result.summary.files:
         rows = [row for row in result.skipped if row not in outcome.said]
         shown = rows if parsed.verbose else rows[:_SKIPS_SHOWN]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from memlint import knowledge
+from memlint.finding import CUT_SHORT
 from memlint.flow.annotations import annotation_value
 from memlint.flow.boxes import kinds_of_object
 from memlint.flow.facts import Facts
@@ -161,7 +162,9 @@ class Analyser:
         if frame.width > MAX_SOURCES:
             frame = self._cut_short(frame)
         if frame.cut_short or frame.is_wide:
-            self.remarks.append(f"{function.module.key}: {function.qual}: too much to follow, cut short")
+            linted = self.program.project.sources[function.module.key].linted
+            context = "" if linted else " (not linted)"
+            self.remarks.append(f"{function.module.key}: {function.qual}: {CUT_SHORT}{context}")
         return frame
 
     def _run(self, frame: Frame) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,20 @@ def test_a_function_that_leaves_more_behind_than_callers_can_translate(
     assert [(Path(found.path).name, found.code) for found in result.findings] == [("good.py", "MEM101")]
     assert not result.failures
     assert any("Wide.wide" in remark and "cut short" in remark for remark in result.remarks)
+
+
+def test_a_function_that_is_too_large_is_named(tmp_path: Path) -> None:
+    """Work is bounded by the size of the code, and a bound that was met is told to the user; the rest is found."""
+    lines = "".join(f"        if loader.c{i}:\n            kept{i} = model(x + {i})\n" for i in range(3_000))
+    large = f"import torch\n\ndef large(model, loader):\n    for x in loader:\n{lines}    return kept0\n"
+    (tmp_path / "large.py").write_text(large + LEAK.format(name="train", loss="torch.nn.functional.l1_loss"))
+    result = memlint.lint([tmp_path])
+    assert [name.rsplit("/", 1)[-1] for name in result.cut_short] == ["large.py: large"]
+    assert [found.code for found in result.findings] == ["MEM101"]
+    done = subprocess.run(
+        [sys.executable, "-m", "memlint", "check", "--no-cache", "."], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "1 function too large to follow to the end: large.py: large" in done.stderr
 
 
 def test_what_a_function_does_itself_is_told_where_callers_do_not_translate_it(
