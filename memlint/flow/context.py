@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.flow.analyser import Analyser
+from memlint.flow.frame import Frame, Store
+from memlint.flow.judged_runs import is_evaluation_name
+from memlint.flow.lift import takes_activations
 from memlint.flow.program import Function, Program
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements, with_lambdas
+from memlint.flow.useless import gives_a_graph
+from memlint.flow.values import DATA, NONE
 from memlint.ir import nodes as ir
 
 #: units of other files that are read to learn how a function of one name is called. Of more, the first ones: that
@@ -23,8 +28,8 @@ FEW = 150
 LEVELS = 3
 #: what a function may note of itself that hangs on its callers
 _NOTES = (
-    "blind_backward", "blocks", "dropped", "drawn", "gradients", "hooks", "inert", "left_rounds", "loaders", "logged",
-    "metrics", "on_context", "outside", "owned", "rebound", "retained", "stale",
+    "blind_backward", "gradients", "hooks", "inert", "loaders", "logged", "metrics", "on_context", "outside", "owned",
+    "rebound", "retained", "stale",
 )  # fmt: skip
 
 
@@ -69,7 +74,7 @@ def _run_by(analyser: Analyser, functions: Iterable[Function]) -> Iterator[Funct
                 yield run.origin[0].function
         for record in frame.calls.values() if frame is not None else ():
             callee = analyser.function_at(record.callee) if record.counts else None
-            if callee is not None:
+            if callee is not None and _hangs_on_callers(analyser, callee):
                 yield callee  # what it runs is told once its callers are known
 
 
@@ -145,14 +150,44 @@ def _hangs_on_callers(analyser: Analyser, function: Function) -> bool:
     frame = analyser.summary(function)
     if function.node is None or (frame is not None and frame.hook is not None):
         return False  # nobody of the project calls them
-    if frame is None or frame.cut_short or frame.stores or frame.backwards or frame.yields:
+    if frame is None or frame.cut_short or frame.backwards or frame.yields:
         return True
     part = function.cls is not None and analyser.program.is_module(function.cls)
-    if any(run.loop is not None or not part for run in frame.runs.values()):
-        return True  # (a module that runs its parts is itself run by somebody, and is judged there)
-    if not part and any(record.counts for record in frame.calls.values()):
+    layer = part and _is_layer(frame)
+    if any(_may_be_reported(analyser, frame, store) for store in frame.stores.values() if not (layer and store.local)):
         return True
-    return any(getattr(frame.notes, note) for note in _NOTES)
+    if not layer and any(run.loop is not None or not part for run in frame.runs.values()):
+        return True  # (a module that runs its parts is itself run by somebody, and is judged there)
+    if not part and any(record.counts and _does_more(analyser, record.callee) for record in frame.calls.values()):
+        return True
+    return any(getattr(frame.notes, note) for note in _NOTES) or bool(frame.notes.left_rounds and frame.runs)
+
+
+def _is_layer(frame: Frame) -> bool:
+    """Whether a method of a module gives the graph that it makes, and neither trains nor evaluates: what it runs and
+    keeps meanwhile is for its caller to judge."""
+    if frame.may_train or is_evaluation_name(frame.function) or any(run.mode is True for run in frame.runs.values()):
+        return False
+    return gives_a_graph(frame)
+
+
+def _does_more(analyser: Analyser, key: tuple[str, str]) -> bool:
+    """Whether a function does more than compute what it returns."""
+    function = analyser.function_at(key)
+    frame = analyser.summary(function) if function is not None else None
+    return frame is None or frame.cut_short or bool(frame.runs or frame.stores or frame.backwards or frame.yields)
+
+
+def _may_be_reported(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether callers may tell something of a store that is reported where it stands. What they pass to it is reported
+    at their call: of a graph, it is one that the function makes itself, or a module's forward is given."""
+    value = store.incoming or store.value
+    sources = value.src - {store.place}
+    if store.kind == "cat" or takes_activations(analyser, frame):
+        return True
+    if any(item in frame.graphs.nodes for item in frame.graphs.closure(sources)):
+        return True
+    return not sources and not value.is_only(DATA | NONE)
 
 
 class _Called:
