@@ -111,6 +111,7 @@ class _ToyOptions(msgspec.Struct):
     screen: bool
     jobs: int
     enabled: frozenset[str]
+    progress: Callable[[str, int, int], None]
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def check(parsed: argparse.Namespace) -> int:
         from memlint.cli.fixing import fix
 
         return fix(paths, options, parsed)
-    with progress_bar(sys.stderr, quiet=parsed.quiet) as progress:
+    with progress_bar(sys.stderr, quiet=parsed.quiet, verbose=parsed.verbose) as progress:
         outcome = run(paths, options, progress=progress)
     say(outcome, parsed)
     report(outcome.result, options, parsed, sys.stdout)

@@ -24,7 +24,7 @@ def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> i
     from memlint.cli.progress import progress_bar
 
     try:
-        with progress_bar(sys.stderr, quiet=parsed.quiet) as progress:
+        with progress_bar(sys.stderr, quiet=parsed.quiet, verbose=parsed.verbose) as progress:
             done = run_and_fix(paths, options, write_files=not parsed.diff, progress=progress)
     except KeyboardInterrupt as stop:
         _say_interrupted(stop)

@@ -1,48 +1,69 @@
-"""A progress bar on a terminal, for runs that take more than a second."""
+"""How far a long run is: a bar on a terminal, after a second; elsewhere a line each half minute, with ``--verbose``."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from typing import TextIO
 
 from memlint.engine.options import Progress, no_progress
 
-#: seconds before anything is shown
-DELAY = 1.0
+#: seconds before a bar is shown, and between two lines
+DELAY, PAUSE = 1.0, 30.0
+
+
+class _State:
+    """What is being done. ``done`` of ``total``, 0 where the total is not known."""
+
+    def __init__(self) -> None:
+        self.stage, self.done, self.total = "starting", 0, 0
+        self.finished = threading.Event()
+
+    def report(self, stage: str, done: int, total: int) -> None:
+        self.stage, self.done, self.total = stage, done, total
 
 
 @contextlib.contextmanager
-def progress_bar(out: TextIO, *, quiet: bool) -> Iterator[Progress]:
-    """A function to call with stage, done and total; nothing is shown where ``out`` is no terminal."""
-    if quiet or not out.isatty():
+def progress_bar(out: TextIO, *, quiet: bool, verbose: bool = False) -> Iterator[Progress]:
+    """A function to call with stage, done and total; nothing is shown where ``out`` is no terminal, unless ``verbose``
+    asks for lines."""
+    if quiet or not (out.isatty() or verbose):
         yield no_progress
         return
-    state = ["starting", 0, 0]
-    finished = threading.Event()
-    painter = threading.Thread(target=_paint, args=(out, state, finished), daemon=True)
+    state = _State()
+    painter = threading.Thread(target=_paint if out.isatty() else _write, args=(out, state), daemon=True)
     painter.start()
-
-    def progress(stage: str, done: int, total: int) -> None:
-        state[:] = [stage, done, total]
-
     try:
-        yield progress
+        yield state.report
     finally:
-        finished.set()
+        state.finished.set()
         painter.join()
 
 
-def _paint(out: TextIO, state: list[str | int], finished: threading.Event) -> None:
-    if finished.wait(DELAY):
+def _write(out: TextIO, state: _State) -> None:
+    started = time.monotonic()
+    while not state.finished.wait(PAUSE):
+        amount = f" {state.done:,} of {state.total:,}" if state.total else ""
+        print(f"memlint: {state.stage}{amount}, {time.monotonic() - started:.0f} s so far", file=out, flush=True)
+
+
+def _paint(out: TextIO, state: _State) -> None:
+    if state.finished.wait(DELAY):
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[amount]}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(file=out), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        while not finished.wait(0.1):
-            stage, done, total = state
-            bar.update(task, description=str(stage), completed=int(done), total=int(total) or None)
+        task = bar.add_task("", total=None, amount="")
+        while not state.finished.wait(0.1):
+            done, total = state.done, state.total
+            amount = f"{done:,} of {total:,}" if total else ""
+            bar.update(task, description=state.stage, completed=done, total=total or None, amount=amount)

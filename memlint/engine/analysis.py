@@ -7,6 +7,7 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from memlint.engine.options import Progress
 from memlint.finding import Span
 from memlint.flow.events import Event, Reached, Site
 from memlint.project import Project
@@ -52,16 +53,20 @@ class Analysis(Protocol):
 
 class Analyse(Protocol):
     """``enabled``: the codes of the rules that will ask; ``jobs``: worker processes; ``screen``: look only at
-    definitions that can matter."""
+    definitions that can matter; ``progress``: who is told how far it is."""
 
-    def __call__(self, project: Project, *, enabled: frozenset[str], jobs: int, screen: bool) -> Analysis: ...
+    def __call__(
+        self, project: Project, *, enabled: frozenset[str], jobs: int, screen: bool, progress: Progress
+    ) -> Analysis: ...
 
 
-def analyse_with_flow(project: Project, *, enabled: frozenset[str], jobs: int, screen: bool) -> Analysis:
+def analyse_with_flow(
+    project: Project, *, enabled: frozenset[str], jobs: int, screen: bool, progress: Progress
+) -> Analysis:
     """Run `memlint.flow`; it is imported here, so that a run without files does not wait for it."""
     from memlint.flow import AnalysisOptions, analyse
 
-    return analyse(project, AnalysisOptions(screen=screen, jobs=jobs, enabled=enabled))
+    return analyse(project, AnalysisOptions(screen=screen, jobs=jobs, enabled=enabled, progress=progress))
 
 
 @contextlib.contextmanager
@@ -70,8 +75,8 @@ def one_of_many() -> Iterator[Analyse]:
     apart first, since the collector would look at every object of it; that finds what still holds itself.)"""
     made: list[Analysis] = []
 
-    def analyse(project: Project, *, enabled: frozenset[str], jobs: int, screen: bool) -> Analysis:
-        made.append(analyse_with_flow(project, enabled=enabled, jobs=jobs, screen=screen))
+    def analyse(project: Project, *, enabled: frozenset[str], jobs: int, screen: bool, progress: Progress) -> Analysis:
+        made.append(analyse_with_flow(project, enabled=enabled, jobs=jobs, screen=screen, progress=progress))
         return made[-1]
 
     try:

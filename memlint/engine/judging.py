@@ -101,6 +101,7 @@ class _Judge:
                 enabled=self._ruling.selection.enabled,
                 jobs=self._options.jobs,
                 screen=self._options.screen,
+                progress=self._progress,
             )
         except ConfigError:
             raise

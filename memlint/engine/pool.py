@@ -32,7 +32,7 @@ from memlint.project.presence import listed
 KILLED = "not checked: the process that analysed it was killed, which is what happens where memory runs out"
 #: processes that Windows can wait for at once
 MOST = 61
-_STAGE = "analysing"
+_STAGE = "analysing parts"
 
 
 class _NoWorkersError(Exception):
@@ -73,8 +73,13 @@ def _serial(
     for number, part in enumerate(parts):
         progress(_STAGE, number, len(parts))
         with one_of_many() as analyse:
-            found.append(judge(ruling, project.part(part), options, no_progress, analyse))
+            found.append(judge(ruling, project.part(part), options, _of_part(progress, number, len(parts)), analyse))
     return merged(found)
+
+
+def _of_part(progress: Progress, number: int, total: int) -> Progress:
+    """Tells how far one part is."""
+    return lambda stage, done, of: progress(f"part {number + 1} of {total}: {stage}", done, of)
 
 
 def _cores() -> int:

@@ -6,7 +6,7 @@ import itertools
 import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """``screen``: look only at definitions that can matter; ``enabled``: codes of the rules that will ask."""
+    """``screen``: look only at definitions that can matter; ``enabled``: codes of the rules that will ask;
+    ``progress``: called with what is being done, how much of it is done and how much there is."""
 
     screen: bool = True
     jobs: int = 1
     enabled: frozenset[str] = frozenset()
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None
 
 
 class Analysis:
@@ -207,7 +209,8 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     targets = relevant_modules(analyser.program, linted, lower=True) if options.screen else linted
     functions: list[Function] = []
     failures: list[tuple[str, SyntaxProblem]] = []
-    for key in linted:
+    for done, key in enumerate(linted):
+        options.progress("reading files", done, len(linted))
         module = analyser.program.module(key)
         if key in targets or not module.index.complete:
             try:
@@ -216,15 +219,18 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
                 module.mistake = error
                 continue
             functions += found_in if key in targets else ()
-    _summarise(analyser, functions)
+    _summarise(analyser, functions, "analysing functions", options)
+    options.progress("looking for callers", 0, 0)
     context = callers_of(analyser, functions, linted)
-    _summarise(analyser, context)
+    _summarise(analyser, context, "analysing callers", options)
     analyser.renew()
-    _summarise(analyser, (*functions, *context))
+    _summarise(analyser, (*functions, *context), "analysing functions again", options)
     analyser.settle()
     events: dict[str, list[Event]] = {key: [] for key in linted}
     wanted = set(linted)
-    for frame in list(analyser.frames()):
+    frames = list(analyser.frames())
+    for done, frame in enumerate(frames):
+        options.progress("judging", done, len(frames))
         try:
             found = list(judge(analyser, frame)) if _speaks_of(frame, wanted) else []
         except Exception as error:
@@ -257,9 +263,10 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     return Analysis(analyser, ordered, failures, sorted(set(analyser.remarks)))
 
 
-def _summarise(analyser: Analyser, functions: Iterable[Function]) -> None:
+def _summarise(analyser: Analyser, functions: Sequence[Function], stage: str, options: AnalysisOptions) -> None:
     """Make the summary of each; a mistake of ours costs the function that it was made for."""
-    for function in functions:
+    for done, function in enumerate(functions):
+        options.progress(stage, done, len(functions))
         try:
             analyser.summary(function)
         except Exception as error:
