@@ -110,8 +110,8 @@ class Counters:
         self._stratum, self._functions = 0, set()
 
 
-def lines(cwd: Path, paths: list[Path], each: bool, screen: bool, counters: Counters) -> Iterator[str]:
-    """The events and findings, hidden ones included."""
+def lines(cwd: Path, paths: list[Path], each: bool, screen: bool, counters: Counters | None = None) -> Iterator[str]:
+    """The events and findings, hidden ones included, of an input."""
     import msgspec
 
     from memlint.engine.analysis import one_of_many
@@ -130,11 +130,13 @@ def lines(cwd: Path, paths: list[Path], each: bool, screen: bool, counters: Coun
         force_exclude=False,
         overrides=Overrides(min_confidence="low", preview=True),
     )
-    counters.watch()
+    if counters is not None:
+        counters.watch()
     with no_collection():
         for prepared in prepare([str(path) for path in paths], options, no_progress):
             for part in parts_of(prepared.found.project):
-                counters.begin()
+                if counters is not None:
+                    counters.begin()
                 with one_of_many() as analyse:
                     events: list[Any] = []
 
@@ -149,7 +151,6 @@ def lines(cwd: Path, paths: list[Path], each: bool, screen: bool, counters: Coun
                                 yield json.dumps(["event", path, repr(event)])
                 yield from (json.dumps(["finding", one.path, msgspec.to_builtins(one)]) for one in found.findings)
                 yield from (json.dumps(["failure", one.path, one.reason]) for one in found.failures)
-                yield from (json.dumps(["remark", "", remark]) for remark in found.remarks)
 
 
 def write_one(name: str, one: Input, out: Path, screen: bool) -> None:
@@ -166,15 +167,18 @@ def write_one(name: str, one: Input, out: Path, screen: bool) -> None:
     (out / f"{name}.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
 
 
+def own_fixtures(folder: Path) -> Path:
+    """A copy of the fixtures that is a project of its own, whose context is not memlint."""
+    shutil.copytree(HERE.parent / "fixtures", folder / "fixtures")
+    (folder / "fixtures" / "pyproject.toml").touch()
+    return folder / "fixtures"
+
+
 def write(args: argparse.Namespace) -> int:
     """Lint the inputs, each in a process of its own."""
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
-        # in a project of their own, whose context is not memlint
-        fixtures = Path(temporary) / "fixtures"
-        shutil.copytree(HERE.parent / "fixtures", fixtures)
-        (fixtures / "pyproject.toml").touch()
-        return write_from(inputs(fixtures, args.packages, args.trees), args)
+        return write_from(inputs(own_fixtures(Path(temporary)), args.packages, args.trees), args)
 
 
 def write_from(known: dict[str, Input], args: argparse.Namespace) -> int:
