@@ -26,7 +26,9 @@ from memlint.flow.values import (
     DATA,
     NONE,
     OUTPUT,
+    SAMPLE,
     SCALAR,
+    SOME_SIZE,
     TENSORS,
     UNKNOWN,
     Path,
@@ -179,7 +181,7 @@ def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
         return "small"
     if names[0] in compared:
         return "large"
-    if any(names_labels(name.lstrip("_")) for name in names):
+    if value.size in (BATCH, SAMPLE, SOME_SIZE) and any(names_labels(name.lstrip("_")) for name in names):
         return "small"
     # (``batch[1]`` is what the inputs come with)
     beside = any(is_of_rows(name) or (name.isdigit() and name != "0") for name in names)
