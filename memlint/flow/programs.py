@@ -32,7 +32,7 @@ _MAY_START = lazy_pattern(
     rf"__main__|\b(?:{'|'.join(sorted({*_READS, *_COMMANDS}))})\b"
     rf"|\b(?:{'|'.join(_MAIN_ATTRIBUTES)}){_BLANK}\.{_BLANK}(?:{'|'.join(sorted({*_MAIN_ATTRIBUTES.values()}))})\b"
     rf"|\.{_BLANK}(?:{'|'.join(sorted({*_TRAINS, *_RUNS}))}){_BLANK}\("
-    rf"|(?:^[\ufeff\f]*|;[\f \t]*)(?:\([\s\\(]*)?(?!(?:{'|'.join(_REGISTERS)})|def\b|class\b)\w+{_BLANK}\("
+    rf"|(?:^[\ufeff\f]*|;[\f \t]*)(?:\([\s\\(]{{0,100}})?(?!(?:{'|'.join(_REGISTERS)})|def\b|class\b)\w+{_BLANK}\("
     r"|^[\ufeff\f]*(?:if|for|while|with|try|match|async)\b",
     re.MULTILINE,
 )

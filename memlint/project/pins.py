@@ -13,7 +13,7 @@ from memlint.reading import read_inside
 _FILES = ("requirements.txt", "setup.py", "setup.cfg", "pyproject.toml", "environment.yml", "environment.yaml")
 #: what a README says of the release of torch that it is for
 _SAID = lazy_pattern(
-    r"\b(?:py)?torch\b[\s*`_()\[\]-]*(?:version|ver\.?|v)?[\s:=~(`*-]*v?(\d+)\.(\d+)(?:\.\w+)*(?![\w.]|\s*s\b)",
+    r"\b(?:py)?torch\b[\s*`_()\[\]-]{0,20}(?:version|ver\.?|v)?[\s:=~(`*-]{0,20}v?(\d+)\.(\d+)(?:\.\w+)*(?![\w.]|\s*s\b)",
     re.IGNORECASE,
 )
 #: what else a line says that speaks of several releases, or of all from one on

@@ -24,7 +24,7 @@ _BESIDE = frozenset({"examples", "example", "scripts", "tools", "benchmarks", "b
 _PAGES = frozenset({"conf.py", "mkdocs.yml", "mkdocs.yaml", "_toctree.yml", ".readthedocs.yml", ".readthedocs.yaml"})
 _FOLDERS = frozenset({"doc", "docs", "documentation", "site"})
 #: the name of a distribution where it is described, and what a text tells others to install
-_NAME = lazy_pattern(r"^\s*name\s*=\s*[\"']?([\w.-]+)", re.MULTILINE)
+_NAME = lazy_pattern(r"^[ \t]*name[ \t]*=[ \t]*[\"']?([\w.-]+)", re.MULTILINE)
 _INSTALLED = lazy_pattern(
     r"\b(?:pip3?|uv add|poetry add|conda)\s+(?:install\s+)?(?:-U\s+|--upgrade\s+|--pre\s+)*([\w-][\w.-]*)"
 )

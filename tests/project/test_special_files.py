@@ -185,3 +185,28 @@ def test_a_fix_does_not_go_out_of_the_project(project: Path, tmp_path: Path, cap
 def test_the_largest_settings_are_read(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"#" * MAX_SETTINGS)
     assert len(read_text(tmp_path / "x")) == MAX_SETTINGS
+
+
+SLOW = {
+    "README.md": "install torch" + " " * 1_000_000,
+    "setup.py": "packages = []" + "\n" * 1_000_000,
+    "setup.cfg": "\n" * 1_000_000 + "[options]\n",
+    "pyproject.toml": "[project]\n" + "\n" * 1_000_000,
+    "noqa.py": "import torch\n# " + "noqa " * 100_000,
+    "open.py": "(\n" * 30_000,
+    "words.py": "import torch\n# " + "mem " * 100_000 + "noqa",
+}
+
+
+def test_no_text_is_searched_in_quadratic_time(project: Path) -> None:
+    """Blanks, words and brackets that a search would begin at again and again."""
+    for name, text in SLOW.items():
+        (project / name).write_text(text)
+    (project / "package").mkdir()
+    (project / "package/__init__.py").touch()
+    (project / "package/train.py").write_text(LEAK)
+    result = memlint.lint(["."])
+    assert [(one.path, one.code) for one in result.findings if one.code != "MEM000"] == [
+        ("package/train.py", "MEM101"),
+        ("train.py", "MEM101"),
+    ]

@@ -294,7 +294,7 @@ class Body:
         doc = first.value.value if isinstance(first, ir.ExprStmt) and isinstance(first.value, ir.Const) else None
         return (
             isinstance(doc, str)
-            and re.search(rf"^\s*:?(param )?{re.escape(name)}\s*:\s*(torch\.)?\w*Tensor\b", doc, re.M) is not None
+            and re.search(rf"^[ \t]*:?(param )?{re.escape(name)}\s*:\s*(torch\.)?\w*Tensor\b", doc, re.M) is not None
         )
 
     def _surely(self, expr: ir.Expr, seen: frozenset[str] = frozenset()) -> bool:
