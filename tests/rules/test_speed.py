@@ -82,7 +82,7 @@ def test_a_value_is_shown_as_the_goals_are(value: float, unit: str, said: str) -
 def test_a_machine_that_others_use_is_named_as_such() -> None:
     found = result()
     found["rows"][0]["load"] = 4.5
-    assert "(0.1 to 4.5 processes at the start of a row)" in MADE.page(found)
+    assert "Other processes ran on the machine (0.1 to 4.5 at the start of a row)" in MADE.page(found)
 
 
 def test_rows_of_several_commits_are_told_apart() -> None:
