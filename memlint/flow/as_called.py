@@ -9,7 +9,7 @@ from memlint.flow.frame import CallRecord, Frame, Store
 from memlint.flow.modes import look_up
 from memlint.flow.spent import is_test
 from memlint.flow.state import AMBIENT, OFF, ON
-from memlint.flow.syntax import assigned_names, walk_expression
+from memlint.flow.syntax import assigned_names, names_read
 from memlint.flow.told import told
 from memlint.flow.values import NONE, UNKNOWN
 from memlint.ir import nodes as ir
@@ -46,9 +46,7 @@ def left_out(analyser: Analyser, frame: Frame, tests: tuple[ir.Expr, ...]) -> bo
     ``history`` as it is by default. (Tests of the project say nothing of how it is used.)"""
     function = frame.function
     own = {param.name for param in function.params} - assigned_names(function.body)[0]
-    if not tests or not any(
-        isinstance(part, ir.Name) and part.id in own for test in tests for part in walk_expression(test)
-    ):
+    if all(own.isdisjoint(names_read(test)) for test in tests):
         return False
     if analyser.facts.is_handed_on(function):
         return False

@@ -255,9 +255,20 @@ def spent_and_begun(store: Store) -> bool:
     if store.kind != "carry" or store.loop is None or isinstance(place, Path) or place[0] != "var":
         return False
     name = place[1]
-    blocks = [store.loop.body]
-    blocks += [one.body for one in store.loop.body if isinstance(one, ir.If) and is_periodic(one.test)]
-    return any(_spends(block, name) for block in blocks)
+    return any(name in _spent(block) and _spends(block, name) for block in _periodic(store.loop.body))
+
+
+@kept
+def _periodic(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], ...]:
+    """A loop's body, and what it does every so many rounds."""
+    return (body, *(one.body for one in body if isinstance(one, ir.If) and is_periodic(one.test)))
+
+
+@kept
+def _spent(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """What the statements of a block run backward on."""
+    calls = (dotted(one.value.func) for one in body if isinstance(one, ir.ExprStmt) and isinstance(one.value, ir.Call))
+    return frozenset(name.removesuffix(".backward") for name in calls if name.endswith(".backward"))
 
 
 def _spends(body: tuple[ir.Stmt, ...], name: str) -> bool:

@@ -77,29 +77,33 @@ def _fills(frame: Frame, test: ir.Expr) -> bool:
     )
 
 
+@kept
+def _ways_out(body: tuple[ir.Stmt, ...]) -> tuple[ir.If, ...]:
+    """The tests of a loop's body under which it breaks."""
+    return tuple(
+        statement
+        for statement in body
+        if isinstance(statement, ir.If)
+        and any(isinstance(inner, ir.Jump) and inner.kind == "break" for inner in statement.body)
+    )
+
+
 def ends_early(loop: LoopFrame) -> bool:
     """Whether the loop's body counts its rounds, or what it collects, and ends at a limit: ``if i >= limit: break``."""
-    return any(
-        isinstance(statement, ir.If)
-        and any(isinstance(inner, ir.Jump) and inner.kind == "break" for inner in statement.body)
-        and _at_limit(loop, statement.test)
-        for statement in loop.body
-    )
+    return any(_at_limit(loop, statement.test) for statement in _ways_out(loop.body))
 
 
 def ends_soon(loop: LoopFrame) -> bool:
     """Whether the loop ends after a few rounds, a literal number: ``if i == 5: break``."""
     return any(
-        isinstance(statement, ir.If)
-        and any(isinstance(inner, ir.Jump) and inner.kind == "break" for inner in statement.body)
-        and isinstance(statement.test, ir.Compare)
+        isinstance(statement.test, ir.Compare)
         and isinstance(limit := statement.test.rights[0], ir.Const)
         and isinstance(limit.value, int)
         and limit.value <= MAX_PERIOD
         and isinstance(statement.test.left, ir.Name)
         and statement.test.left.id in loop.counters
         and statement.test.ops[0] in (">=", ">", "==")
-        for statement in loop.body
+        for statement in _ways_out(loop.body)
     )
 
 

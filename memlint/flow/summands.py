@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.flow.frame import Frame
+from memlint.flow.kept import kept
 from memlint.flow.syntax import dotted, last_name, walk_statements
 from memlint.flow.values import V
 from memlint.ir import nodes as ir
@@ -36,13 +37,25 @@ def _terms(frame: Frame, expr: ir.Expr, depth: int) -> Iterator[V]:
             if expr.op != "/" or side is expr.left:
                 yield from _named(frame, side, value, depth)
     elif place := dotted(expr):
-        for statement in walk_statements(frame.function.body, into_definitions=False):
-            if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):
-                if any(dotted(target) == place for target in statement.targets):
-                    yield from _terms(frame, statement.value, depth + 1)
-            elif isinstance(statement, ir.AugAssign) and statement.op == "+" and dotted(statement.target) == place:
+        for statement in _sums(frame.function.body).get(place, ()):
+            if isinstance(statement, ir.Assign):
+                yield from _terms(frame, statement.value, depth + 1)
+            else:
                 _, added = frame.operands.get(statement.at, (None, None))
                 yield from _named(frame, statement.value, added, depth)
+
+
+@kept
+def _sums(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign | ir.AugAssign]]:
+    """The statements of a body that give a place the value of a binary operation, or add to it, by the place."""
+    found: dict[str, list[ir.Assign | ir.AugAssign]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):
+            for place in dict.fromkeys(dotted(target) for target in statement.targets):
+                found.setdefault(place, []).append(statement)
+        elif isinstance(statement, ir.AugAssign) and statement.op == "+":
+            found.setdefault(dotted(statement.target), []).append(statement)
+    return found
 
 
 def _named(frame: Frame, side: ir.Expr, value: V | None, depth: int) -> Iterator[V]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.kept import kept
 from memlint.flow.mends.origins import resolve
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, text, walk_statements
+from memlint.flow.syntax import dotted, names_read, text, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ def _is_value(function: Function, receiver: ir.Expr) -> bool:
 def _assigned(analyser: Analyser, function: Function, name: str) -> Iterator[tuple[Function, ir.Expr]]:
     """What a function assigns to a variable, each with the function that it stands in: of a tuple that a function of
     the project returns, the member."""
-    for statement in walk_statements(function.body, into_definitions=False):
-        if not isinstance(statement, ir.Assign):
-            continue
+    for statement in _assigning(function.body).get(name, ()):
         for target in statement.targets:
             if isinstance(target, ir.Name) and target.id == name:
                 yield function, statement.value
@@ -73,6 +72,17 @@ def _assigned(analyser: Analyser, function: Function, name: str) -> Iterator[tup
                 index = next((at for at, one in enumerate(target.elements) if _is(one, name)), None)
                 if index is not None:
                     yield from _members(analyser, function, statement.value, index)
+
+
+@kept
+def _assigning(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign]]:
+    """The assignments of a body by the names in their targets."""
+    found: dict[str, list[ir.Assign]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.Assign):
+            for name in frozenset[str]().union(*map(names_read, statement.targets)):
+                found.setdefault(name, []).append(statement)
+    return found
 
 
 def _members(analyser: Analyser, function: Function, value: ir.Expr, index: int) -> Iterator[tuple[Function, ir.Expr]]:

@@ -1,0 +1,437 @@
+"""Programs of one kind in several sizes: functions, classes, objects and files."""
+
+from __future__ import annotations
+
+from growth_statements import FAMILIES, LOOP, each, family, text, training
+
+# ----------------------------------------------------------------------- functions and what they are given
+
+
+@family(1000, 2000, 4000, 8000, 16000)
+def functions(n: int) -> str:
+    return LOOP + text(n, "def f@(x):\n    y = x + @\n    return y")
+
+
+@family(500, 1000, 2000, 4000)
+def functions_with_a_loop(n: int) -> str:
+    return text(n, LOOP.replace("train", "train@").replace("total += loss", "total += loss.item()"))
+
+
+@family(500, 1000, 2000)
+def functions_with_findings(n: int) -> str:
+    return text(n, LOOP.replace("train", "train@"))
+
+
+@family(500, 1000, 2000)
+def methods_with_findings(n: int) -> str:
+    body = LOOP.replace("train(model", "train@(self, model").replace("\n", "\n    ")
+    return "\nclass Trainer:\n" + text(n, body)
+
+
+@family(250, 500, 1000, 2000)
+def functions_that_save(n: int) -> str:
+    return text(n, "def f@(model, x, path):\n    out = model(x)\n    torch.save(out, path)\n    return out.detach()")
+
+
+@family(250, 500, 1000, 2000)
+def functions_without_guard(n: int) -> str:
+    return text(
+        n,
+        "def evaluate@(model, loader):\n    model.eval()\n    hits = 0\n"
+        "    for x, y in loader:\n        hits += (model(x) == y).sum()\n    return hits",
+    )
+
+
+@family(250, 500, 1000)
+def functions_called_from_main(n: int) -> str:
+    body = text(n, "def f@(model, x):\n    loss = model(x).sum()\n    return loss")
+    return (
+        body
+        + "\nif __name__ == '__main__':\n    model, x = nn.Linear(1, 1), torch.zeros(1)\n"
+        + text(n, "    a@ = f@(model, x)")
+        + LOOP
+    )
+
+
+@family(250, 500, 1000)
+def program_with_findings(n: int) -> str:
+    body = text(n, LOOP.replace("train", "train@"))
+    return (
+        body
+        + "\nif __name__ == '__main__':\n    model, loader, opt = None, [], None\n"
+        + text(n, "    train@(model, loader, opt)")
+    )
+
+
+@family(250, 500, 1000)
+def unused_definitions_of_a_program(n: int) -> str:
+    return text(n, LOOP.replace("train", "train@")) + "\nif __name__ == '__main__':\n    train0(None, [], None)\n"
+
+
+@family(50, 100, 200, 400)
+def forwarded_parameters(n: int) -> str:
+    names = ", ".join(each(n, "a@"))
+    return (
+        f"\ndef f0({names}):\n    return a0.sum()\n"
+        + text(20, f"def f^({names}):\n    return f@({names})")
+        + LOOP.replace("model(x).sum()", "f20(" + ", ".join(["model(x)"] * n) + ")")
+    )
+
+
+@family(100, 200, 400, 800)
+def parameters_with_defaults(n: int) -> str:
+    return (
+        "\ndef f("
+        + ", ".join(each(n, "a@=None"))
+        + "):\n"
+        + text(n, "    if a@ is not None:\n        a@ = a@ + 1")
+        + "    return a0\n"
+        + LOOP.replace("model(x).sum()", "f(model(x))")
+    )
+
+
+@family(100, 200, 400, 800)
+def callers_of_one(n: int) -> str:
+    return (
+        "\ndef f(model, x):\n    return model(x).sum()\n"
+        + text(n, "def g@(model, x):\n    return f(model, x + @)")
+        + LOOP
+    )
+
+
+@family(100, 200, 400, 800)
+def flags(n: int) -> str:
+    return (
+        "\ndef f(model, x, k):\n    if k == 0:\n        return model(x).sum()\n    return x\n"
+        + text(n, "def g@(model, x):\n    return f(model, x, @)")
+        + LOOP
+    )
+
+
+@family(25, 50, 100, 200)
+def decorators_in_a_row(n: int) -> str:
+    made = text(n, "def d@(f):\n    def w(*a, **k):\n        return f(*a, **k)\n    return w")
+    above = "".join(f"@d{i}\n" for i in range(n))
+    return f"{made}{above}def g(model, x):\n    return model(x).sum()\n" + LOOP.replace("model(x).sum()", "g(model, x)")
+
+
+@family(250, 500, 1000)
+def decorated_functions(n: int) -> str:
+    return (
+        "def d(f):\n    def w(*a, **k):\n        return f(*a, **k)\n    return w\n"
+        + text(n, "@d\ndef f@(model, x):\n    return model(x)")
+        + LOOP
+    )
+
+
+@family(100, 200, 400, 800)
+def generators(n: int) -> str:
+    return (
+        "\ndef g0(model, loader):\n    for x in loader:\n        yield model(x)\n"
+        + text(n, "def g^(model, loader):\n    for x in g@(model, loader):\n        yield x")
+        + LOOP.replace("in loader", f"in g{n}(model, loader)")
+    )
+
+
+@family(100, 200, 400, 800)
+def nested_functions(n: int) -> str:
+    return training(*each(n, "def f@(z):\n    return model(z) + loss\na@ = f@(x)"))
+
+
+@family(100, 200, 400, 800)
+def closures_over_a_list(n: int) -> str:
+    return training(*each(n, "def f@(z):\n    kept.append(z)\nf@(loss)"), before=("kept = []",))
+
+
+@family(6, 12, 24, 48)
+def mutual(n: int) -> str:
+    calls = "".join(each(n, "    x = f@(model, x)\n"))
+    return "".join(f"def f{i}(model, x):\n{calls}    return x + model(x)\n" for i in range(n)) + LOOP.replace(
+        "model(x).sum()", "f0(model, x)"
+    )
+
+
+@family(10, 20, 40, 80)
+def mutual_pairs(n: int) -> str:
+    return (
+        text(n, "def f@(model, x):\n    return g@(model, x) + f^(model, x)\ndef g@(model, x):\n    return f@(model, x)")
+        + f"def f{n}(model, x):\n    return f0(model, x) + model(x)\n"
+        + LOOP.replace("model(x).sum()", "f0(model, x)")
+    )
+
+
+@family(6, 12, 24, 48)
+def mutual_methods(n: int) -> str:
+    calls = "".join(each(n, "        x = self.f@(x)\n"))
+    return (
+        "\nclass M(nn.Module):\n"
+        + "".join(f"    def f{i}(self, x):\n        self.kept{i} = x\n{calls}        return x\n" for i in range(n))
+        + LOOP.replace("model(x).sum()", "M().f0(x)")
+    )
+
+
+# ------------------------------------------------------------------------------------ classes and objects
+
+
+@family(250, 500, 1000, 2000)
+def instances_in_a_loop(n: int) -> str:
+    made = "class M:\n    def __init__(self): self.t = 0\n    def up(self, x): self.t += x\n"
+    return made + training(*each(n, "m@.up(loss)"), before=each(n, "m@ = M()"))
+
+
+@family(100, 200, 400, 800)
+def instances_in_a_list(n: int) -> str:
+    made = "class M:\n    def __init__(self): self.t = 0\n    def up(self, x): self.t += x\n"
+    return made + training("for m in ms:\n            m.up(loss)", before=("ms = [" + ", ".join(["M()"] * n) + "]",))
+
+
+@family(100, 200, 400, 800)
+def instances_by_append(n: int) -> str:
+    made = "class M:\n    def __init__(self): self.t = 0\n    def up(self, x): self.t += x\n"
+    return made + training("for m in ms:\n            m.up(loss)", before=("ms = []", *each(n, "ms.append(M())")))
+
+
+@family(100, 200, 400, 800)
+def instances_in_a_dict(n: int) -> str:
+    made = "class M:\n    def __init__(self): self.t = 0\n    def up(self, x): self.t += x\n"
+    return made + training(*each(n, "ms['a@'].up(loss)"), before=("ms = {" + ", ".join(each(n, "'a@': M()")) + "}",))
+
+
+@family(50, 100, 200, 400)
+def instances_that_hold_each_other(n: int) -> str:
+    made = "class M:\n    def __init__(self, o): self.o, self.t = o, 0\n    def up(self, x):\n"
+    made += "        self.t += x\n        if self.o is not None: self.o.up(x)\n"
+    return made + training(f"m{n}.up(loss)", before=("m0 = M(None)", *each(n, "m^ = M(m@)")))
+
+
+@family(250, 500, 1000)
+def modules_made(n: int) -> str:
+    return training(*each(n, "a@ = m@(x)"), before=each(n, "m@ = nn.Linear(@, @)"))
+
+
+@family(100, 200, 400, 800)
+def modules_in_modes(n: int) -> str:
+    return training(*each(n, "m@.eval()\na@ = m@(x)"), before=each(n, "m@ = nn.Linear(@, @)"))
+
+
+@family(100, 200, 400, 800)
+def optimizers(n: int) -> str:
+    return training(
+        *each(n, "o@.zero_grad()\nm@(x).sum().backward()\no@.step()"),
+        before=each(n, "m@ = nn.Linear(@, @)\no@ = torch.optim.SGD(m@.parameters(), 1)"),
+    )
+
+
+@family(100, 200, 400, 800)
+def layers_of_a_module(n: int) -> str:
+    made = (
+        "\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        + text(n, "        self.a@ = nn.Linear(@, @)")
+        + "    def forward(self, x):\n"
+        + text(n, "        x = self.a@(x)\n        self.h@ = x")
+    )
+    return made + "        return x\n" + training("opt.step()", before=("model = M()",))
+
+
+@family(100, 200, 400, 800)
+def attributes_of_an_object(n: int) -> str:
+    made = (
+        "\nclass T:\n    def __init__(self):\n"
+        + text(n, "        self.a@ = 0")
+        + "    def step(self, loss):\n"
+        + text(n, "        self.a@ += loss")
+    )
+    return made + training("t.step(loss)", before=("t = T()",))
+
+
+@family(100, 200, 400, 800)
+def attributes_over_methods(n: int) -> str:
+    made = (
+        "\nclass T:\n    def __init__(self):\n"
+        + text(n, "        self.a@ = 0")
+        + text(n, "    def step@(self, loss):\n        self.a@ += loss")
+    )
+    return made + training(*each(n, "t.step@(loss)"), before=("t = T()",))
+
+
+@family(100, 200, 400, 800)
+def classes_with_one_method_name(n: int) -> str:
+    return text(
+        n,
+        "class C@:\n    def __init__(self):\n        self.total = 0\n    def update(self, x):\n        self.total += x",
+    ) + training(*each(n, "o@.update(loss)"), before=each(n, "o@ = C@()"))
+
+
+@family(25, 50, 100, 200)
+def super_chain(n: int) -> str:
+    made = "class C0(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    made += "    def forward(self, x):\n        return x\n"
+    return (
+        made
+        + text(
+            n,
+            "class C^(C@):\n    def __init__(self):\n        super().__init__()\n        self.l@ = nn.Linear(1, 1)\n"
+            "    def forward(self, x):\n        return self.l@(super().forward(x))",
+        )
+        + LOOP
+    )
+
+
+@family(100, 200, 400, 800)
+def subclasses(n: int) -> str:
+    made = "class B(nn.Module):\n    def forward(self, x):\n        return self.f(x)\n"
+    made += "    def f(self, x):\n        return x\n"
+    return (
+        made
+        + text(n, "class C@(B):\n    def f(self, x):\n        self.kept = x\n        return x")
+        + "def run(m: B, x):\n    return m(x)\n"
+        + LOOP
+    )
+
+
+@family(100, 200, 400, 800)
+def nested_classes(n: int) -> str:
+    return (
+        "\nclass Outer:\n"
+        + text(n, "    class C@:\n        def f(self, x):\n            self.kept = x\n            return x")
+        + LOOP
+    )
+
+
+@family(100, 200, 400, 800)
+def local_classes(n: int) -> str:
+    return (
+        "\ndef make():\n"
+        + text(
+            n, "    class C@:\n        def f(self, x):\n            self.kept = x\n            return x\n    c@ = C@()"
+        )
+        + "    return c0\n"
+        + LOOP
+    )
+
+
+@family(100, 200, 400, 800)
+def properties(n: int) -> str:
+    made = [f"    @property\n    def a{i}(self):\n        return self.b{i}" for i in range(n)]
+    return (
+        "\nclass T:\n" + "\n".join(made) + "\n" + training(*each(n, "kept.append(t.a@)"), before=("t, kept = T(), []",))
+    )
+
+
+@family(100, 200, 400, 800)
+def dataclass_fields(n: int) -> str:
+    return (
+        "from dataclasses import dataclass\n@dataclass\nclass D:\n"
+        + text(n, "    a@: torch.Tensor = None")
+        + training("kept.append(D(" + ", ".join(each(n, "a@=loss")) + "))", before=("kept = []",))
+    )
+
+
+# ---------------------------------------------------------------------------------------------- files
+
+
+@family(500, 1000, 2000, 4000)
+def module_variables(n: int) -> str:
+    return text(n, "G@ = [@]") + "\ndef use(x):\n" + text(n, "    x = x + G@[0]") + "    return x\n" + LOOP
+
+
+@family(250, 500, 1000)
+def global_stores(n: int) -> str:
+    return text(n, "G@ = []") + training(*each(n, "G@.append(loss)"))
+
+
+@family(250, 500, 1000)
+def global_statements(n: int) -> str:
+    return text(n, "G@ = 0") + text(n, "def f@(x):\n    global G@\n    G@ = G@ + x") + LOOP
+
+
+@family(500, 1000, 2000)
+def used_imports(n: int) -> str:
+    return (
+        text(n, "from pkg.mod@ import name@")
+        + "\ndef use(x):\n"
+        + text(n, "    x = name@(x)")
+        + "    return x\n"
+        + LOOP
+    )
+
+
+@family(500, 1000, 2000, 4000)
+def suppressions(n: int) -> str:
+    return text(n, "x@ = @  # noqa: MEM101") + LOOP
+
+
+@family(250, 500, 1000)
+def suppressed_findings(n: int) -> str:
+    return text(n, LOOP.replace("train", "train@").replace("total += loss", "total += loss  # memlint: ignore[MEM101]"))
+
+
+@family(500, 1000, 2000)
+def long_docstrings(n: int) -> str:
+    return LOOP + text(20, 'def f@(x):\n    """' + "loss total += model(x)\n    " * n + '"""\n    return x')
+
+
+@family(500, 1000, 2000)
+def other_alphabet(n: int) -> str:
+    return "# → ∇\n" + LOOP + text(n, "def f@(x):\n    y = x + @\n    return y")
+
+
+@family(50, 100, 200, 400)
+def files_that_import_each_other(n: int) -> dict[str, str]:
+    return {
+        f"m{i}.py": "".join(f"from m{(i + step) % n} import f{(i + step) % n}\n" for step in (1, 2, 3))
+        + f"\ndef f{i}(model, x):\n    return f{(i + 1) % n}(model, x) + f{(i + 2) % n}(model, x)\n"
+        + (LOOP.replace("model(x).sum()", "f0(model, x)") if not i else "")
+        for i in range(n)
+    }
+
+
+@family(25, 50, 100, 200)
+def files_in_a_package(n: int) -> dict[str, str]:
+    init = "".join(f"from .m{i} import f{i}\n" for i in range(n))
+    return {
+        "pkg/__init__.py": init,
+        **{
+            f"pkg/m{i}.py": f"from pkg import f{(i + 1) % n}\n\ndef f{i}(model, x):\n"
+            f"    return f{(i + 1) % n}(model, x)\n{LOOP}"
+            for i in range(n)
+        },
+    }
+
+
+@family(50, 100, 200, 400)
+def module_table(n: int) -> dict[str, str]:
+    main = (
+        "".join(f"import m{i}\n" for i in range(n))
+        + "\nTABLE = {"
+        + ", ".join(f"'m{i}': m{i}.Net" for i in range(n))
+        + "}\n\ndef make(name):\n    return TABLE[name]()\n"
+        + LOOP.replace("model(x)", "make(y)(x)")
+    )
+    return {
+        "main.py": main,
+        **{
+            f"m{i}.py": "class Net(nn.Module):\n    def forward(self, x):\n        self.kept = x\n        return x\n"
+            for i in range(n)
+        },
+    }
+
+
+@family(50, 100, 200, 400)
+def files_with_findings(n: int) -> dict[str, str]:
+    return {f"m{i}.py": LOOP.replace("train", f"train{i}") for i in range(n)}
+
+
+@family(50, 100, 200, 400)
+def files_with_one_function_name(n: int) -> dict[str, str]:
+    return {f"m{i}.py": LOOP + f"\ndef evaluate(model, x):\n    return model(x) + {i}\n" for i in range(n)}
+
+
+@family(50, 100, 200, 400)
+def files_with_one_class_name(n: int) -> dict[str, str]:
+    net = "class Net(nn.Module):\n    def forward(self, x):\n        self.kept = x\n        return x\n"
+    net += "    def step(self, x):\n        return self.forward(x)\n"
+    return {f"m{i}.py": net + LOOP.replace("model(x).sum()", "model.step(x)") for i in range(n)}
+
+
+__all__ = ["FAMILIES"]
