@@ -254,4 +254,4 @@ def test_an_entry_of_another_kind_is_no_entry(tmp_path: Path) -> None:
     Cache(tmp_path, int).put(b"k", 1)
     reader = Cache(tmp_path, str)
     assert reader.get(b"k") is None
-    assert "broken" in reader.remarks[0]
+    assert "corrupt" in reader.remarks[0]

@@ -72,6 +72,6 @@ def test_comments_of_ours_are_read_without_torch(toy: Callable[..., Path]) -> No
     from memlint.engine.options import Options
 
     root = toy({"a.py": "x = 1  # noqa: MEM901\n", "b.py": "x = 1  # noqa\n"})
-    said, others = lint_each(["a.py", "b.py"], Options(cwd=root, parsed=True))
+    said, others, _ = lint_each(["a.py", "b.py"], Options(cwd=root, parsed=True))
     codes = {Path(path).name: [finding.code for finding in each.findings] for path, each in said.items()}
     assert (codes, others) == ({"a.py": ["MEM001"], "b.py": []}, [])

@@ -257,7 +257,7 @@ def fit(model, loaders, criterion, optimizer):
         ("val", "if True:", "phase in ('train', 'val')", set()),
         ("val", "if phase == 'train':", "phase == 'train'", set()),
         ("develop", "if True:", "phase == 'train'", set()),  # what it does in that phase, its name does not tell
-        ("val", "if True:", "loss > 0", set()),
+        ("val", "if True:", "loss > 0", {"MEM115"}),  # a round that is left out leaves its graph in `loss`
     ],
 )
 def test_one_body_for_two_phases(tmp_path: Path, other: str, around: str, test: str, codes: set[str]) -> None:

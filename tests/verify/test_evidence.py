@@ -73,8 +73,8 @@ def test_what_is_refuted_is_silent_with_the_reason(toy: Toy, capsys: Capture) ->
     measured(toy({"train.py": "leak(1)\n"}), "refuted", "train.py")
     assert main(["train.py", "--evidence", "proof.json"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Found nothing in 1 file (")
-    assert "1 silenced by evidence)." in out
+    assert out.startswith("Found nothing in 1 file;")
+    assert "1 silenced by evidence (" in out
     code, report = checked(capsys, "train.py", "--evidence", "proof.json")
     assert code == 0
     assert report["findings"][0]["suppressed"] == {"by": "evidence", "reason": REASON}
@@ -176,7 +176,7 @@ def test_what_is_no_evidence(toy: Toy, capsys: Capture, content: str | None, sai
 def test_a_folder_is_no_evidence(toy: Toy, capsys: Capture) -> None:
     toy({"train.py": "leak(1)\n"})
     assert main(["train.py", "--evidence", "."]) == 2
-    assert "cannot be read: Is a directory" in capsys.readouterr().err
+    assert "cannot be read: it is a folder and no regular file" in capsys.readouterr().err
 
 
 def test_the_configuration_names_evidence_beside_itself(toy: Toy, capsys: Capture, monkeypatch: Any) -> None:
