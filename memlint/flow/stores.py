@@ -433,8 +433,9 @@ def _still_there(frame: Frame, state: State, place: Source) -> bool:
             value = obj.fields.get(name, obj.elem) if name else members(obj)
     if value is None:
         return True
-    # (what the place held before, on a way that did not write to it, is nothing that this round has built)
+    # (a leaf has no graph behind it: ``x = x.detach().requires_grad_()``; what the place held before, on a way that did
+    # not write to it, is nothing that this round has built)
     return any(
-        item in frame.graphs.nodes or (isinstance(item, Path) and item != place)
+        not frame.graphs.nodes[item].leaf if item in frame.graphs.nodes else isinstance(item, Path) and item != place
         for item in deep(frame, state, value).src
     )

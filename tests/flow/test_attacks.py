@@ -145,3 +145,65 @@ if __name__ == "__main__":
 )
 def test_a_caller_that_makes_a_frozen_model_tells_of_it(tmp_path: Path, freeze: str, found: bool) -> None:
     assert ("MEM201" in codes_in(tmp_path, INCEPTION.format(freeze=freeze))) is found
+
+
+STEPS = """
+import torch
+import torch.nn.functional as F
+
+
+def clip(image, low, high):
+    kept = (image >= low).float() * image + (image < low).float() * low
+    return (kept <= high).float() * kept + (kept > high).float() * high
+
+
+def attack(model, image, label, low, high, rounds):
+    image.requires_grad = True
+    for _ in range(rounds):
+        F.cross_entropy(model(image), label).backward()
+        step = image.grad.data.sign()
+        {change}
+        {anew}
+    return image.detach()
+"""
+
+CHANGES = (
+    "image = torch.clamp(image + 0.01 * step, 0, 1)",
+    "image = image + 0.01 * step\n        image = clip(image, low, high)",
+    "image = low + 0.9 * (image - low) + step",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "anew",
+    [
+        "image = image.detach().requires_grad_(True)",
+        "image = image.clone().detach()\n        image.requires_grad = True",
+        "image = image.detach_().requires_grad_()",
+        "image = torch.autograd.Variable(image.data, requires_grad=True)",
+    ],
+)
+def test_an_image_that_ends_each_round_as_a_leaf_carries_no_graph(tmp_path: Path, change: str, anew: str) -> None:
+    codes = codes_in(tmp_path, STEPS.format(change=change, anew=anew))
+    assert not {"MEM101", "MEM102", "MEM103"}.intersection(codes)
+
+
+@pytest.mark.parametrize(
+    ("anew", "found"),
+    [("pass", True), ("image.retain_grad()", True), ("image = image.detach().requires_grad_()", False)],
+)
+def test_an_image_that_began_as_a_leaf_carries_the_graph_of_each_round(tmp_path: Path, anew: str, found: bool) -> None:
+    source = (
+        "import torch\n"
+        "from torch import nn\n"
+        "def drift(loader):\n"
+        "    model = nn.Linear(8, 8)\n"
+        "    image = torch.zeros(8)\n"
+        "    image.requires_grad_()\n"
+        "    for noise in loader:\n"
+        "        image = image + model(noise).mean()\n"
+        "        print(image.mean().item())\n"
+        f"        {anew}\n"
+    )
+    assert bool({"MEM101", "MEM103"}.intersection(codes_in(tmp_path, source))) is found
