@@ -386,20 +386,22 @@ def sized(value: V, name: str) -> V:
     sequence have three dimensions: what is summed over one is still a vector a sample."""
     if value.size == OUTPUT and name in _OF_SEQUENCES:
         return value.but(size=ACTIVATION)
-    if name and value.is_only(TENSORS) and (said := extent_words.of_name(name)) is not None:
-        value = value.but(extent=said)
+    said = extent_words.of_name(name) if name and value.is_only(TENSORS) else None
     if name and (
         (value.size == OUTPUT and names_number(name)) or (value.size in (BATCH, OUTPUT) and names_labels(name))
     ):
-        return value.but(size=SOME_SIZE)
-    return value
+        return value.but(size=SOME_SIZE, extent=said)
+    return value if said is None else value.but(extent=said)
 
 
 def named(value: V, name: str) -> V:
     """A value bound to a name that says that it is small (its size is not known), or how large it is."""
+    number = value.size == OUTPUT and names_number(name)
+    if number:
+        value = value.but(extent=None)  # (of a model that gives its loss beside what it predicts, it is the loss)
     if value.extent is None and value.is_only(TENSORS) and (said := extent_words.of_name(name)) is not None:
         value = value.but(extent=said)
-    if (value.size == OUTPUT and names_number(name)) or (value.size == BATCH and names_labels(name)):
+    if number or (value.size == BATCH and names_labels(name)):
         return value.but(size=SOME_SIZE)
     return value
 

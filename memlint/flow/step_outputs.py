@@ -7,7 +7,20 @@ from memlint.flow.heap import deep
 from memlint.flow.state import State
 from memlint.flow.stores import note_store
 from memlint.flow.syntax import text
-from memlint.flow.values import ACTIVATION, BATCH, CONTAINER, EMPTY, SOME_SIZE, TENSORS, Path, V
+from memlint.flow.values import (
+    ACTIVATION,
+    BATCH,
+    CONTAINER,
+    EMPTY,
+    NOTHING,
+    SCALAR,
+    SOME_SIZE,
+    TENSORS,
+    Path,
+    V,
+    join,
+    ordered,
+)
 from memlint.ir import nodes as ir
 
 #: how such a store is told from those that statements make
@@ -26,7 +39,8 @@ def note_output(frame: Frame, state: State, value: V, statement: ir.Return) -> N
         return
     if frame.analyser.program.method(function.cls, f"{function.name}_end") is not None:
         return  # what that makes of it is collected
-    inner = deep(frame, state, value).but(src=EMPTY)
+    inner = _kept(frame, state, value) if hook.returns == "backward" else deep(frame, state, value)
+    inner = inner.but(src=EMPTY)
     if inner.size == SOME_SIZE and (size := _of_a_member(frame, state, value)) is not None:
         inner = inner.but(size=size)
     place = Path(f"p:{function.params[0].name}", (f".{reader.name}", f".{reader.params[1].name}"))
@@ -42,6 +56,24 @@ def note_output(frame: Frame, state: State, value: V, statement: ir.Return) -> N
         statement.at,
         _shown(frame, state, inner, statement.value),
     )
+
+
+def _kept(frame: Frame, state: State, value: V) -> V:
+    """All tensors of what a training step returns. What the framework calls backward() on is one number: the tensor
+    itself, or the member ``loss``."""
+    objs = [state.heap.get(key) for key in ordered(value.objs)]
+    if any(obj is None or not obj.fields for obj in objs):
+        return deep(frame, state, value)
+    found = _as_number(value.but(objs=EMPTY)) if value.may_be(TENSORS) else NOTHING
+    for obj in objs:
+        for name, part in obj.fields.items() if obj is not None else ():
+            held = deep(frame, state, part)
+            found = join(found, _as_number(held) if name == "loss" else held)
+    return found
+
+
+def _as_number(value: V) -> V:
+    return value.but(size=SCALAR, extent=None)
 
 
 def _of_a_member(frame: Frame, state: State, value: V) -> int | None:
