@@ -585,3 +585,43 @@ validate(nn.Conv2d(3, 3, 1), DataLoader([]))
 @pytest.mark.parametrize(("out", "expected"), [("out", ["MEM104"]), ("out.cpu()", [])])
 def test_what_counts_is_no_number(tmp_path: Path, out: str, expected: list[str]) -> None:
     assert codes(tmp_path, program=STATS.format(out=out)) == expected
+
+
+SCORES = """
+import torch
+from torch import nn
+
+
+class Score(nn.Module):
+    def __init__(self, margin):
+        super().__init__()
+        {parts}
+
+    def forward(self, right, wrong):
+        return {out}
+
+    def predict(self, right, wrong):
+        score = self.forward(right, wrong)
+        return score.cpu().data.numpy()
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "out", "found"),
+    [
+        ("self.criterion = nn.LogSigmoid()", "-(self.criterion(right) + self.criterion(-wrong)).mean()", False),
+        ("self.act, self.drop = nn.Mish(), nn.AlphaDropout()", "self.drop(self.act(right)) - wrong", False),
+        ("self.up = nn.UpsamplingNearest2d(2)", "self.up(right) - wrong", False),
+        (
+            "self.margin = nn.Parameter(torch.tensor(margin))\n        self.margin.requires_grad = False\n"
+            "        self.act = nn.Softsign()",
+            "self.act(right - wrong + self.margin)",
+            False,
+        ),
+        ("self.act = nn.PReLU()", "self.act(right - wrong)", True),
+        ("self.act, self.mix = nn.LogSigmoid(), nn.Linear(8, 8)", "self.act(self.mix(right) - wrong)", True),
+    ],
+)
+def test_a_module_without_trained_parameters_records_nothing(tmp_path: Path, parts: str, out: str, found: bool) -> None:
+    source = SCORES.replace("{parts}", parts).replace("{out}", out)
+    assert ("MEM201" in codes(tmp_path, score=source)) is found
