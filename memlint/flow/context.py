@@ -74,7 +74,7 @@ def _run_by(analyser: Analyser, functions: Iterable[Function]) -> Iterator[Funct
                 yield run.origin[0].function
         for record in frame.calls.values() if frame is not None else ():
             callee = analyser.function_at(record.callee) if record.counts else None
-            if callee is not None and _hangs_on_callers(analyser, callee):
+            if callee is not None:
                 yield callee  # what it runs is told once its callers are known
 
 
