@@ -63,6 +63,7 @@ class Analysis:
         #: the lines of the file that was asked for last
         self._split: dict[str, list[str]] = {}
         self._around: dict[tuple[str, int], _Around] = {}
+        self._dated: dict[str, str] = {}
         self._reach = Reachability(analyser)
 
     def close(self) -> None:
@@ -114,7 +115,9 @@ class Analysis:
 
     def dated(self, path: str) -> str:
         """What tells that a file is written for a torch before 0.4, which knows no grad mode; "" where nothing does."""
-        return dated(self._program, path)
+        if path not in self._dated:
+            self._dated[path] = dated(self._program, path)
+        return self._dated[path]
 
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""

@@ -81,6 +81,7 @@ class Unused:
         self._known: dict[tuple[str, str], bool] = {}
         self._supposed: list[tuple[str, str]] = []
         self._imported: dict[str, bool] = {}
+        self._published: dict[str, bool] = {}
 
     def why(self, function: Function) -> Idle | None:
         """What of a function's definition nothing uses; None where something may."""
@@ -127,7 +128,9 @@ class Unused:
 
     def _is_handed_out(self, module: Module) -> bool:
         """Whether other projects may use what a file defines."""
-        return is_published(self._program.project, module.key)
+        if module.key not in self._published:
+            self._published[module.key] = is_published(self._program.project, module.key)
+        return self._published[module.key]
 
     def _may_load(self, module: Module) -> bool:
         """Whether a file may be loaded by whoever asks for whatever it holds."""
@@ -219,21 +222,22 @@ class Unused:
             return False
         if bound and other is not module and self._may_load(other):
             return True  # (what is loaded by a name may be asked for whatever it holds)
-        tree = tree_of(other.text)
-        if tree is None or finds_names(other.text):
+        if tree_of(other.text) is None or finds_names(other.text):
             return True
-        for statement in tree.body:
-            around = statement.name if isinstance(statement, DEFINITIONS) else ""
-            if (around == name and other is module) or not any(
-                part.id in bound
-                if isinstance(part, ast.Name)
-                else attribute and part.attr == name and self._may_mean(other, part, module)
-                for part in walk(statement)
-            ):
-                continue
-            if not around or not self._is_unused(other, around):
-                return True
-        return False
+        found: dict[int, str] = {}
+        for word in {*bound, name}:
+            for place, around, part in _by_word(other.text).get(word, ()):
+                if place in found or (around == name and other is module):
+                    continue
+                named = isinstance(part, ast.Name) and word in bound
+                if named or (
+                    isinstance(part, ast.Attribute)
+                    and attribute
+                    and word == name
+                    and self._may_mean(other, part, module)
+                ):
+                    found[place] = around
+        return any(not around or not self._is_unused(other, around) for _, around in sorted(found.items()))
 
     def _is_imported(self, module: Module) -> bool:
         if module.key not in self._imported:
@@ -379,6 +383,21 @@ class Unused:
             if inside is None or method is None or not self._is_unused_method(inside, method):
                 return True
         return False
+
+
+#: (a file is asked for one definition after the other)
+@functools.lru_cache(maxsize=8)
+def _by_word(source: str) -> dict[str, list[tuple[int, str, ast.Name | ast.Attribute]]]:
+    """The names and attributes of a file by what they say, each with the place of the statement that it stands in and
+    the definition that this is, "" for none."""
+    found: dict[str, list[tuple[int, str, ast.Name | ast.Attribute]]] = {}
+    tree = tree_of(source)
+    for place, statement in enumerate(tree.body if tree is not None else ()):
+        around = statement.name if isinstance(statement, DEFINITIONS) else ""
+        for part in walk(statement):
+            word = part.id if isinstance(part, ast.Name) else part.attr
+            found.setdefault(word, []).append((place, around, part))
+    return found
 
 
 def _method_around(function: Function) -> Function | None:
