@@ -79,13 +79,13 @@ class Names:
         function = self.frame.function
         if name in function.locals:
             if self._own is None:
-                self._own = _bindings(function.body)
+                self._own = bindings(function.body)
                 for param in function.params:
                     self._own.pop(param.name, None)
             found = self._own.get(name, [])
         elif function.node is not None:
             if self._outer is None:
-                self._outer = _bindings(self.module.statements)
+                self._outer = bindings(self.module.statements)
             found, before = self._outer.get(name, []), 0
         else:
             return None
@@ -146,7 +146,8 @@ class Names:
         return self._fed
 
 
-def _bindings(body: tuple[ir.Stmt, ...]) -> dict[str, list[tuple[ir.Expr, bool]]]:
+def bindings(body: tuple[ir.Stmt, ...]) -> dict[str, list[tuple[ir.Expr, bool]]]:
+    """What the names of a body are bound to, and whether each is unpacked from it."""
     found: dict[str, list[tuple[ir.Expr, bool]]] = {}
 
     def bind(target: ir.Expr, value: ir.Expr, unpacked: bool) -> None:

@@ -27,6 +27,8 @@ from memlint.flow.parameters import of_networks
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function, in_tests
 from memlint.flow.siblings import is_beside_training
+from memlint.flow.single_samples import runs_on_one_sample, runs_on_one_state
+from memlint.flow.small_networks import size_of_network
 from memlint.flow.spent import is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.flow.state import AMBIENT
 from memlint.flow.syntax import statement_at
@@ -154,7 +156,10 @@ def model_calls(
         if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
             consumed = "detached"
         beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
-        yield _event(frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside)
+        small = all(_is_small(analyser, frame, item.run) for item in group)
+        yield _event(
+            frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, small=small
+        )
 
 
 def _may_be_asked(frame: Frame) -> bool:
@@ -218,6 +223,7 @@ def _event(
     owner: Fact = "unknown",
     phase: Phase | None = None,
     beside: bool = False,
+    small: bool = False,
 ) -> ModelCall:
     run = verdict.run
     return ModelCall(
@@ -245,7 +251,18 @@ def _event(
         beside_training=beside,
         unguarded=bool(verdict.unguarded),
         large=runs_a_large_network(frame.analyser, frame, run),
+        small=small,
     )
+
+
+def _is_small(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample."""
+    if runs_a_large_network(analyser, frame, run):
+        return False
+    if runs_on_one_state(frame, run):
+        return True
+    size = size_of_network(analyser, frame, run)
+    return size == "small" or (size != "large" and runs_on_one_sample(frame, run))
 
 
 def _held_by(frame: Frame, run: ModelRun) -> str:

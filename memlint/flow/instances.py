@@ -110,7 +110,9 @@ def call_instance(
     )
     result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)), extent=extent)
     if src and not frozen and name not in _LOOKUPS:
-        own = V(MODULE, refs=frozenset((Ref("extinstance", "", name),)), syms=module.syms, store=module.store)
+        made = tuple(("layer", layer) for layer in (layer_extents.of_value(module),) if layer is not None)
+        ref = Ref("extinstance", "", name, keywords=made)
+        own = V(MODULE, refs=frozenset((ref,)), syms=module.syms, store=module.store)
         note_run(frame, state, expr, own, result, key, args)
     return result
 

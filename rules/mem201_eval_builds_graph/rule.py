@@ -65,6 +65,8 @@ def _severity(event: ModelCall) -> Severity:
         return "note"
     if event.trace and event.certainty != "high" and not event.unguarded:
         return "note"  # a helper runs it, in one of its phases
+    if event.small and not event.retained:
+        return "note"
     grows = event.rounds is not None and event.rounds.over_data
     evaluated = event.evaluation == "eval" and event.certainty == "high"
     return "error" if grows and (signs > 1 or (evaluated and through_data)) else "warning"

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.autograd import Variable
 
-net = nn.Linear(3, 4).cuda()
+net = nn.Linear(4096, 4096).cuda()
 
 
 def evaluate(loader):

@@ -683,7 +683,7 @@ def validate(net, loader):
 
 
 if __name__ == "__main__":
-    print(validate(nn.Linear(3, 4).cuda(), DataLoader(test_set)))
+    print(validate(nn.Linear(4096, 4096).cuda(), DataLoader(test_set)))
 """
 
 

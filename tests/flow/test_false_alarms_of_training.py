@@ -668,7 +668,7 @@ def train(model, loader, loss, optimizer, steps):
 
 
 def main(data, args):
-    model = nn.Linear(3, 3).cuda()
+    model = nn.Linear(4096, 4096).cuda()
     loader = torch.utils.data.DataLoader(data)
     train(model, loader, Loss(), torch.optim.Adam(model.parameters()), args.steps)
 """

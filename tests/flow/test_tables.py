@@ -94,7 +94,7 @@ from torch import nn
 
 
 def make(n):
-    model, parts = nn.Linear(8, 8), []
+    model, parts = nn.Linear(8, 4096), []
     for parameter in model.parameters():
         parameter.requires_grad = {flag}
     return model, parts
@@ -191,7 +191,7 @@ def score(net, loader, others):
     return scores, total
 
 
-score(nn.Linear(3, 3), torch.utils.data.DataLoader([]), {{}})
+score(nn.Linear(3, 4096), torch.utils.data.DataLoader([]), {{}})
 """
 LOOP = "for name, fn in {table}.items():\n                scores[name].append(fn(out, y.cuda()))"
 

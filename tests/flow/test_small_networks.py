@@ -1,0 +1,389 @@
+"""An evaluation whose graph takes little memory is a note: its network is small by its layers, or it has one sample."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+IMPORTS = """
+import argparse
+import gym
+import library
+import torch
+import torch.nn.functional as F
+import torchvision
+from torch import nn
+from torch_geometric.nn import GCNConv
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--hidden", type=int, default=16)
+parser.add_argument("--wide", type=int, default=4096)
+parser.add_argument("--required", type=int)
+args = parser.parse_args()
+"""
+LOOP = """
+def test(loader):
+    model = {made}
+    model.eval()
+    hits = 0
+    for x, y in loader:
+        hits += (model(x.cuda()).argmax(1).cpu() == y).sum().item()
+    return hits
+"""
+
+
+def severities(path: Path, text: str) -> list[str]:
+    (path / "main.py").write_text(text)
+    return [one.severity for one in memlint.lint([path], min_confidence="low").findings if one.code == "MEM201"]
+
+
+#: what a network is defined by, and how it is made
+SMALL = {
+    "literal widths": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Dropout(0.5))
+                self.head = nn.Linear(256, 10)
+
+            def forward(self, x):
+                return self.head(self.body(x))
+        """,
+        "Net()",
+    ),
+    "a default, the name of a count of classes": (
+        """
+        class Net(nn.Module):
+            def __init__(self, inputs, num_classes, hidden=64):
+                super().__init__()
+                self.first = nn.Linear(inputs, hidden)
+                self.last = nn.Linear(hidden, num_classes)
+                self.act = torch.tanh
+
+            def forward(self, x):
+                return self.last(self.act(self.first(x)))
+        """,
+        "Net(library.INPUTS, library.count())",
+    ),
+    "the default of an option, through classes in classes": (
+        """
+        class Layer(nn.Module):
+            def __init__(self, inputs, outputs):
+                super().__init__()
+                self.weight = nn.Parameter(torch.FloatTensor(inputs, outputs))
+                self.bias = nn.Parameter(torch.FloatTensor(outputs))
+
+            def forward(self, x, edges=None):
+                return torch.mm(x, self.weight) + self.bias
+
+
+        class Net(nn.Module):
+            def __init__(self, inputs, hidden, nclass):
+                super().__init__()
+                self.one, self.two = None, None
+                self.one = Layer(inputs, hidden)
+                self.rest = Layer(hidden, nclass)
+
+            def forward(self, x):
+                return F.log_softmax(self.rest(F.relu(self.one(x))), dim=1)
+        """,
+        "Net(library.INPUTS, args.hidden, library.labels().max() + 1)",
+    ),
+    "layers that a method makes of the options": (
+        """
+        class Net(nn.Module):
+            def __init__(self, args):
+                super().__init__()
+                self.args = args
+                self.setup()
+
+            def setup(self):
+                self.width = self.args.hidden * 2
+                self.graph = GCNConv(9, self.args.hidden)
+                self.head = nn.Linear(self.width, 1)
+
+            def forward(self, x):
+                return torch.sigmoid(self.head(F.relu(self.graph(x))))
+        """,
+        "Net(args)",
+    ),
+    "embeddings alone": (
+        """
+        class Net(nn.Module):
+            def __init__(self, entities, dim=100):
+                super().__init__()
+                self.entities = nn.Embedding(entities, dim)
+                self.relations = nn.Embedding(entities, dim)
+
+            def forward(self, x):
+                return -(self.entities(x) * self.relations(x)).sum(-1)
+        """,
+        "Net(library.count(), dim=200)",
+    ),
+    "a few layers by a comprehension": (
+        """
+        class Net(nn.Module):
+            def __init__(self, width=32, depth=4):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(width, width) for _ in range(depth)])
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return x
+        """,
+        "Net()",
+    ),
+    "a narrow recurrent layer": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rnn = nn.LSTM(1, 50, num_layers=2, batch_first=True)
+                self.head = nn.Linear(50, 1)
+
+            def forward(self, x):
+                out, _ = self.rnn(x)
+                return self.head(out[:, -1])
+        """,
+        "Net()",
+    ),
+    "a chain": ("", "nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))"),
+}
+#: what is not small, or not known to be
+OTHER = {
+    "convolutions": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv2d(3, 16, 3, padding=1)
+                self.head = nn.Linear(16, 10)
+
+            def forward(self, x):
+                return self.head(self.conv(x).mean((2, 3)))
+        """,
+        "Net()",
+    ),
+    "a wide layer": (
+        """
+        class Net(nn.Module):
+            def __init__(self, hidden):
+                super().__init__()
+                self.first = nn.Linear(784, hidden)
+                self.head = nn.Linear(hidden, 10)
+
+            def forward(self, x):
+                return self.head(F.relu(self.first(x)))
+        """,
+        "Net(args.wide)",
+    ),
+    "a width that nobody knows": (
+        """
+        class Net(nn.Module):
+            def __init__(self, hidden):
+                super().__init__()
+                self.first = nn.Linear(784, hidden)
+                self.head = nn.Linear(hidden, 10)
+
+            def forward(self, x):
+                return self.head(F.relu(self.first(x)))
+        """,
+        "Net(args.required)",
+    ),
+    "two callers, one of which makes it wide": (
+        """
+        class Net(nn.Module):
+            def __init__(self, hidden=16):
+                super().__init__()
+                self.first = nn.Linear(784, hidden)
+
+            def forward(self, x):
+                return F.relu(self.first(x))
+
+
+        wide = Net(hidden=8192)
+        """,
+        "Net()",
+    ),
+    "logits over a vocabulary": (
+        """
+        class Net(nn.Module):
+            def __init__(self, vocab_size, dim=64):
+                super().__init__()
+                self.embed = nn.Embedding(vocab_size, dim)
+                self.head = nn.Linear(dim, vocab_size)
+
+            def forward(self, x):
+                return self.head(self.embed(x))
+        """,
+        "Net(library.count())",
+    ),
+    "attention over rows": (
+        """
+        class Net(nn.Module):
+            def __init__(self, dim=64):
+                super().__init__()
+                self.q, self.k, self.v = nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Linear(dim, dim)
+                self.query = nn.Linear(dim, dim)
+                self.key = nn.Linear(dim, dim)
+
+            def forward(self, x):
+                weights = (self.query(x) @ self.key(x).transpose(1, 2)).softmax(-1)
+                return weights @ x
+        """,
+        "Net()",
+    ),
+    "a transformer": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.block = nn.TransformerEncoderLayer(64, 4)
+                self.head = nn.Linear(64, 10)
+
+            def forward(self, x):
+                return self.head(self.block(x)[:, 0])
+        """,
+        "Net()",
+    ),
+    "a backbone of a library": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.backbone = torchvision.models.resnet50()
+                self.head = nn.Linear(1000, 10)
+
+            def forward(self, x):
+                return self.head(self.backbone(x))
+        """,
+        "Net()",
+    ),
+    "a network that is given": (
+        """
+        class Net(nn.Module):
+            def __init__(self, backbone):
+                super().__init__()
+                self.backbone = backbone
+                self.head = nn.Linear(64, 10)
+
+            def forward(self, x):
+                return self.head(self.backbone(x))
+        """,
+        "Net(library.backbone())",
+    ),
+    "as many layers as someone says": (
+        """
+        class Net(nn.Module):
+            def __init__(self, depth, width=64):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(width, width) for _ in range(depth)])
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return x
+        """,
+        "Net(args.required)",
+    ),
+    "a cell that runs step by step": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = nn.Linear(64, 64)
+
+            def forward(self, x):
+                h = x[:, 0]
+                for step in range(x.size(1)):
+                    h = torch.tanh(self.cell(h + x[:, step]))
+                return h
+        """,
+        "Net()",
+    ),
+    "no class in sight": ("", "library.Net()"),
+}
+
+
+@pytest.mark.parametrize(("defined", "made"), SMALL.values(), ids=SMALL)
+def test_small_networks_are_notes(tmp_path: Path, defined: str, made: str) -> None:
+    assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + LOOP.format(made=made)) == ["note"]
+
+
+@pytest.mark.parametrize(("defined", "made"), OTHER.values(), ids=OTHER)
+def test_other_networks_are_warnings(tmp_path: Path, defined: str, made: str) -> None:
+    assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + LOOP.format(made=made)) == ["warning"]
+
+
+def test_a_small_network_whose_graphs_are_kept(tmp_path: Path) -> None:
+    defined, made = SMALL["literal widths"]
+    loop = LOOP.replace("hits += (model(x.cuda()).argmax(1).cpu() == y).sum().item()", "hits += model(x.cuda()).sum()")
+    assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + loop.format(made=made)) == ["error"]
+
+
+def test_a_loop_that_runs_a_large_network_beside_a_small_one(tmp_path: Path) -> None:
+    loop = LOOP.replace("model(x.cuda())", "model(encoder(x.cuda()))").replace(
+        "    hits = 0\n", "    encoder = torchvision.models.resnet50().eval()\n    hits = 0\n"
+    )
+    assert severities(tmp_path, IMPORTS + loop.format(made="nn.Sequential(nn.Linear(1000, 10))")) == ["warning"]
+
+
+STEPS = """
+class Conv(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 16, 3, padding=1)
+
+    def forward(self, x):
+        return self.conv(x).mean((2, 3))
+
+
+class Wide(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.line = nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.line(x)
+
+
+def play(env, samples, loader, batch):
+    model = {made}
+    model.eval()
+    obs = env.reset()
+    found = []
+    for sample in samples:
+        {before}
+        scores = model({given})
+        found.append(scores.argmax(1).item())
+        obs, reward, done, info = env.step(found[-1])
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "before", "given", "expected"),
+    [
+        ("Wide(args.required)", "", "torch.tensor([sample])", "note"),
+        ("Wide(args.required)", "x = torch.from_numpy(sample).float()", "x.unsqueeze(0).cuda()", "note"),
+        ("Wide(args.required)", "x = torch.as_tensor(sample)[None]", "x", "note"),
+        ("Wide(args.required)", "x = sample.reshape(1, -1)", "torch.FloatTensor(x).cuda()", "note"),
+        ("Conv()", "", "torch.Tensor(obs).cuda()", "note"),
+        ("Conv()", "state = obs", "torch.from_numpy(state).float() / 255.0", "note"),
+        ("Wide(args.required)", "", "sample.cuda()", "warning"),
+        ("Wide(args.required)", "", "batch.unsqueeze(1)", "warning"),
+        ("Wide(args.required)", "x = torch.stack([sample, sample])", "x", "warning"),
+        ("Wide(args.required)", "x = sample[None] if batch is None else batch", "x", "warning"),
+        ("Wide(args.required)", "image = sample.cuda()", "image.unsqueeze(0)", "warning"),
+        ("Conv()", "", "sample.unsqueeze(0)", "warning"),
+    ],
+)
+def test_single_samples(tmp_path: Path, made: str, before: str, given: str, expected: str) -> None:
+    text = IMPORTS + STEPS.format(made=made, before=before or "pass", given=given)
+    assert severities(tmp_path, text) == [expected]
