@@ -391,10 +391,7 @@ def _left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if _is_evaluated_by_callers(analyser, frame, run):
         return True
     callers = _callers(analyser, frame.function)
-    ours = {
-        key: [lifted for lifted in caller.runs.values() if _lifts(lifted, frame, run)]
-        for key, caller in callers.items()
-    }
+    ours = {key: caller.run_index.lifted(frame, run) for key, caller in callers.items()}
     if all(any(lifted.mode is True for lifted in runs) for runs in ours.values()):
         return False
     return any(
@@ -413,11 +410,7 @@ def _is_evaluated_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) ->
     if any(record.grad != AMBIENT and caller.function.node is not None for caller, record in calls):
         return False  # (a guard there does not come here: a thread has a grad mode of its own)
     ours = [
-        [
-            lifted
-            for lifted in caller.runs.values()
-            if _lifts(lifted, frame, run) and _evaluates(analyser, caller, lifted)
-        ]
+        [lifted for lifted in caller.run_index.lifted(frame, run) if _evaluates(analyser, caller, lifted)]
         for caller in _callers(analyser, frame.function).values()
     ]
     return all(ours) and any(lifted.loop is not None for runs in ours for lifted in runs)
@@ -437,15 +430,6 @@ def _evaluates(analyser: Analyser, caller: Frame, lifted: ModelRun) -> bool:
         and (verdict := judge_run(analyser, caller, lifted)) is not None
         and verdict.evaluation == "eval"
         and not verdict.wanted
-    )
-
-
-def _lifts(lifted: ModelRun, frame: Frame, run: ModelRun) -> bool:
-    """Whether a run of a caller is this one of its callee."""
-    return (
-        lifted.origin is not None
-        and lifted.origin[1].key == run.key
-        and lifted.origin[0].function.key == frame.function.key
     )
 
 

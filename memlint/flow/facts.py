@@ -71,6 +71,8 @@ class Facts:
         self.may_train: dict[tuple[Frame, int], bool] = {}
         #: which graphs a backward reaches, as far up as it was asked (`memlint.flow.wanted`)
         self.reached: dict[tuple[Frame, Sources, int], str] = {}
+        #: up to two of the runs of a function which it reaches, for those who ask for one beside theirs
+        self.trained: dict[Frame, list[Source]] = {}
         #: functions that are handed on as values to others, which may well guard them
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
         self._tabled: dict[tuple[str, str], bool] = {}
@@ -98,6 +100,7 @@ class Facts:
         self.told.clear()
         self.may_train.clear()
         self.reached.clear()
+        self.trained.clear()
         self._differentiated = None
         self._variables = None
         self._owned = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.kept import kept, kept_for
@@ -63,7 +63,7 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
     if not around:
         return frozenset()
     bound, written = _changed_by(around[0])
-    ways: dict[str, list[_Tests]] = {}
+    ways: dict[str, list[tuple[bool, bool]]] = {}
     first: dict[str, int] = {}
     early: set[str] = set()
     told: dict[int, bool] = {}
@@ -73,12 +73,11 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
             told[id(test)] = _tells_rounds_apart(test, bound, written)
         return told[id(test)]
 
-    for statement, tests in _under_tests(loop.body, ()):
+    for statement, apart, loose in _under_tests(loop.body, tells):
         if not isinstance(statement, ir.AugAssign):  # (which needs a value that is there already)
             for name in names_bound_by(statement):
-                ways.setdefault(name, []).append(tests)
+                ways.setdefault(name, []).append((apart, loose))
                 first.setdefault(name, statement.at)
-        apart = any(test is not None and tells(test) for test in tests)
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 if isinstance(part, ir.Name) and (apart or part.at < first.get(part.id, part.at + 1)):
@@ -88,24 +87,30 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
     own = names_bound_by(loop)
     return frozenset(
         name
-        for name, tests_of in ways.items()
+        for name, ways_of in ways.items()
         if name not in own
         and name not in early
         and not _may_be_bound(function, loop, name)
-        and any(None not in tests for tests in tests_of)
-        and not any(test is not None and tells(test) for tests in tests_of for test in tests)
+        and not all(loose for _, loose in ways_of)
+        and not any(apart for apart, _ in ways_of)
     )
 
 
-def _under_tests(body: tuple[ir.Stmt, ...], tests: _Tests) -> Iterator[tuple[ir.Stmt, _Tests]]:
-    """The statements of a body in order, each with the tests around it; None stands for what may or may not run."""
-    for statement in body:
-        inside = tests if isinstance(statement, ir.With) else (*tests, None)
-        yield statement, (*tests, None) if isinstance(statement, ir.For) else tests
+def _under_tests(body: tuple[ir.Stmt, ...], tells: Callable[[ir.Expr], bool]) -> Iterator[tuple[ir.Stmt, bool, bool]]:
+    """The statements of a body in order, each with whether a test around it tells rounds apart, and whether something
+    else than tests may leave it out."""
+    todo = [(statement, False, False) for statement in reversed(body)]
+    while todo:
+        statement, apart, loose = todo.pop()
+        yield statement, apart, loose or isinstance(statement, ir.For)
         if isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
-        for block in bodies(statement):
-            yield from _under_tests(block, (*tests, statement.test) if isinstance(statement, ir.If) else inside)
+        if isinstance(statement, ir.If):
+            apart = apart or tells(statement.test)
+        else:
+            loose = loose or not isinstance(statement, ir.With)
+        for block in reversed(bodies(statement)):
+            todo.extend((inner, apart, loose) for inner in reversed(block))
 
 
 def _loops_to(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> list[ir.For | ir.While]:

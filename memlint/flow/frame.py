@@ -19,6 +19,7 @@ from memlint.flow.graphs import Graphs, Node
 from memlint.flow.lean import Lean
 from memlint.flow.notes import Notes
 from memlint.flow.program import Function
+from memlint.flow.run_index import RunIndex
 from memlint.flow.sharing import share
 from memlint.flow.sides import asked_again
 from memlint.flow.state import AMBIENT, OFF, ON, State
@@ -404,6 +405,7 @@ class Frame(Lean):
         for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
             held.clear()
         vars(self).pop("outward", None)
+        vars(self).pop("run_index", None)
         self.slim()
 
     @functools.cached_property
@@ -418,6 +420,11 @@ class Frame(Lean):
             symbols(self.used),
             symbols(self.notes.given),
         )
+
+    @functools.cached_property
+    def run_index(self) -> RunIndex:
+        """Its runs once it is finished."""
+        return RunIndex(self)
 
     @property
     def last(self) -> State | None:

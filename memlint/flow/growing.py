@@ -11,12 +11,13 @@ from memlint.flow.events import Carry, Loop, Place
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.given_anew import is_given_anew, is_some_member
 from memlint.flow.heap import deep
+from memlint.flow.kept import kept
 from memlint.flow.later import wanted_later
 from memlint.flow.mends.gather import gather_of
 from memlint.flow.periods import few_members
 from memlint.flow.program import Class, Function
 from memlint.flow.repeats import layer_code, repeated
-from memlint.flow.rows import PASSED, is_member, is_same, is_selection, unmoved
+from memlint.flow.rows import PASSED, is_member, is_same, is_selection, places_of, unmoved
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import carried_by
 from memlint.flow.syntax import expressions, last_name, mentions, text, walk_expression, walk_statements
@@ -249,21 +250,26 @@ def _fed(frame: Frame, store: Store) -> bool:
         return False
     if store.loop.loop.kind == "while" and f"{store.place_text}.shape" in store.loop.loop.text:
         return True
-    body, names = store.loop.body, {store.place_text}
+    renamed, given = _handed(store.loop.body)
+    names = {store.place_text, *renamed.get(store.place_text, ())}
+    return any(at != store.site.at for name in names for at in given.get(name, ()))
+
+
+@kept
+def _handed(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[str]], dict[str, set[int]]]:
+    """(other names of a place, the ordinals of the statements that give it to a call that does more than move it)"""
+    renamed: dict[str, set[str]] = {}
+    found: dict[str, set[int]] = {}
     for statement in walk_statements(body):
-        if isinstance(statement, ir.Assign) and is_same(statement.value, store.place_text):
-            names |= {text(target, 200) for target in statement.targets}
-    return any(
-        isinstance(part, ir.Call)
-        and not _only_moves(part)
-        and any(
-            is_same(given, name) for name in names for given in (*part.args, *(word.value for word in part.keywords))
-        )
-        for statement in walk_statements(body)
-        if statement.at != store.site.at
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
-    )
+        if isinstance(statement, ir.Assign):
+            for place in places_of(statement.value):
+                renamed.setdefault(place, set()).update(text(target, 200) for target in statement.targets)
+        for call in (part for expr in expressions(statement) for part in walk_expression(expr)):
+            if isinstance(call, ir.Call) and not _only_moves(call):
+                for given in (*call.args, *(word.value for word in call.keywords)):
+                    for place in places_of(given):
+                        found.setdefault(place, set()).add(statement.at)
+    return renamed, found
 
 
 def _over_parts(analyser: Analyser, frame: Frame, store: Store) -> bool:
@@ -316,19 +322,29 @@ def _bounded(frame: Frame, store: Store) -> bool:
         bodies.append(store.loop.body)
     else:
         bodies += [method.body for method in _around(frame.function)]
-    starts = {store.site.at}
-    for body in bodies:
-        for statement in walk_statements(body):
-            if isinstance(statement, ir.If) and _asks_for_start(statement.test, place):
-                starts.update(inner.at for inner in statement.body)
-            elif statement.at not in starts and _cut_back(statement, place, store.local):
-                return True
-    return False
+    known = [_set(body) for body in bodies]
+    starts = {store.site.at}.union(*(starts.get(place, ()) for starts, _ in known))
+    return any(
+        statement.at not in starts and _cut_back(statement, place, store.local)
+        for _, assigned in known
+        for statement in assigned.get(place, ())
+    )
 
 
-def _asks_for_start(test: ir.Expr, place: str) -> bool:
-    """``if place is None``: what follows is the first part, not a reset."""
-    return isinstance(test, ir.Compare) and test.ops == ("is",) and is_same(test.left, place)
+@kept
+def _set(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[int]], dict[str, list[ir.Assign]]]:
+    """(the ordinals of what stands under ``if place is None``, which is the first part and no reset; the statements
+    that assign to a place)"""
+    starts: dict[str, set[int]] = {}
+    assigned: dict[str, list[ir.Assign]] = {}
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.If) and isinstance(statement.test, ir.Compare) and statement.test.ops == ("is",):
+            for place in places_of(statement.test.left):
+                starts.setdefault(place, set()).update(inner.at for inner in statement.body)
+        elif isinstance(statement, ir.Assign):
+            for place in {text(target, 200) for target, _ in _pairs(statement)}:
+                assigned.setdefault(place, []).append(statement)
+    return starts, assigned
 
 
 def _around(function: Function) -> list[Function]:
@@ -338,9 +354,8 @@ def _around(function: Function) -> list[Function]:
     return [method for method in cls.methods.values() if method.name != "__init__"]
 
 
-def _cut_back(statement: ir.Stmt, place: str, local: bool) -> bool:
-    if not isinstance(statement, ir.Assign):
-        return False
+def _pairs(statement: ir.Assign) -> list[tuple[ir.Expr, ir.Expr]]:
+    """The targets of an assignment, each with what it is given, or with all of that."""
     targets: list[ir.Expr] = []
     values: list[ir.Expr] = []
     for target in statement.targets:
@@ -353,7 +368,11 @@ def _cut_back(statement: ir.Stmt, place: str, local: bool) -> bool:
         else:
             targets.append(target)
             values.append(statement.value)
-    for target, value in zip(targets, values, strict=False):
+    return list(zip(targets, values, strict=False))
+
+
+def _cut_back(statement: ir.Assign, place: str, local: bool) -> bool:
+    for target, value in _pairs(statement):
         if not isinstance(target, ir.Name | ir.Attr | ir.Subscript) or text(target, 200) != place:
             continue
         if mentions(value, place) and not (_keeps_all(value, place) if local else _uncut(value, place)):

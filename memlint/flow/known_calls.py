@@ -46,6 +46,8 @@ class KnownCalls:
         self._program = program
         self._unused = unused
         self._found: dict[tuple[str, str], tuple[KnownCall, ...]] = {}
+        #: of the files that were last asked about
+        self._used: dict[str, _Uses] = {}
 
     def of(self, function: Function) -> tuple[KnownCall, ...]:
         """All calls of a function or method; () where there are none, or may be others."""
@@ -83,8 +85,7 @@ class KnownCalls:
             times = reads(module.text)
             if times is None or not module.index.complete or finds_names(module.text):
                 return
-            callers = (caller for caller in functions_of(module) if name in caller.names)
-            uses = [(caller, *use) for caller in callers for use in _uses(caller, name)]
+            uses = self._uses_in(module).get(name, [])
             if len(uses) < times[name]:
                 return  # (some stand in bodies of classes, in decorators, in lambdas)
             for caller, part, is_called in uses:
@@ -94,6 +95,13 @@ class KnownCalls:
                     return
                 found.append(KnownCall(caller, part, bound))
         yield from found
+
+    def _uses_in(self, module: Module) -> _Uses:
+        if module.key not in self._used:
+            if len(self._used) >= MAX_FILES:
+                self._used.clear()
+            self._used[module.key] = _uses(module)
+        return self._used[module.key]
 
     def _may_mean(self, module: Module, caller: Function, func: ir.Expr, what: Function | Class) -> bool:
         """Whether an expression may mean a definition."""
@@ -110,20 +118,28 @@ class KnownCalls:
         return isinstance(func, ir.Name) and (kind != "ext" or may_be_lost(str(found), what.qual))
 
 
-def _uses(caller: Function, name: str) -> Iterator[tuple[ir.Expr, bool]]:
-    """Where a function's own body names something: the call of it, or the name alone."""
-    statements = walk_statements(caller.body, into_definitions=False)
-    exprs = [expr for statement in statements for expr in expressions(statement)]
-    if isinstance(caller.node, ir.FunctionDef):
-        exprs += [param.default for param in caller.node.params if param.default is not None]
-    called: set[int] = set()
-    for expr in exprs:
-        for part in walk_expression(expr):
-            if isinstance(part, ir.Call) and _says(part.func) == name:
-                called.add(part.func.at)
-                yield part, True
-            elif _says(part) == name and part.at not in called:
-                yield part, False
+#: by name: the functions that name it, and the call of it, or the name alone
+_Uses = dict[str, list[tuple[Function, ir.Expr, bool]]]
+
+
+def _uses(module: Module) -> _Uses:
+    """Where the functions of a file name something in their own bodies."""
+    found: _Uses = {}
+    for caller in functions_of(module):
+        statements = walk_statements(caller.body, into_definitions=False)
+        exprs = [expr for statement in statements for expr in expressions(statement)]
+        if isinstance(caller.node, ir.FunctionDef):
+            exprs += [param.default for param in caller.node.params if param.default is not None]
+        called: set[int] = set()
+        for expr in exprs:
+            for part in walk_expression(expr):
+                is_called = isinstance(part, ir.Call)
+                said = _says(part.func if isinstance(part, ir.Call) else part)
+                if said and isinstance(part, ir.Call):
+                    called.add(part.func.at)
+                if said and (is_called or part.at not in called):
+                    found.setdefault(said, []).append((caller, part, is_called))
+    return found
 
 
 def _says(expr: ir.Expr) -> str:

@@ -15,6 +15,7 @@ from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.given_networks import is_trained_by_nobody, parameter_of
 from memlint.flow.heap import deep
 from memlint.flow.idle_optimizers import is_never_stepped
+from memlint.flow.kept import kept
 from memlint.flow.modes import frozen_class, mode_keys, outward, whole_of
 from memlint.flow.private_copies import is_private
 from memlint.flow.program import Class
@@ -165,9 +166,14 @@ def _in_training(frame: Frame, run: ModelRun) -> bool:
 
 def _writes_gradients(frame: Frame) -> bool:
     """``shared.grad = local.grad``: gradients of one network step another."""
+    return _assigns_gradients(frame.function.body)
+
+
+@kept
+def _assigns_gradients(body: tuple[ir.Stmt, ...]) -> bool:
     return any(
         isinstance(target, ir.Attr) and target.name in ("grad", "_grad")
-        for statement in walk_statements(frame.function.body)
+        for statement in walk_statements(body)
         if isinstance(statement, ir.Assign)
         for target in statement.targets
     )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from memlint.flow.flags import decided
 from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.kept import kept
 from memlint.flow.roles import EVALUATION, role_of
 from memlint.flow.syntax import mentions, names_bound_by, text, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -35,10 +36,8 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
     ):
         return None
     left = frame.left - frame.notes.logged  # (a logger runs no backward)
-    for statement in walk_statements(frame.function.body, into_definitions=False):
-        if not isinstance(statement, ir.For) or ("loop", statement.at) not in run.loops:
-            continue
-        names = _phases(statement)
+    for statement in _loops(frame.function.body):
+        names = _phases(statement) if ("loop", statement.at) in run.loops else None
         if names is None:
             continue
         asked = _Asked(names[0].id, _aliases(statement, names[0].id))
@@ -55,6 +54,11 @@ def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
         return None  # (its caller may run the backward)
     role = role_of(frame, backwards, run)
     return Phase(role.quiet, role.training) if role is not None else None
+
+
+@kept
+def _loops(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
+    return tuple(one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.For))
 
 
 def _phases(loop: ir.For) -> tuple[ir.Name, tuple[ir.Const, ...]] | None:

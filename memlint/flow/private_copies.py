@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.kept import kept
 from memlint.flow.program import Class
 from memlint.flow.syntax import dotted, expressions, last_name, walk_statements, with_lambdas
 from memlint.flow.values import DATA, NONE
@@ -27,8 +28,9 @@ def is_private(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     name = run.text
     if function.node is None or not name.isidentifier() or any(param.name == name for param in function.params):
         return False
-    statements = list(walk_statements(function.body))
-    if any(isinstance(one, ir.Scope) and name in one.names for one in statements):
+    scoped, mentioned = _mentions(function.body)
+    statements = mentioned.get(name, [])
+    if name in scoped:
         return False
     known: set[int] = set()
     loaded = False
@@ -55,6 +57,19 @@ def is_private(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
         return False
     # (nobody asks for the gradient of what it is given)
     return not any(asked_for(one) for one in (frame, *(caller for caller, _ in analyser.facts.calls_of(function))))
+
+
+@kept
+def _mentions(body: tuple[ir.Stmt, ...]) -> tuple[set[str], dict[str, list[ir.Stmt]]]:
+    """(the names that a body says are global, the statements that mention a name)"""
+    scoped: set[str] = set()
+    found: dict[str, list[ir.Stmt]] = {}
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Scope):
+            scoped.update(statement.names)
+        for name in {part.id for part in with_lambdas(expressions(statement)) if isinstance(part, ir.Name)}:
+            found.setdefault(name, []).append(statement)
+    return scoped, found
 
 
 def _copies_what_trains(frame: Frame, made: ir.Expr) -> bool:

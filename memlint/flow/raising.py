@@ -149,8 +149,14 @@ class Raising:
 
 
 def _is_tried(call: KnownCall) -> bool:
-    tries = (one for one in walk_statements(call.caller.body) if isinstance(one, ir.Try))
-    return any(one.body[0].at <= call.call.at <= last_ordinal(one.body[-1]) for one in tries)
+    return any(first <= call.call.at <= last for first, last in _tried(call.caller.body))
+
+
+@kept
+def _tried(body: tuple[ir.Stmt, ...]) -> tuple[tuple[int, int], ...]:
+    """The first and the last ordinal of each block of a body of which exceptions may be caught."""
+    tries = (one for one in walk_statements(body) if isinstance(one, ir.Try))
+    return tuple((one.body[0].at, last_ordinal(one.body[-1])) for one in tries)
 
 
 def _unbound(module: Module, name: str) -> str:

@@ -27,12 +27,16 @@ PASSED = frozenset(
 
 def is_same(part: ir.Expr, place: str) -> bool:
     """The place itself, or a selection of its rows by an index tensor."""
+    return place in places_of(part)
+
+
+def places_of(part: ir.Expr) -> tuple[str, ...]:
+    """The places that an expression is, or selects rows of."""
     part = unmoved(part)
-    if is_member(part) and text(part, 200) == place:
-        return True
+    found = (text(part, 200),) if is_member(part) else ()
     if is_selection(part):
         part = part.value
-    return isinstance(part, ir.Name | ir.Attr) and text(part, 200) == place
+    return (*found, text(part, 200)) if isinstance(part, ir.Name | ir.Attr) else found
 
 
 def is_member(part: ir.Expr) -> TypeGuard[ir.Subscript]:
@@ -54,4 +58,4 @@ def unmoved(part: ir.Expr) -> ir.Expr:
     return part
 
 
-__all__ = ["PASSED", "is_member", "is_same", "is_selection", "unmoved"]
+__all__ = ["PASSED", "is_member", "is_same", "is_selection", "places_of", "unmoved"]

@@ -103,11 +103,12 @@ def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
 def trains_otherwise(frame: Frame, run: ModelRun) -> bool:
     """Whether another call of the same module reaches the backward: then this one is not what it trains by. (A module
     may train by its forward, and show samples by another method.)"""
-    names = (run.text, run.text.rpartition(".")[0]) if run.origin is None else (run.text,)
+    names = {run.text, run.text.rpartition(".")[0]} if run.origin is None else {run.text}
+    index = frame.run_index
     return any(
-        other.text in names and other.node != run.node and {other.node, *other.value.src} & reached
-        for other in frame.runs.values()
-        for reached, *_ in frame.backwards
+        other.node != run.node and (other.node in index.reached or not index.reached.isdisjoint(other.value.src))
+        for name in names
+        for other in index.of_text(name)
     )
 
 

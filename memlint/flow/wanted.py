@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.closures import trains_by_closure
@@ -16,7 +17,6 @@ from memlint.flow.strangers import trained_by_stranger
 from memlint.flow.syntax import (
     bodies,
     calls_backward,
-    dotted,
     expressions,
     is_false,
     is_true,
@@ -85,10 +85,17 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
 
 def trained_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether the function gives what another model computes to callers that run a backward through it."""
-    return any(
-        other.node != run.node and _reached(analyser, frame, {other.node, *other.value.src}, 0) == REACHED
-        for other in frame.runs.values()
-    )
+    known = analyser.facts.trained
+    if frame not in known:
+        known[frame] = []
+        for other in frame.runs.values():
+            if other.node not in known[frame] and (
+                _reached(analyser, frame, {other.node, *other.value.src}, 0) == REACHED
+            ):
+                known[frame].append(other.node)
+                if len(known[frame]) == 2:
+                    break
+    return any(node != run.node for node in known[frame])
 
 
 def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
@@ -237,28 +244,39 @@ def asked_for(frame: Frame, others: frozenset[int] = frozenset()) -> str:
     if "grad_fn" in frame.function.names:
         return "its graph is read"
     cleared = False
-    for statement in walk_statements(frame.function.body):
-        if isinstance(statement, ir.Assign):
-            for target in statement.targets:
-                if isinstance(target, ir.Attr) and target.name == "requires_grad" and is_true(statement.value):
-                    if id(target.value) in others:
-                        continue
-                    return REQUIRES
+    for part, why in _asking(frame.function.body):
+        if why == CLEARED:
+            cleared = cleared or (not frame.backwards and not calls_backward(frame.function.body))
+        elif not isinstance(part, ir.Attr) or id(part.value) not in others:
+            return why
+    return CLEARED if cleared else ""
+
+
+@kept
+def _asking(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Expr, str], ...]:
+    """What asks for gradients in a body, in order, and how: an attribute where it does so for what stands before it."""
+    found: list[tuple[ir.Expr, str]] = []
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Assign) and is_true(statement.value):
+            targets = (one for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad")
+            found += [(target, REQUIRES) for target in targets]
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if not isinstance(part, ir.Call):
-                    continue
-                name = dotted(part.func).rsplit(".", 1)[-1] if not isinstance(part.func, ir.Attr) else part.func.name
-                if name == "zero_grad" and not frame.backwards and not calls_backward(frame.function.body):
-                    cleared = True
-                if name in ("requires_grad_", "enable_grad") and not (part.args and is_false(part.args[0])):
-                    if isinstance(part.func, ir.Attr) and id(part.func.value) in others:
-                        continue
-                    return ASKED
-                if name == "set_grad_enabled" and part.args and is_true(part.args[0]):
-                    return ENABLED
-                if any(word.name == "volatile" and is_true(word.value) for word in part.keywords):
-                    return "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
-                if any(word.name == "requires_grad" and is_true(word.value) for word in part.keywords):
-                    return REQUIRES
-    return CLEARED if cleared else ""
+                if isinstance(part, ir.Call):
+                    found += _asks(part)
+    return tuple(found)
+
+
+def _asks(call: ir.Call) -> Iterator[tuple[ir.Expr, str]]:
+    name = last_name(call.func)
+    if name == "zero_grad":
+        yield call, CLEARED
+    if name in ("requires_grad_", "enable_grad") and not (call.args and is_false(call.args[0])):
+        yield call.func, ASKED
+        return
+    if name == "set_grad_enabled" and call.args and is_true(call.args[0]):
+        yield call, ENABLED
+    if any(word.name == "volatile" and is_true(word.value) for word in call.keywords):
+        yield call, "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
+    if any(word.name == "requires_grad" and is_true(word.value) for word in call.keywords):
+        yield call, REQUIRES

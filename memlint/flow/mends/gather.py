@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
@@ -69,14 +70,27 @@ def _loop_after_start(body: Block, statement: ir.Stmt, name: str) -> ir.Stmt | N
         outer = block[position]
         if outer is statement:
             return None
-        for before in reversed(block[:position]):
-            if isinstance(before, ir.Assign) and any(_is(target, name) for target in before.targets):
-                none = isinstance(before.value, ir.Const | ir.Display)
-                alone = _mentions_in(outer)[name] == (name in _names(statement))
-                return _loop_in(outer, statement) if alone and not none else None
-            if name in _mentions_in(before):
-                return None
+        places = _places(block).get(name, [])
+        last = bisect_left(places, position) - 1
+        if last < 0:
+            continue
+        before = block[places[last]]
+        if isinstance(before, ir.Assign) and any(_is(target, name) for target in before.targets):
+            none = isinstance(before.value, ir.Const | ir.Display)
+            alone = _mentions_in(outer)[name] == (name in _names(statement))
+            return _loop_in(outer, statement) if alone and not none else None
+        return None
     return None
+
+
+@kept
+def _places(block: Block) -> dict[str, list[int]]:
+    """The places of the statements of a block that mention a name."""
+    found: dict[str, list[int]] = {}
+    for place, statement in enumerate(block):
+        for name in _mentions_in(statement):
+            found.setdefault(name, []).append(place)
+    return found
 
 
 def _loop_in(outer: ir.Stmt, statement: ir.Stmt) -> ir.Stmt | None:
