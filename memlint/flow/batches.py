@@ -11,6 +11,7 @@ from memlint.flow.bound_names import Names, argument, peel
 from memlint.flow.events import OversizedBatch
 from memlint.flow.frame import Frame
 from memlint.flow.inert import last_ordinal
+from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import V
@@ -161,7 +162,13 @@ def _in_a_batch(frame: Frame, call: ir.Call) -> bool:
     """Whether a loop over a data loader is around a call: what it cuts out of its batches is no data set."""
     held_rounds = frame.notes.rounds.values()
     rounds = (held for held in held_rounds if held.loop.over == "loader" or "loader" in held.loop.source)
-    return any(one is call for held in rounds for one in calls(held.body))
+    return any(id(call) in _calls_in(held.body) for held in rounds)
+
+
+@kept
+def _calls_in(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
+    """The calls of a body, by identity."""
+    return frozenset(map(id, calls(body)))
 
 
 def _takes_a_graph(call: ir.Call) -> bool:

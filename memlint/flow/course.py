@@ -6,11 +6,22 @@ What stands before it runs, and what stands behind it in the loop around it as f
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
 from memlint.flow.interpret import EXITS
-from memlint.flow.syntax import bodies, children, dotted, expressions, loops_around, text, walk_statements, way_to
+from memlint.flow.syntax import (
+    Begins,
+    begins,
+    bodies,
+    children,
+    dotted,
+    expressions,
+    loops_around,
+    text,
+    walk_statements,
+    way_to,
+)
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -33,7 +44,10 @@ class Course:
         self._mistake = mistake
         self._parts: dict[int, str] = {}
         self._statements: dict[tuple[int, bool], str] = {}
-        self._headers: dict[int, str] = {}
+        #: by place in the body: what is wrong with what comes before it
+        self._reached: dict[int, str | None] = {}
+        #: the same of what is evaluated before its blocks
+        self._entered: dict[int, str | None] = {}
         #: by block: how many of its statements were looked at, and what is wrong with the last of them
         self._looked: dict[int, tuple[int, str]] = {}
         #: by block and place in it: what is wrong from there on
@@ -42,19 +56,33 @@ class Course:
 
     def before(self, at: int) -> str:
         """The first mistake in what was evaluated whenever an ordinal is reached, or in its own statement."""
-        way = way_to(self._body, at) or [(self._body, 0)][: len(self._body)]
-        for depth, (block, number) in enumerate(way):
-            statement = block[number]
-            found = self._up_to(block, number)
-            if found or depth + 1 == len(way):
-                return found or self._of(statement)
-            if isinstance(statement, _DEFINITIONS):
-                return ""
-            if id(statement) not in self._headers:
-                self._headers[id(statement)] = self._first(evaluated(expressions(statement)))
-            if self._headers[id(statement)]:
-                return self._headers[id(statement)]
-        return ""
+        if not self._body:
+            return ""
+        begun = begins(self._body)
+        place = max(bisect_right(begun.ordinals, at) - 1, 0)
+        found = self._reaching(begun, place)
+        return self._of(begun.statements[place]) if found == "" else found or ""
+
+    def _reaching(self, begun: Begins, place: int) -> str | None:
+        """The first mistake in what was evaluated whenever a statement is reached; None where a definition is around
+        it that may be reached without one."""
+        way = [place]
+        while way[-1] not in self._reached and begun.around[way[-1]] >= 0:
+            way.append(begun.around[way[-1]])
+        for inner in reversed(way):
+            if inner not in self._reached:
+                outer = begun.around[inner]
+                if outer >= 0 and outer not in self._entered:
+                    self._entered[outer] = self._entering(begun.statements[outer], self._reached[outer])
+                found = "" if outer < 0 else self._entered[outer]
+                self._reached[inner] = self._up_to(*begun.blocks[inner]) if found == "" else found
+        return self._reached[place]
+
+    def _entering(self, statement: ir.Stmt, reaching: str | None) -> str | None:
+        """The first mistake in what was evaluated whenever the blocks of a statement are entered."""
+        if reaching != "":
+            return reaching
+        return None if isinstance(statement, _DEFINITIONS) else self._first(evaluated(expressions(statement)))
 
     def behind(self, at: int) -> str:
         """The first mistake in what is evaluated in the innermost loop around an ordinal whenever what that says has

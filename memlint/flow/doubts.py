@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
@@ -294,15 +295,22 @@ def is_array(frame: Frame, store: Store) -> bool:
     """Whether the sum begins as an array of numpy, to which no tensor with a graph can be added."""
     if store.kind != "carry" or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
         return False
-    name = store.place[1]
-    begins = [
-        statement.value
-        for statement in assignments(frame.function.body).get(name, ())
-        if statement.at < store.site.at  # what becomes of the sum afterwards says nothing of it
-    ]
-    return bool(begins) and all(
-        isinstance(value, ir.Call) and dotted(value.func).split(".")[0] in ("np", "numpy") for value in begins
-    )
+    begun, other = _begun(frame.function.body).get(store.place[1], (math.inf, math.inf))
+    return begun < store.site.at <= other  # (what becomes of the sum afterwards says nothing of it)
+
+
+@kept
+def _begun(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[float, float]]:
+    """By name, the ordinals of the first assignment, and of the first of something else than an array of numpy."""
+    found: dict[str, tuple[float, float]] = {}
+    for name, statements in assignments(body).items():
+        others = [one.at for one in statements if not _is_of_numpy(one.value)]
+        found[name] = min(one.at for one in statements), min(others, default=math.inf)
+    return found
+
+
+def _is_of_numpy(value: ir.Expr) -> bool:
+    return isinstance(value, ir.Call) and dotted(value.func).split(".")[0] in ("np", "numpy")
 
 
 def is_moved_member(store: Store) -> bool:

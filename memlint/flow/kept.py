@@ -50,6 +50,11 @@ def kept_for(answer: Callable[_P, _R]) -> Callable[_P, _R]:
     return ask
 
 
+def forgotten(known: dict[Any, Any]) -> None:
+    """Let go of what is in it as well when a run is over."""
+    _KEPT.append(known)
+
+
 def forget() -> None:
     """Let go of everything that is kept: a run is over."""
     for known in _KEPT:

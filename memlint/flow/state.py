@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from memlint.flow.kept import forgotten
 from memlint.flow.values import EMPTY, NOTHING, UNKNOWN, Path, Source, Sources, V, join
 
 #: grad modes, as a set: recorded, not recorded, whatever the caller has
@@ -261,5 +262,23 @@ def _join_maps(a: dict[str, V], b: dict[str, V]) -> dict[str, V]:
     new = a.copy()
     for name, value in b.items():
         mine = new.get(name)
-        new[name] = value if mine is None else mine if mine is value else join(mine, value)
+        new[name] = value if mine is None else mine if mine is value else _joined(mine, value)
     return new
+
+
+#: (in a chain of branches the same two values meet once for each of them)
+_JOINED: dict[tuple[int, int], tuple[V, V, V]] = {}
+_MAX_JOINED = 10_000
+forgotten(_JOINED)
+
+
+def _joined(a: V, b: V) -> V:
+    """What holds on either path, `b` itself where it says no less."""
+    key = (id(a), id(b))
+    known = _JOINED.get(key)
+    if known is None:
+        if len(_JOINED) >= _MAX_JOINED:
+            _JOINED.clear()
+        made = join(a, b)
+        known = _JOINED[key] = (a, b, b if made is not a and made == b else made)
+    return known[2]

@@ -7,7 +7,7 @@ import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlint.flow.kept import kept
 from memlint.ir import nodes as ir
@@ -233,13 +233,39 @@ def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
             todo.extend(parts(part))
 
 
+class Begins(NamedTuple):
+    """The statements of a body and its blocks in source order: where each begins, the block that it is in, its place
+    there, and the one around it, -1 for none."""
+
+    ordinals: list[int]
+    statements: list[ir.Stmt]
+    blocks: list[tuple[tuple[ir.Stmt, ...], int]]
+    around: list[int]
+
+
+@kept
+def begins(body: tuple[ir.Stmt, ...]) -> Begins:
+    found = Begins([], [], [], [])
+    todo = [(body, number, -1) for number in reversed(range(len(body)))]
+    while todo:
+        block, number, around = todo.pop()
+        place = len(found.ordinals)
+        found.ordinals.append(block[number].at)
+        found.statements.append(block[number])
+        found.blocks.append((block, number))
+        found.around.append(around)
+        for inner in reversed(bodies(block[number])):
+            todo.extend((inner, each, place) for each in reversed(range(len(inner))))
+    return found
+
+
 def statement_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Stmt | None:
     """The innermost statement of a body that holds an ordinal."""
-    way = way_to(body, at)
-    if not way:
+    begun = begins(body)
+    place = bisect_right(begun.ordinals, at) - 1
+    if place < 0:
         return None
-    block, number = way[-1]
-    best = block[number]
+    best = begun.statements[place]
     held = best.at == at or any(part.at == at for expr in expressions(best) for part in walk_expression(expr))
     return best if held else None
 

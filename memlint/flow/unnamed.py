@@ -15,7 +15,7 @@ from memlint.flow.loading import is_loaded
 from memlint.flow.mentions import FINDERS, finds_attributes
 from memlint.flow.program import Program, in_tests
 from memlint.flow.programs import is_program
-from memlint.flow.unused import ALL, Idle, Unused, is_collected, is_of_hub
+from memlint.flow.unused import Idle, Unused, in_strings, is_collected, is_of_hub
 from memlint.project.published import has_users
 
 
@@ -92,15 +92,14 @@ class Unnamed(Unused):
     def _is_in_strings(self, name: str, what: Function | Class) -> bool:
         """(What is looked up is a name and nothing more; what is printed or written about stands among other words. Of
         what a module has, the code that looks it up is asked for.)"""
-        word, path = re.escape(name), r"[\w.:/]+[.:/]"
-        if (isinstance(what, Function) and what.cls is not None) or self._looks_up:
-            pattern = re.compile(rf"([\"'])(?:{path})?{word}\1")
-        else:
-            pattern = re.compile(rf"([\"']){path}{word}\1|attr\w*\([^()\n]*[\"']{word}[\"']")
+        whole = (isinstance(what, Function) and what.cls is not None) or self._looks_up
         sources = self._program.project.sources
-        return any(
-            name in (text := sources[key].text) and pattern.search(ALL.sub("", text)) is not None for key in sources
-        )
+        for key in sources:
+            if name in (text := sources[key].text):
+                strings = in_strings(text)
+                if name in strings.behind or name in (strings.alone if whole else strings.found):
+                    return True
+        return False
 
     @functools.cached_property
     def _looks_up(self) -> bool:
