@@ -21,5 +21,7 @@ def bytes_in(text: str) -> int | None:
 
 
 def plural(count: int, word: str) -> str:
-    """A count of things: "1 hit", "2,000 hits"."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+    """A count of things: "1 hit", "2,000 hits", "3 entries"."""
+    if count != 1:
+        word = f"{word[:-1]}ies" if word.endswith("ry") else f"{word}s"
+    return f"{count:,} {word}"

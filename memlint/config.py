@@ -52,6 +52,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     ``file``: where it comes from (None: there is none). ``device_memory``: bytes. ``fixable`` and ``unfixable``: the
     rules whose fixes are given (None: all), and those whose are not. ``evidence``: files that ``memlint verify`` wrote.
+    ``baseline``: findings that are put off.
     ``closed_rules``: folders of rules that are known by name alone, since nobody trusts them.
     """
 
@@ -74,6 +75,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     unfixable: tuple[str, ...] = ()
     scalar_fix: ScalarFix = "detach"
     evidence: tuple[Path, ...] = ()
+    baseline: Path | None = None
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -98,6 +100,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     unfixable: list[str] | None = None
     scalar_fix: ScalarFix | None = None
     evidence: str | list[str] | None = None
+    baseline: str | None = None
 
 
 #: no word that is valid is nearly as long, and no chain of files that extend each other
@@ -214,6 +217,7 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
         unfixable=_either(_codes(table.unfixable), base.unfixable),
         scalar_fix=_either(table.scalar_fix, base.scalar_fix),
         evidence=_either(_folders(folder, _listed(table.evidence)), base.evidence),
+        baseline=_either(None if table.baseline is None else folder / table.baseline, base.baseline),
     )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ class Fix(msgspec.Struct, frozen=True, gc=False):
 
 class Suppressed(msgspec.Struct, frozen=True, gc=False):
     """``by``: the comment that suppressed the finding (noqa, ignore, ignore-file), and ``reason`` what follows ``--``;
-    or evidence, and how a measurement refuted it."""
+    or evidence, and how a measurement refuted it; or the baseline, which gives no reason."""
 
     by: str
     reason: str | None
@@ -97,6 +97,16 @@ class Evidence(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     bytes_per_iteration: PerIteration | None = None
     host_bytes_per_iteration: int | None = None
     graph_nodes_per_iteration: int | None = None
+
+
+class Statement(msgspec.Struct, frozen=True, gc=False):
+    """The statement around a finding (a compound one's header): the qualified name of the function around it
+    ("<module>" at the top), its lines, and a fingerprint in which the name of the file plays no part."""
+
+    function: str
+    line: int
+    end_line: int
+    fingerprint: str
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -130,6 +140,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     evidence: Evidence | None = None
     suppressed: Suppressed | None = None
     fingerprint: str = ""
+    statement: Statement | None = None
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
@@ -158,7 +169,7 @@ class HeldBack(msgspec.Struct, frozen=True, gc=False):
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
     """Suppressed findings count as ``suppressed`` alone. ``seconds`` is wall time. ``silenced_by_evidence``: how many
-    findings measurements refuted."""
+    findings measurements refuted; ``baselined``: how many are in the baseline."""
 
     files: int
     skipped: int
@@ -169,6 +180,7 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     suppressed: int = 0
     silenced_by_evidence: int = 0
     held_back: HeldBack = HeldBack()
+    baselined: int = 0
 
 
 #: how a remark ends that names a function of a linted file which was not followed to its end (see docs/limits.md)

@@ -98,6 +98,7 @@ def _check_parser() -> argparse.ArgumentParser:
     _rule_options(rules)
     _evidence_option(rules)
     _file_options(parser.add_argument_group("files"))
+    _baseline_options(parser.add_argument_group("baseline"))
     _fix_options(parser.add_argument_group("fixes"))
     _output_options(parser.add_argument_group("output"))
     _run_options(parser.add_argument_group("run"))
@@ -136,6 +137,14 @@ def _file_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--extend-exclude", type=words, action="extend", metavar="PATTERNS", help="skip these, too")
     group.add_argument("--force-exclude", action="store_true", help="skip excluded files even if they are named")
     group.add_argument("--stdin-filename", metavar="PATH", help="the path under which standard input is linted")
+
+
+def _baseline_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--baseline", metavar="FILE", help="do not report the findings that this file holds")
+    group.add_argument("--no-baseline", action="store_true", help="report what is in the configured baseline, too")
+    group.add_argument("--write-baseline", metavar="FILE", help="write all findings to a baseline")
+    group.add_argument("--prune-baseline", action="store_true", help="remove stale entries from the baseline")
+    group.add_argument("--error-stale", action="store_true", help="exit with 1 if the baseline has stale entries")
 
 
 def _fix_options(group: argparse._ArgumentGroup) -> None:

@@ -38,6 +38,8 @@ def check(parsed: argparse.Namespace) -> int:
 
     _agree(parsed)
     options = _options(parsed)
+    if parsed.write_baseline is not None:
+        check_writable(Path(parsed.write_baseline), "--write-baseline")
     paths = parsed.paths or ["."]
     if parsed.fix or parsed.fix_only or parsed.diff:
         from memlint.cli.fixing import fix
@@ -47,7 +49,18 @@ def check(parsed: argparse.Namespace) -> int:
         outcome = run(paths, options, progress=progress)
     say(outcome, parsed)
     report(outcome.result, options, parsed, sys.stdout)
-    return exit_code(outcome.result, exit_zero=parsed.exit_zero)
+    code = exit_code(outcome.result, exit_zero=parsed.exit_zero)
+    return max(code, keep_up(outcome, parsed))
+
+
+def keep_up(outcome: Outcome, parsed: argparse.Namespace) -> int:
+    """Write the baseline, or say what is wrong with it; an exit code. Raises ConfigError."""
+    asked = parsed.write_baseline or parsed.prune_baseline or parsed.error_stale
+    if not asked and all(prepared.baseline is None for prepared, _ in outcome.parts):
+        return CLEAN
+    from memlint.cli.baseline import keep_up
+
+    return keep_up(outcome, parsed)
 
 
 def exit_code(result: Result, *, exit_zero: bool) -> int:
@@ -64,6 +77,24 @@ def _agree(parsed: argparse.Namespace) -> None:
         raise ConfigError("--exit-non-zero-on-fix needs --fix, --fix-only or --diff")
     if parsed.exit_non_zero_on_fix and parsed.exit_zero:
         raise ConfigError("--exit-zero and --exit-non-zero-on-fix exclude each other")
+    _exclude(
+        {
+            "--write-baseline": parsed.write_baseline is not None,
+            "--baseline": parsed.baseline is not None,
+            "--no-baseline": parsed.no_baseline,
+        }
+    )
+    _exclude(
+        {
+            "--write-baseline": parsed.write_baseline is not None,
+            "--prune-baseline": parsed.prune_baseline,
+            "--error-stale": parsed.error_stale,
+            "--no-baseline": parsed.no_baseline,
+            "--fix, --fix-only and --diff": fixes,
+        }
+    )
+    if parsed.error_stale and parsed.exit_zero:
+        raise ConfigError("--exit-zero and --error-stale exclude each other")
     silent = "--diff" if parsed.diff else "--fix-only" if parsed.fix_only else None
     reports = {
         "--output-format": parsed.output_format,
@@ -75,10 +106,18 @@ def _agree(parsed: argparse.Namespace) -> None:
             raise ConfigError(f"{silent} prints no report, so {option} means nothing beside it")
 
 
+def _exclude(options: dict[str, bool]) -> None:
+    """Raises ConfigError where more than one of some options is there."""
+    given = [option for option, is_given in options.items() if is_given]
+    if len(given) > 1:
+        raise ConfigError(f"{given[0]} cannot be combined with {given[1]}")
+
+
 def _options(parsed: argparse.Namespace) -> Options:
     cwd = Path.cwd()
     if parsed.stdin_filename is not None and STDIN not in parsed.paths:
         raise ConfigError("--stdin-filename needs `-` among the paths")
+    baseline = parsed.write_baseline if parsed.baseline is None else parsed.baseline
     return msgspec.structs.replace(
         options_of(parsed, cwd),
         exclude=None if parsed.exclude is None else patterns(cwd, parsed.exclude, "--exclude"),
@@ -92,6 +131,9 @@ def _options(parsed: argparse.Namespace) -> Options:
         unsafe_fixes=parsed.unsafe_fixes,
         evidence=None if parsed.evidence is None else tuple(cwd / name for name in parsed.evidence),
         cache=not parsed.no_cache,
+        baseline=None if baseline is None else cwd / baseline,
+        with_baseline=not parsed.no_baseline,
+        new_baseline=parsed.write_baseline is not None,
     )
 
 

@@ -28,4 +28,5 @@ def options_of(parsed: argparse.Namespace, cwd: Path) -> Options:
         config=None if parsed.config is None else cwd / parsed.config,
         isolated=parsed.isolated,
         local_rules=parsed.local_rules,
+        with_baseline=False,
     )

@@ -12,7 +12,7 @@ from memlint.config import Config
 from memlint.engine.analysis import Analysis
 from memlint.engine.fingerprint import Fingerprints
 from memlint.engine.rooms import META_RULES, Room
-from memlint.finding import Confidence, Failure, Finding, Growth, TraceStep
+from memlint.finding import Confidence, Failure, Finding, Growth, Statement, TraceStep
 from memlint.fix.render import render
 from memlint.flow.events import Event, Reached, Step
 from memlint.project import Source
@@ -24,11 +24,13 @@ NO_GROWTH = Growth("none", "once")
 
 
 class Raw(msgspec.Struct, frozen=True):
-    """A finding before its fingerprint, with the source of the statement around it."""
+    """A finding before its fingerprint, with the source of the statement around it, and its first and last line (None:
+    those of the finding)."""
 
     finding: Finding
     function: str
     statement: str
+    lines: tuple[int, int] | None = None
 
 
 def ask_rules(
@@ -102,7 +104,8 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
             if (shown := render(plan, analysis, sources)) is not None
         ),
     )
-    return Raw(finding, analysis.qualified_name(report.site), analysis.statement(report.site)[1])
+    around, source = analysis.statement(report.site)
+    return Raw(finding, analysis.qualified_name(report.site), source, (around.line, around.end_line))
 
 
 #: rules whose advice is a guard of grad mode
@@ -150,16 +153,18 @@ def fingerprinted(raws: list[Raw], relative: Callable[[str], str]) -> list[Raw]:
     """The findings of one file in order of place and code, each with its fingerprint."""
     fingerprints = Fingerprints()
     ordered = sorted(raws, key=lambda raw: (raw.finding.line, raw.finding.column, raw.finding.code))
-    return [
-        msgspec.structs.replace(
-            raw,
-            finding=msgspec.structs.replace(
-                raw.finding,
-                fingerprint=fingerprints.of(raw.finding.code, relative(raw.finding.path), raw.function, raw.statement),
-            ),
-        )
-        for raw in ordered
-    ]
+    return [msgspec.structs.replace(raw, finding=_recognised(raw, fingerprints, relative)) for raw in ordered]
+
+
+def _recognised(raw: Raw, fingerprints: Fingerprints, relative: Callable[[str], str]) -> Finding:
+    finding = raw.finding
+    first, last = raw.lines or (finding.line, finding.end_line)
+    anywhere = fingerprints.anywhere(finding.code, raw.function, raw.statement)
+    return msgspec.structs.replace(
+        finding,
+        fingerprint=fingerprints.of(finding.code, relative(finding.path), raw.function, raw.statement),
+        statement=Statement(raw.function, first, last, anywhere),
+    )
 
 
 def internal_error(where: str, error: Exception | SystemExit) -> str:

@@ -30,6 +30,13 @@ class Ruling(msgspec.Struct, frozen=True):
     selection: Selection
 
 
+class Compared(msgspec.Struct, frozen=True):
+    """Which entries of the baseline (by number) were found again, and which are stale."""
+
+    found: tuple[int, ...] = ()
+    stale: tuple[int, ...] = ()
+
+
 class Linted(msgspec.Struct, frozen=True):
     """What one project's linted files say."""
 
@@ -37,6 +44,7 @@ class Linted(msgspec.Struct, frozen=True):
     failures: tuple[Failure, ...]
     remarks: tuple[str, ...]
     held_back: HeldBack = HeldBack()
+    compared: Compared = Compared()
 
 
 def added_up(counts: Iterable[HeldBack]) -> HeldBack:

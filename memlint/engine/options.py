@@ -28,7 +28,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     parse, so that they are read no further where nothing imports torch. ``each``: the paths are files, and each
     gets what it would get alone, also where others in the run are gitignored. ``evidence``: files of evidence in
     place of the configured ones. ``cache``: whether what earlier runs found in the same contents is taken, and what
-    this one finds is kept. ``local_rules``: the rules of the project, which are programs, are loaded."""
+    this one finds is kept. ``local_rules``: the rules of the project, which are programs, are loaded. ``baseline``: a
+    file in place of the configured one; ``with_baseline``: whether one holds back what is in it; ``new_baseline``: it
+    is about to be written, so it holds back all, and may not be there yet."""
 
     cwd: Path
     overrides: Overrides = Overrides()
@@ -48,6 +50,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Path, ...] | None = None
     cache: bool = False
     local_rules: bool = False
+    baseline: Path | None = None
+    with_baseline: bool = True
+    new_baseline: bool = False
 
     @property
     def stdin_path(self) -> Path:

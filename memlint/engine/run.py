@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,22 +28,31 @@ from memlint.project.presence import is_dir
 from memlint.project.published import standing
 from memlint.temporary import sweep
 
+if TYPE_CHECKING:
+    from memlint.engine.baseline import Baseline
+
 STDIN = "-"
+#: what `Suppressed.by` says of a finding in the baseline
+BASELINE = "baseline"
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """``said``: skipped files that the user had named. ``notices``: what the user should know of the configuration."""
+    """``said``: skipped files that the user had named. ``notices``: what the user should know of the configuration.
+    ``parts``: the projects, and what each says."""
 
     result: Result
     said: tuple[Skipped, ...]
     notices: tuple[str, ...]
+    parts: tuple[tuple[Prepared, Linted], ...] = ()
 
 
 class Prepared(Ruling, frozen=True):
-    """One project, with all that is needed to lint it."""
+    """One project, with all that is needed to lint it. ``folders``: those that were named."""
 
     found: Discovery
     proof: Proof
+    baseline: Baseline | None = None
+    folders: tuple[Path, ...] = ()
 
 
 def run(
@@ -100,9 +110,10 @@ def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started:
             warnings=counted.count("warning"),
             notes=counted.count("note"),
             seconds=round(time.perf_counter() - started, 3),
-            suppressed=sum(by not in (None, BY) for by in suppressed),
+            suppressed=sum(by not in (None, BY, BASELINE) for by in suppressed),
             silenced_by_evidence=suppressed.count(BY),
             held_back=added_up(part.held_back for _, part in parts),
+            baselined=suppressed.count(BASELINE),
         ),
         remarks=tuple(remark for _, part in parts for remark in part.remarks),
         takes_unsafe=frozenset(
@@ -111,7 +122,7 @@ def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started:
         asked_unsafe=options.unsafe_fixes is True,
     )
     notices = dict.fromkeys(notice for prepared, _ in parts for notice in _notices(prepared))
-    return Outcome(result, said, tuple(notices))
+    return Outcome(result, said, tuple(notices), tuple(parts))
 
 
 def _notices(prepared: Prepared) -> Iterator[str]:
@@ -168,6 +179,8 @@ def _project(root: Path, named: Sequence[Named], options: Options, progress: Pro
     ruling = configured(root, options)
     config = ruling.config
     proof = read_proof(config, options.evidence)
+    baseline = _baseline(config, options)
+    folders = tuple(one.path for one in named if one.content is None and is_dir(one.path))
     progress("finding files", 0, 0)
     listing = list_context(root, named, options.cwd)
     for group in apart(named, listing, options.cwd) if options.each else [named]:
@@ -180,7 +193,18 @@ def _project(root: Path, named: Sequence[Named], options: Options, progress: Pro
             import_roots=config.import_roots,
             listing=listing,
         )
-        yield Prepared(config, ruling.rooms, ruling.selection, found, proof)
+        yield Prepared(config, ruling.rooms, ruling.selection, found, proof, baseline, folders)
+
+
+def _baseline(config: Config, options: Options) -> Baseline | None:
+    """The baseline of the command line, or of the configuration. Raises ConfigError."""
+    file = options.baseline or config.baseline
+    if file is None or not options.with_baseline:
+        return None
+    from memlint.engine.baseline import read_baseline
+
+    where = f"{config.file}: `baseline`" if options.baseline is None else "--baseline"
+    return read_baseline(Path(os.path.normpath(file)), "--write-baseline" if options.new_baseline else where)
 
 
 def _readable(found: Discovery) -> int:
@@ -206,7 +230,10 @@ def _lint(prepared: Prepared, project: Project, options: Options, *, progress: P
         judged = _judge(prepared, project, options, progress, analyse)
     # fixes are tried on changed contents; what was measured is of those that the files had
     findings, stale = prepared.proof.applied(judged.findings, prepared.found.project)
-    return msgspec.structs.replace(judged, findings=tuple(findings), remarks=(*judged.remarks, *stale))
+    linted = msgspec.structs.replace(judged, findings=tuple(findings), remarks=(*judged.remarks, *stale))
+    if prepared.baseline is not None:
+        linted = prepared.baseline.applied(linted, project, prepared, prepared.folders, everything=options.new_baseline)
+    return linted
 
 
 def _judge(prepared: Prepared, project: Project, options: Options, progress: Progress, analyse: Analyse) -> Linted:

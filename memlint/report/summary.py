@@ -24,6 +24,7 @@ def summary(result: Result) -> str:
             for count, what in (
                 (counts.suppressed, "suppressed"),
                 (counts.silenced_by_evidence, "silenced by evidence"),
+                (counts.baselined, "in the baseline (--no-baseline)"),
                 (counts.skipped, "skipped"),
             )
             if count

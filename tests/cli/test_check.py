@@ -235,7 +235,7 @@ def test_json_has_exactly_the_documented_keys(toy: Toy, capsys: Capture) -> None
     assert list(report) == ["version", "findings", "failures", "summary"]
     assert report["version"] == 1
     counts = ["files", "skipped", "errors", "warnings", "notes", "seconds", "suppressed", "silenced_by_evidence"]
-    assert list(report["summary"]) == [*counts, "held_back"]
+    assert list(report["summary"]) == [*counts, "held_back", "baselined"]
     # (one more finding than is shown: a preview rule's)
     assert report["summary"].pop("held_back") == {
         "medium_confidence": 0,
@@ -244,7 +244,7 @@ def test_json_has_exactly_the_documented_keys(toy: Toy, capsys: Capture) -> None
         "unused_code": 0,
     }
     (finding,) = report["findings"]
-    assert len(finding.pop("fingerprint")) == 16
+    assert len(finding.pop("fingerprint")) == len(finding["statement"].pop("fingerprint")) == 16
     assert finding == {
         "code": "MEM901", "name": "toy-leak", "severity": "warning", "confidence": "high",
         "message": "This leaks.", "help": "Do not leak.", "path": "sub/train.py", "line": 3, "column": 1, "end_line": 3,
@@ -252,6 +252,7 @@ def test_json_has_exactly_the_documented_keys(toy: Toy, capsys: Capture) -> None
         "reach": "used", "reach_reason": "",
         "trace": [{"path": "sub/train.py", "line": 3, "column": 1, "message": "it begins here"}],
         "fix": None, "alternatives": [], "evidence": None, "suppressed": None,
+        "statement": {"function": "toy", "line": 3, "end_line": 3},
     }  # fmt: skip
 
 

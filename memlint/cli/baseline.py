@@ -1,0 +1,53 @@
+"""The baseline after a run: written, pruned, or what is stale in it said."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from memlint.amounts import plural
+from memlint.cli.check import CLEAN, FAILED, FINDINGS, tell, write_whole
+from memlint.config import ConfigError
+from memlint.engine.baseline import Ledger, ledgers
+from memlint.engine.run import Outcome
+from memlint.project import display_path
+
+
+def keep_up(outcome: Outcome, parsed: argparse.Namespace) -> int:
+    """Do with the baselines of a run what the command line asks for; an exit code. Raises ConfigError."""
+    found = ledgers(outcome.parts)
+    if not found and not outcome.result.failures:
+        option = "--prune-baseline" if parsed.prune_baseline else "--error-stale"
+        raise ConfigError(f"{option} needs a baseline: --baseline FILE, or `baseline` in the configuration")
+    codes = [_write(ledger, outcome, parsed) if parsed.write_baseline else _tend(ledger, parsed) for ledger in found]
+    return max(codes, default=CLEAN)
+
+
+def _write(ledger: Ledger, outcome: Outcome, parsed: argparse.Namespace) -> int:
+    if outcome.result.failures:
+        tell(f"{parsed.write_baseline} was not written: not all files could be checked")
+        return FAILED
+    write_whole(ledger.baseline.file, ledger.text, "--write-baseline")
+    if not parsed.quiet:
+        count = outcome.result.summary.baselined
+        tell(f"wrote {plural(count, 'finding')} to {parsed.write_baseline}")
+    return CLEAN
+
+
+def _tend(ledger: Ledger, parsed: argparse.Namespace) -> int:
+    """Remove stale entries if that is asked for, else name them."""
+    if not ledger.stale:
+        return CLEAN
+    file = display_path(ledger.baseline.file, Path.cwd())
+    if parsed.verbose:
+        for entry in ledger.stale:
+            tell(f"stale: {entry.path}: {entry.code} in {entry.function or 'the file'}: {entry.source}")
+    entries = plural(len(ledger.stale), "stale entry")
+    if parsed.prune_baseline:
+        write_whole(ledger.baseline.file, ledger.text, "--prune-baseline")
+        if not parsed.quiet:
+            tell(f"removed {entries} from {file}")
+        return CLEAN
+    if parsed.error_stale or not parsed.quiet:
+        tell(f"{file} has {entries} (--prune-baseline removes them)")
+    return FINDINGS if parsed.error_stale else CLEAN

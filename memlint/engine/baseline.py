@@ -1,0 +1,310 @@
+"""The findings that a team puts off: a file names them, and runs do not report them again."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memlint.config import ConfigError
+from memlint.engine.findings import CONFIDENCE
+from memlint.engine.judging import Compared, Linted, Ruling
+from memlint.engine.proof import BY as EVIDENCE
+from memlint.engine.run import BASELINE, Prepared
+from memlint.engine.selection import ALWAYS
+from memlint.evidence import content_hash
+from memlint.finding import Confidence, Finding, Suppressed
+from memlint.fix.spans import text_of
+from memlint.printable import clipped, printable
+from memlint.project import Project
+from memlint.project.presence import exists
+from memlint.reading import MAX_DATA, read_file
+
+VERSION = 1
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One finding. ``path``: of its file, from the folder of the baseline; ``source``: the first line of its statement,
+    for people. The fingerprint alone decides, and the path only where several places have the same."""
+
+    path: str
+    code: str
+    function: str
+    source: str
+    confidence: Confidence
+    fingerprint: str
+
+
+class _File(msgspec.Struct, frozen=True):
+    """``files``: the hash of what each file held, by which one is known that has another name now."""
+
+    version: int
+    findings: tuple[Entry, ...]
+    files: dict[str, str] = {}
+
+
+def read_baseline(file: Path, where: str) -> Baseline:
+    """The baseline in a file (an absolute path). Raises ConfigError, beginning with ``where``.
+
+    Before it is written (``--write-baseline``), it may be empty or not there at all; what is no baseline is an error
+    even then, since it is not to be replaced by one.
+    """
+    is_written = where == "--write-baseline"
+    if not os.path.lexists(file):
+        if is_written:
+            return Baseline(file, (), {})
+        raise ConfigError(f"{where}: there is no file {file}", f"`memlint --write-baseline {file.name}` writes it")
+    try:
+        raw = read_file(file, MAX_DATA)
+    except OSError as error:
+        raise ConfigError(f"{where}: {file} cannot be read: {error.strerror}") from None
+    if is_written and not raw.strip():
+        return Baseline(file, (), {})
+    found = _decoded(raw, f"{where}: {file}")
+    return Baseline(file, found.findings, found.files)
+
+
+def _decoded(raw: bytes, said: str) -> _File:
+    try:
+        data: Any = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        merging = ": it holds the marks of a merge conflict" if b"<<<<<<<" in raw else ""
+        raise ConfigError(f"{said} is no baseline: {merging[2:] or clipped(str(error))}") from None
+    version = data.get("version") if isinstance(data, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ConfigError(f"{said} is no baseline: it has no `version`")
+    if version > VERSION:
+        raise ConfigError(
+            f"{said} is of version {version}, and this memlint reads version {VERSION}; use the memlint that wrote it"
+        )
+    try:
+        return msgspec.convert(data, _File)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise ConfigError(f"{said} is no baseline: {clipped(str(error))}") from None
+
+
+class Baseline:
+    """What one file holds. ``file``: where it is; ``entries``: in its order."""
+
+    def __init__(self, file: Path, entries: Sequence[Entry], hashes: dict[str, str]) -> None:
+        self.file = file
+        self.entries = tuple(entries)
+        self.hashes = hashes
+
+    def applied(
+        self, linted: Linted, project: Project, ruling: Ruling, folders: Sequence[Path], *, everything: bool = False
+    ) -> Linted:
+        """The findings of a project, those in the baseline suppressed. ``everything``: and all others, too."""
+        matching = _Matching(self, linted, project, ruling, folders)
+        found = matching.found()
+        findings = tuple(
+            _held_back(finding) if (everything or number in found) and _may_be_held_back(finding) else finding
+            for number, finding in enumerate(linted.findings)
+        )
+        # (a refuted finding stays so, and its entry as it is)
+        held = (entry for number, entry in found.items() if _may_be_held_back(linted.findings[number]))
+        compared = Compared(tuple(held), tuple(matching.stale(set(found.values()))))
+        return msgspec.structs.replace(linted, findings=findings, compared=compared)
+
+    def name(self, path: Path) -> str:
+        """What a file (absolute path) is called in the baseline."""
+        try:
+            text = os.path.relpath(path, self.file.parent)
+        except ValueError:  # of another drive
+            text = str(path)
+        return os.fsencode(text.replace(os.sep, "/")).decode("utf-8", "backslashreplace")
+
+    def place(self, entry: Entry) -> Path:
+        """Where the file of an entry is, or was."""
+        return Path(os.path.normpath(self.file.parent / entry.path.replace("\0", "")))
+
+
+def _may_be_held_back(finding: Finding) -> bool:
+    """What a comment suppresses needs no entry, and that a file does not parse is always said."""
+    return finding.code != ALWAYS and finding.suppressed is None
+
+
+def _held_back(finding: Finding) -> Finding:
+    return msgspec.structs.replace(finding, suppressed=Suppressed(BASELINE, None))
+
+
+class _Matching:
+    """Finds the entries of a project's findings."""
+
+    def __init__(
+        self, baseline: Baseline, linted: Linted, project: Project, ruling: Ruling, folders: Sequence[Path]
+    ) -> None:
+        self._baseline = baseline
+        self._findings = linted.findings
+        self._project = project
+        self._ruling = ruling
+        self._folders = folders
+        self._names = {display: baseline.name(project.path(display)) for display in project.linted}
+        self._displays = {name: display for display, name in self._names.items()}
+        failed = {failure.path for failure in linted.failures}
+        broken = {finding.path for finding in linted.findings if finding.code == ALWAYS}
+        #: files of which not all findings may be known; a failure of something else may have cost any
+        self._unsure = {*failed, *broken} if failed.issubset(project.linted) else None
+        self._hashes: dict[str, str] = {}
+
+    def found(self) -> dict[int, int]:
+        """The numbers of the findings that are in the baseline, with those of their entries."""
+        open_at: dict[tuple[str, str], list[int]] = {}
+        for number, entry in enumerate(self._baseline.entries):
+            open_at.setdefault((entry.path, entry.fingerprint), []).append(number)
+        found: dict[int, int] = {}
+        rest: list[int] = []
+        for number, finding in enumerate(self._findings):
+            if finding.statement is None or not (_may_be_held_back(finding) or _is_refuted(finding)):
+                continue
+            same = open_at.get((self._names.get(finding.path, ""), finding.statement.fingerprint))
+            if same:
+                found[number] = same.pop(0)
+            else:
+                rest.append(number)
+        return found | self._moved(rest, [one for same in open_at.values() for one in same])
+
+    def _moved(self, findings: Iterable[int], entries: Iterable[int]) -> dict[int, int]:
+        """As `found`, of those whose file or function is elsewhere now."""
+        wanted = {self._print(number) for number in findings}
+        by_print: dict[str, list[int]] = {}
+        for number in sorted(entries):
+            entry = self._baseline.entries[number]
+            if entry.fingerprint in wanted and self._has_moved(entry):
+                by_print.setdefault(entry.fingerprint, []).append(number)
+        found: dict[int, int] = {}
+        for number in findings:
+            candidates = by_print.get(self._print(number))
+            if candidates:
+                best = min(candidates, key=lambda one: self._distance(number, one))
+                candidates.remove(best)
+                found[number] = best
+        return found
+
+    def _print(self, number: int) -> str:
+        statement = self._findings[number].statement
+        return "" if statement is None else statement.fingerprint
+
+    def _has_moved(self, entry: Entry) -> bool:
+        """Whether the file of an entry is gone, or the function that it is in."""
+        display = self._displays.get(entry.path)
+        if display is None:
+            return not exists(self._baseline.place(entry))
+        if not self._is_sure(display) or entry.function in ("", "<module>"):
+            return False
+        name = re.escape(entry.function.rpartition(".")[2])
+        return re.search(rf"\bdef\s+{name}\b", self._project.sources[display].text) is None
+
+    def _distance(self, finding: int, entry: int) -> tuple[bool, bool, str]:
+        """The less, the likelier that a finding is an entry's: the file had the same content, or has the same name."""
+        path, old = self._findings[finding].path, self._baseline.entries[entry].path
+        same = self._baseline.hashes.get(old) == self._hash(path)
+        return not same, old.rpartition("/")[2] != self._names[path].rpartition("/")[2], old
+
+    def _hash(self, display: str) -> str:
+        if display not in self._hashes:
+            self._hashes[display] = _hash_of(self._project, display)
+        return self._hashes[display]
+
+    def _is_sure(self, display: str) -> bool:
+        return self._unsure is not None and display not in self._unsure
+
+    def stale(self, found: set[int]) -> Iterable[int]:
+        """The numbers of the entries that this run would have found if they still held."""
+        for number, entry in enumerate(self._baseline.entries):
+            if number not in found and self._is_looked_for(entry):
+                yield number
+
+    def _is_looked_for(self, entry: Entry) -> bool:
+        selection = self._ruling.selection
+        if entry.code in self._ruling.rooms and (
+            entry.code not in selection.enabled or CONFIDENCE[entry.confidence] < CONFIDENCE[selection.min_confidence]
+        ):
+            return False
+        display = self._displays.get(entry.path)
+        if display is not None:
+            return self._is_sure(display) and entry.code not in selection.ignored_in(self._project.path(display))
+        place = self._baseline.place(entry)
+        return self._unsure is not None and not exists(place) and any(map(place.is_relative_to, self._folders))
+
+
+def _is_refuted(finding: Finding) -> bool:
+    return finding.suppressed is not None and finding.suppressed.by == EVIDENCE
+
+
+def _hash_of(project: Project, display: str) -> str:
+    """The hash of what a file holds; empty where it cannot be read any more."""
+    try:
+        return content_hash(project.sources.raw(display))
+    except OSError:
+        return ""
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """What a run says of one baseline. ``stale``: entries of which nothing is left; ``text``: what the file holds
+    without these, and with all that the run held back by it."""
+
+    baseline: Baseline
+    stale: tuple[Entry, ...]
+    text: str
+
+
+def ledgers(parts: Iterable[tuple[Prepared, Linted]]) -> list[Ledger]:
+    """The baselines of the projects of a run; several may share one."""
+    by_file: dict[Path, list[tuple[Prepared, Linted]]] = {}
+    for prepared, linted in parts:
+        if prepared.baseline is not None:
+            by_file.setdefault(prepared.baseline.file, []).append((prepared, linted))
+    return [_ledger(group) for group in by_file.values()]
+
+
+def _ledger(parts: Sequence[tuple[Prepared, Linted]]) -> Ledger:
+    baseline = parts[0][0].baseline
+    assert baseline is not None
+    found = {number for _, linted in parts for number in linted.compared.found}
+    stale = {number for _, linted in parts for number in linted.compared.stale} - found
+    entries: dict[tuple[str, str], Entry] = {}
+    hashes: dict[str, str] = {}
+    for prepared, linted in parts:
+        project = prepared.found.project
+        for finding in linted.findings:
+            if finding.suppressed is not None and finding.suppressed.by == BASELINE:
+                entry = _entry(finding, baseline.name(project.path(finding.path)), project)
+                entries[entry.path, entry.fingerprint] = entry
+                hashes[entry.path] = hashes.get(entry.path) or _hash_of(project, finding.path)
+    for number, entry in enumerate(baseline.entries):
+        if number not in stale and number not in found:
+            entries.setdefault((entry.path, entry.fingerprint), entry)
+            hashes.setdefault(entry.path, baseline.hashes.get(entry.path, ""))
+    text = _text(entries.values(), hashes)
+    return Ledger(baseline, tuple(baseline.entries[number] for number in sorted(stale)), text)
+
+
+def _entry(finding: Finding, path: str, project: Project) -> Entry:
+    statement = finding.statement
+    assert statement is not None
+    lines = text_of(project.sources[finding.path].text).lines
+    source = lines[statement.line - 1].strip() if statement.line <= len(lines) else ""
+    shown = printable(clipped(source))
+    return Entry(path, finding.code, statement.function, shown, finding.confidence, statement.fingerprint)
+
+
+def _text(entries: Iterable[Entry], hashes: dict[str, str]) -> str:
+    """JSON with a line for each entry, in an order that hangs on nothing but what they say."""
+    rows = sorted(entries, key=lambda one: (one.path, one.code, one.function, one.source, one.fingerprint))
+    findings = ",\n".join(f"    {_spaced(entry)}" for entry in rows)
+    files = ",\n".join(f"    {_spaced(name)}: {_spaced(hashes[name])}" for name in sorted(hashes))
+    blocks = (f'"findings": [{_lines(findings)}]', f'"files": {{{_lines(files)}}}')
+    return f'{{\n  "version": {VERSION},\n  ' + ",\n  ".join(blocks) + "\n}\n"
+
+
+def _lines(rows: str) -> str:
+    return f"\n{rows}\n  " if rows else ""
+
+
+def _spaced(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode("utf-8")
