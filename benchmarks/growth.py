@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """How the cost of linting grows with the size of a program: ``python benchmarks/growth.py [FAMILY ...]``.
 
-Each family (`growth_statements.py`, `growth_projects.py`) makes programs of one kind in several sizes. Each program
-is linted in a process of its own, without a cache, and costs the CPU seconds of that process, what is imported left
-out; all sizes of a family are measured one after the other, in alternating rounds. Of neighbouring sizes, the exponent
-of the growth is given. Without names, writes ``benchmarks/results/growth.json``. Ends with 1 where a family of programs
-that take over a second grows faster than ``--above``.
+Each family (`growth_statements.py`, `growth_functions.py`, `growth_projects.py`) makes programs of one kind in several
+sizes. Each program is linted in a process of its own, without a cache, and costs the CPU seconds of that process, what
+is imported left out; all sizes of a family are measured one after the other, in alternating rounds. Of neighbouring
+sizes, the exponent of the growth is given. Without names, writes ``benchmarks/results/growth.json``. Ends with 1 where
+a family of programs that take over a second grows faster than ``--above``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-import linearity
+import copies
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"timm": "1.0.31", "transformers": "5.23.0", "torch": "2.13.0"}
@@ -106,7 +106,7 @@ class Work:
         place = self.folder / "trees" / name
         if not place.exists():
             part = _part(place)
-            texts = linearity.long_text(LONG) if name.startswith(("one", "its")) else []
+            texts = copies.long_text(LONG) if name.startswith(("one", "its")) else []
             if name == "one file":
                 (part / "large.py").write_text("\n".join(texts), "utf-8")
             elif texts:
@@ -114,7 +114,7 @@ class Work:
                 for number in range(0, len(texts), share):
                     (part / f"part_{number:05}.py").write_text("\n".join(texts[number : number + share]), "utf-8")
             elif name != "empty":
-                linearity.many_files(part, int(name.split()[0]))
+                copies.many_files(part, int(name.split()[0]))
             _finish(part, place)
         return place
 
@@ -126,8 +126,8 @@ class Work:
             for path in (ROOT / "fixtures" / "demo").glob("*.py"):
                 shutil.copyfile(path, part / path.name)
             head, main, end = (part / "train.py").read_text("utf-8").partition("\n\ndef main()")
-            for number, source in enumerate(linearity.SOURCES):
-                text = linearity.copy_of(source.read_text("utf-8"), number).strip("\n")
+            for number, source in enumerate(copies.SOURCES):
+                text = copies.copy_of(source.read_text("utf-8"), number).strip("\n")
                 if (head + main + end).count("\n") + text.count("\n") < SCRIPT_LINES:
                     head += "\n\n" + text + "\n"
             (part / "train.py").write_text(head + main + end, "utf-8")
