@@ -39,9 +39,10 @@ def measures(command: str) -> bool:
 
 
 def make_project(folder: Path) -> Path:
-    """A project with the configuration of docs/configuration.md and the demo as its ``src``."""
+    """A project with the configuration of docs/configuration.md and the demo as its ``src``, and an empty baseline."""
     (toml,) = blocks(pages.ROOT / "docs" / "configuration.md", "toml")
     (folder / "pyproject.toml").write_text(toml, encoding="utf-8")
+    (folder / "memlint-baseline.json").write_text('{"version": 1, "findings": []}', encoding="utf-8")
     demo = pages.ROOT / "fixtures" / "demo"
     shutil.copytree(demo, folder / "src", ignore=shutil.ignore_patterns("pyproject.toml", ".memlint_cache"))
     return folder
