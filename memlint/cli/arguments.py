@@ -57,6 +57,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if command == "check":
         # options may stand between paths; behind `--` everything is one
         end = rest.index("--") if "--" in rest else len(rest)
+        # (what follows it is a path; its reason stands behind `=`)
+        rest[:end] = ["--add-ignore=" if word == "--add-ignore" else word for word in rest[:end]]
         parsed, unknown = parser.parse_known_intermixed_args(rest[:end])
         parsed.paths += rest[end + 1 :]
     else:
@@ -145,6 +147,13 @@ def _baseline_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--write-baseline", metavar="FILE", help="write all findings to a baseline")
     group.add_argument("--prune-baseline", action="store_true", help="remove stale entries from the baseline")
     group.add_argument("--error-stale", action="store_true", help="exit with 1 if the baseline has stale entries")
+    group.add_argument(
+        "--add-ignore",
+        nargs="?",
+        const="",
+        metavar="=REASON",
+        help="write a comment at each finding that suppresses it",
+    )
 
 
 def _fix_options(group: argparse._ArgumentGroup) -> None:

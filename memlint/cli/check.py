@@ -45,6 +45,10 @@ def check(parsed: argparse.Namespace) -> int:
         from memlint.cli.fixing import fix
 
         return fix(paths, options, parsed)
+    if parsed.add_ignore is not None:
+        from memlint.cli.ignoring import add
+
+        add(paths, options, parsed)
     with progress_bar(sys.stderr, quiet=parsed.quiet, verbose=parsed.verbose) as progress:
         outcome = run(paths, options, progress=progress)
     say(outcome, parsed)
@@ -89,10 +93,13 @@ def _agree(parsed: argparse.Namespace) -> None:
             "--write-baseline": parsed.write_baseline is not None,
             "--prune-baseline": parsed.prune_baseline,
             "--error-stale": parsed.error_stale,
+            "--add-ignore": parsed.add_ignore is not None,
             "--no-baseline": parsed.no_baseline,
             "--fix, --fix-only and --diff": fixes,
         }
     )
+    if parsed.add_ignore is not None and STDIN in parsed.paths:
+        raise ConfigError("--add-ignore takes files and folders, not standard input")
     if parsed.error_stale and parsed.exit_zero:
         raise ConfigError("--exit-zero and --error-stale exclude each other")
     silent = "--diff" if parsed.diff else "--fix-only" if parsed.fix_only else None

@@ -99,7 +99,7 @@ def _comments(text: str) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
     first = 0  # line of the statement that is being read; 0 between statements
     decorators = 0  # line of the first decorator above it; 0 for none
     is_decorator = False
-    for token in _tokens(text):
+    for token in tokens_of(text):
         if token.type == tokenize.COMMENT:
             (inside if first else waiting).append(token)
         elif token.type == tokenize.NEWLINE:
@@ -114,18 +114,19 @@ def _comments(text: str) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
                     yield comment, decorators or first, last
                 waiting, decorators = [], 0
             inside, first = [], 0
-        elif not first and token.type not in _LAYOUT:
+        elif not first and token.type not in LAYOUT:
             first, is_decorator = token.start[0], token.string == "@"
     for comment in (*inside, *waiting):
         yield comment, comment.start[0], comment.start[0]
 
 
-_LAYOUT = frozenset({
+LAYOUT = frozenset({
     tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER, tokenize.COMMENT,
 })  # fmt: skip
 
 
-def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
+def tokens_of(text: str) -> Iterator[tokenize.TokenInfo]:
+    """The tokens of a program, up to where the tokenizer gives up."""
     try:
         yield from tokenize.generate_tokens(io.StringIO(text, newline=None).readline)
     except (tokenize.TokenError, SyntaxError, RecursionError):
@@ -151,6 +152,13 @@ def _parse(comment: tokenize.TokenInfo, first: int, last: int) -> Iterator[Suppr
         else:
             by: By = "ignore" if word == "ignore" else "ignore-file"
             yield Suppression(by, codes, _reason(match["rest"]), line, column, end, first, last)
+
+
+def codes_at(one: Suppression, line: str) -> int:
+    """Where the codes of an ``ignore[…]`` end in its line, from 0."""
+    match = _OURS.match(line, one.column - 1)
+    assert match is not None
+    return match.end("codes")
 
 
 def _split(codes: str | None) -> tuple[str, ...]:

@@ -1,0 +1,203 @@
+"""Comments that suppress what was found, written so that the program stays what it is."""
+
+from __future__ import annotations
+
+import ast
+import tokenize
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from memlint.config import ConfigError
+from memlint.engine.judging import Linted
+from memlint.engine.rooms import META_RULES
+from memlint.engine.run import Outcome
+from memlint.engine.suppressions import LAYOUT, codes_at, read, tokens_of
+from memlint.finding import Finding, Refusal
+from memlint.fix.files import Change, WriteError, encode, obstacle, write
+from memlint.fix.spans import EditError, text_of
+from memlint.patterns import lazy_pattern
+from memlint.project import Project, decode
+
+#: comments that others read, and that mean something else, or nothing, with more behind them
+_NEEDS_ITS_END = lazy_pattern(r"#\s*(?:type|fmt|yapf|isort)\s*:")
+_META = frozenset(meta.code for meta in META_RULES)
+
+
+class Ignored(msgspec.Struct, frozen=True):
+    """``changes``: the files that were written; ``added``: the findings that are suppressed now; ``left``: those that
+    are not, and why."""
+
+    changes: tuple[Change, ...]
+    added: tuple[Finding, ...]
+    left: tuple[Refusal, ...]
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """A logical line: the first and the last line of it, and the comment at its end."""
+
+    first: int
+    last: int
+    comment: str
+
+
+def check_reason(reason: str) -> None:
+    """Raises ConfigError for a reason that would not be read back."""
+    if "#" in reason or not reason.isprintable():
+        raise ConfigError("--add-ignore: a reason is one line without `#`")
+
+
+def add_ignores(outcome: Outcome, reason: str) -> Ignored:
+    """Write a suppression at each finding that is reported. A file is written whole or not at all."""
+    changes: list[Change] = []
+    added: list[Finding] = []
+    left: list[Refusal] = []
+    for prepared, linted in outcome.parts:
+        project = prepared.found.project
+        for display, findings in _by_file(linted, left).items():
+            try:
+                change, rest = _change(project, display, findings, reason)
+                write([change])
+            except (EditError, OSError, SyntaxError, LookupError, UnicodeError) as error:
+                left += [Refusal(finding, str(error)) for finding in findings]
+            except WriteError as error:
+                left += [Refusal(finding, error.reason) for finding in findings]
+            else:
+                left += rest
+                refused = {refusal.finding for refusal in rest}
+                added += [finding for finding in findings if finding not in refused]
+                changes += [change] if change.after != change.before else []
+    return Ignored(tuple(changes), tuple(added), tuple(left))
+
+
+def _by_file(linted: Linted, left: list[Refusal]) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in linted.findings:
+        if finding.suppressed is not None:
+            continue
+        if finding.code in _META:
+            left.append(Refusal(finding, "it is about the file itself, or about a comment that can go"))
+        elif finding.cell is not None:
+            left.append(Refusal(finding, "it is in a notebook"))
+        else:
+            found.setdefault(finding.path, []).append(finding)
+    return found
+
+
+def _change(project: Project, display: str, findings: list[Finding], reason: str) -> tuple[Change, list[Refusal]]:
+    """A file with comments, and the findings that get none. Raises EditError and what reading raises."""
+    path: Path = project.path(display)
+    if (problem := obstacle(path, project.root)) is not None:
+        raise EditError(problem)
+    raw = project.sources.raw(display)
+    text = decode(raw)
+    if text != project.sources[display].text:
+        raise EditError("the file is in an older grammar, or has changed since it was read")
+    wanted: dict[int, set[str]] = {}
+    for finding in findings:
+        wanted.setdefault(finding.line, set()).add(finding.code)
+    after, placed = with_ignores(text, wanted, reason)
+    rest = [Refusal(one, "its line is in no statement") for one in findings if one.line not in placed]
+    return Change(path, display, raw, encode(raw, after)), rest
+
+
+def with_ignores(text: str, wanted: Mapping[int, Collection[str]], reason: str = "") -> tuple[str, set[int]]:
+    """The text with comments that suppress these codes at these lines, and the lines that have them. Raises EditError
+    where it would not be the same program."""
+    lines = list(_logical_lines(text))
+    codes: dict[int, set[str]] = {}
+    placed: set[int] = set()
+    for number, line in enumerate(lines):
+        here = [at for at in wanted if line.first <= at <= line.last]
+        for at in here:
+            codes.setdefault(number, set()).update(wanted[at])
+        placed.update(here)
+    after = _written(text, lines, codes, reason)
+    if not _is_same(text, after) or not _holds(after, lines, wanted, placed):
+        raise EditError("a comment would change the program")
+    return after, placed
+
+
+def _logical_lines(text: str) -> Iterator[_Line]:
+    first, comment = 0, ""
+    for token in tokens_of(text):
+        if token.type == tokenize.COMMENT:
+            comment = token.string
+        elif token.type == tokenize.NEWLINE:
+            yield _Line(first, token.start[0], comment)
+            first = 0
+        elif token.type == tokenize.NL:
+            comment = ""
+        elif token.type not in LAYOUT:
+            first, comment = first or token.start[0], ""
+
+
+def _written(text: str, lines: list[_Line], codes: Mapping[int, set[str]], reason: str) -> str:
+    content = text_of(text)
+    rows = list(content.lines)
+    above: dict[int, str] = {}
+    known = read(text).suppressions
+    for number, names in codes.items():
+        line = lines[number]
+        ours = [one for one in known if one.by == "ignore" and one.first <= line.first and line.last <= one.last]
+        missing = sorted(names.difference(*(one.codes for one in ours)))
+        own = next((one for one in ours if reason in ("", one.reason)), None)
+        if not missing:
+            continue
+        if own is not None:
+            row = rows[own.line - 1]
+            end = codes_at(own, row)
+            rows[own.line - 1] = row[:end].rstrip() + "".join(f", {name}" for name in missing) + row[end:]
+            continue
+        comment = f"# memlint: ignore[{', '.join(missing)}]" + (f" -- {reason}" if reason else "")
+        if _NEEDS_ITS_END.search(line.comment):
+            above[line.first] = content.indent(line.first) + comment + (content.newline(line.first) or "\n")
+        else:
+            row = rows[line.last - 1]
+            stripped = row.rstrip("\r\n")
+            rows[line.last - 1] = f"{stripped.rstrip()}  {comment}{row[len(stripped) :]}"
+    return "".join(above.get(number, "") + row for number, row in enumerate(rows, 1))
+
+
+def _is_same(before: str, after: str) -> bool:
+    """Whether two texts are one program, comments apart that nobody but memlint reads."""
+    return _code(before) == _code(after) and _tree(before) == _tree(after)
+
+
+def _code(text: str) -> list[tuple[int, str]]:
+    left_out = (tokenize.COMMENT, tokenize.NL)
+    # (an indentation shows in INDENT and DEDENT; the text of NEWLINE says only how the last line ends)
+    return [
+        (token.type, "" if token.type == tokenize.NEWLINE else token.string)
+        for token in tokens_of(text)
+        if token.type not in left_out
+    ]
+
+
+def _tree(text: str) -> str:
+    for type_comments in (True, False):
+        try:
+            tree = ast.parse(text, type_comments=type_comments)
+            for one in tree.type_ignores:
+                one.lineno = 0  # (it is a field, and no attribute as of other nodes)
+            return ast.dump(tree)
+        except (SyntaxError, ValueError):  # type comments where none may be
+            continue
+        except RecursionError:
+            break
+    return ""
+
+
+def _holds(after: str, before: list[_Line], wanted: Mapping[int, Collection[str]], placed: Iterable[int]) -> bool:
+    """Whether the comments do suppress what they are for."""
+    lines, known = list(_logical_lines(after)), read(after).suppressions
+    if len(lines) != len(before):
+        return False
+    for at in placed:
+        old, new = next((old, new) for old, new in zip(before, lines, strict=True) if old.first <= at <= old.last)
+        now = new.first + at - old.first
+        held = {code for one in known if one.by == "ignore" and one.first <= now <= one.last for code in one.codes}
+        if not held.issuperset(wanted[at]):
+            return False
+    return True
