@@ -55,8 +55,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _cache_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test leaves a cache in a checkout, nor meets one of an earlier run of the tests; rules that a test writes may
-    run."""
+    run, and no report is annotated because the tests run in a job of GitHub's."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GITHUB_ACTIONS", raising=False)
         patch.setenv("MEMLINT_CACHE_DIR", str(tmp_path_factory.mktemp("caches")))
         patch.setenv("MEMLINT_LOCAL_RULES", "1")
         yield

@@ -174,9 +174,22 @@ def _output_options(group: argparse._ArgumentGroup) -> None:
         "--output-format",
         type=one_of(*FORMATS),
         metavar="FORMAT",
-        help="text (default), concise or json",
+        help=f"{', '.join(FORMATS)} (default: text)",
     )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to a file")
+    group.add_argument(
+        "--output",
+        type=_output,
+        action="append",
+        metavar="FORMAT[:FILE]",
+        help="write one more report, for example sarif:memlint.sarif; to standard output without a file",
+    )
+    group.add_argument(
+        "--no-annotations",
+        dest="annotations",
+        action="store_false",
+        help="in a job of GitHub Actions, print no annotations after the text report",
+    )
     group.add_argument("--statistics", action="store_true", help="count the findings of each rule")
     group.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     group.add_argument("-q", "--quiet", action="store_true", help="print findings and failures only")
@@ -250,6 +263,12 @@ def one_of(*valid: str) -> Callable[[str], str]:
         return text
 
     return choice
+
+
+def _output(text: str) -> tuple[str, str | None]:
+    """The format and the file of ``FORMAT:FILE``; no file, or ``-``, is standard output."""
+    name, _, file = text.partition(":")
+    return one_of(*FORMATS)(name), None if file in ("", "-") else file
 
 
 def _count(text: str) -> int:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import errno
-import io
-import os
 import re
 import sys
 from pathlib import Path
-from typing import TextIO
 
 import msgspec
 
 from memlint.amounts import plural
 from memlint.cli.options import options_of
+from memlint.cli.output import check_writable, is_read, outputs, report
 from memlint.config import ConfigError, patterns
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN, Outcome, run
 from memlint.finding import Result
 from memlint.printable import printable
-from memlint.reading import MAX_SOURCE, read_file
-from memlint.report import writer
-from memlint.report.lines import Lines
-from memlint.report.summary import statistics
-from memlint.temporary import Temporary
+from memlint.reading import MAX_SOURCE
 
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 _SKIPS_SHOWN = 10
@@ -52,8 +45,8 @@ def check(parsed: argparse.Namespace) -> int:
     with progress_bar(sys.stderr, quiet=parsed.quiet, verbose=parsed.verbose) as progress:
         outcome = run(paths, options, progress=progress)
     say(outcome, parsed)
-    report(outcome.result, options, parsed, sys.stdout)
-    code = exit_code(outcome.result, exit_zero=parsed.exit_zero)
+    whole = report(outcome, options, parsed, sys.stdout)
+    code = exit_code(outcome.result, exit_zero=parsed.exit_zero) if whole else FAILED
     return max(code, keep_up(outcome, parsed))
 
 
@@ -106,11 +99,13 @@ def _agree(parsed: argparse.Namespace) -> None:
     reports = {
         "--output-format": parsed.output_format,
         "--output-file": parsed.output_file,
+        "--output": parsed.output,
         "--statistics": parsed.statistics,
     }
     for option, value in reports.items():
         if silent is not None and value:
             raise ConfigError(f"{silent} prints no report, so {option} means nothing beside it")
+    outputs(parsed)
 
 
 def _exclude(options: dict[str, bool]) -> None:
@@ -160,80 +155,6 @@ def _stdin() -> bytes:
     return content
 
 
-def report(result: Result, options: Options, parsed: argparse.Namespace, out: TextIO) -> None:
-    """Write the report to ``out`` or to the file that the user named."""
-    lines = Lines(lambda path: _text(path, options))
-    write = writer(parsed.output_format or "text")
-    if parsed.output_file is None:
-        write(result, lines, out)
-    else:
-        text = io.StringIO()
-        write(result, lines, text)
-        write_whole(Path(parsed.output_file), text.getvalue())
-    if parsed.statistics:
-        # JSON on standard output stays JSON
-        to = sys.stderr if parsed.output_format == "json" and parsed.output_file is None else out
-        for line in statistics(result):
-            print(line, file=to)
-
-
-def _text(path: str, options: Options) -> str | None:
-    """The text of a file once more, for its excerpts."""
-    from memlint.project import decode, display_path
-
-    try:
-        if options.stdin is not None and path == display_path(options.stdin_path, options.cwd):
-            return decode(options.stdin)
-        return decode(read_file(options.cwd / path, MAX_SOURCE))
-    except (OSError, SyntaxError, LookupError, UnicodeError):
-        return None
-
-
-def check_writable(target: Path, option: str = "--output-file") -> None:
-    """Raises ConfigError where `write_whole` would, as far as that can be known before; leaves nothing behind."""
-    try:
-        if _is_stream(target):
-            if target.is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            if not os.access(target, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            return
-        Temporary(Path(os.path.realpath(target))).remove()
-    except OSError as error:
-        raise ConfigError(f"{option}: {target} cannot be written: {error.strerror}") from None
-
-
-def write_whole(target: Path, text: str, option: str = "--output-file") -> None:
-    """Write a file so that nobody sees half of it: beside it first, then moved into place. Raises ConfigError.
-
-    A symlink stays one, and what is no file (/dev/stdout, a pipe) is written to and not replaced.
-    """
-    try:
-        if _is_stream(target):
-            with target.open("w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-        else:
-            _replace(Path(os.path.realpath(target)), text)
-    except OSError as error:
-        raise ConfigError(f"{option}: {target} cannot be written: {error.strerror}") from None
-
-
-def _is_stream(target: Path) -> bool:
-    return (target.exists() and not target.is_file()) or target.is_relative_to("/dev")
-
-
-def _replace(target: Path, text: str) -> None:
-    new = Temporary(target)
-    try:
-        new.write(text.encode("utf-8", "backslashreplace"))
-        mask = os.umask(0)
-        os.umask(mask)
-        new.path.chmod(0o666 & ~mask)
-        new.path.replace(target)
-    finally:
-        new.remove()
-
-
 def tell(text: str) -> None:
     """One line on standard error."""
     print(f"memlint: {printable(text)}", file=sys.stderr)
@@ -242,7 +163,7 @@ def tell(text: str) -> None:
 def say(outcome: Outcome, parsed: argparse.Namespace, *, reported: bool = True) -> None:
     """On standard error: failures, where no report shows them to a person, and what was not looked at."""
     result = outcome.result
-    if not reported or parsed.output_format == "json" or parsed.output_file is not None:
+    if not reported or not is_read(parsed):
         for failure in result.failures:
             tell(f"error: {failure.path}: {failure.reason}")
     if parsed.quiet:

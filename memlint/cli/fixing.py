@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from memlint.amounts import plural
-from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, report, say, tell
+from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, say, tell
+from memlint.cli.output import report
 from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
@@ -77,13 +78,13 @@ def _fixed(done: Fixed, paths: Sequence[str], options: Options, parsed: argparse
         _write(content)
         options = msgspec.structs.replace(options, stdin=content)
     say(done.outcome, parsed, reported=not parsed.fix_only)
-    result = done.outcome.result
+    result, whole = done.outcome.result, True
     if parsed.fix_only:
         if not parsed.quiet and result.fixed:
             print(f"Fixed {plural(result.fixed, 'finding')} in {plural(len(done.changes), 'file')}.", file=out)
     else:
-        report(result, options, parsed, out)
-    if result.failures:
+        whole = report(done.outcome, options, parsed, out)
+    if result.failures or not whole:
         return FAILED
     if parsed.exit_non_zero_on_fix and done.changes:
         return FINDINGS

@@ -46,10 +46,11 @@ def _room(rooms: dict[str, Room], word: str) -> Room:
 def _row(room: Room) -> dict[str, Any]:
     meta = msgspec.to_builtins(room.meta)
     del meta["fix_rank"]  # between rules, and nothing to users
-    return {**meta, "page": _page(room)}
+    return {**meta, "page": page(room)}
 
 
-def _page(room: Room) -> str:
+def page(room: Room) -> str:
+    """The text of a rule's page; of one that has none, what the rule says of itself."""
     try:
         return read_text(room.page)
     except OSError:
@@ -79,4 +80,4 @@ def _pages(rooms: list[Room]) -> None:
 
 
 def _printed(room: Room) -> str:
-    return "\n".join(map(printable, _page(room).split("\n")))
+    return "\n".join(map(printable, page(room).split("\n")))

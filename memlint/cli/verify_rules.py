@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from memlint.cli.arguments import Parser, local_rules_option, one_of
-from memlint.cli.check import write_whole
+from memlint.cli.output import write_whole
 from memlint.engine.run import local_rules
 from memlint.verifier.rules import Case, Measured, default_output, measure, probed_rooms
 

@@ -1,32 +1,42 @@
-"""A result as text for people or as JSON for programs. Knows no rule."""
+"""A result as text for people, or in the formats that services and editors read. Knows no rule."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
-from typing import Literal, TextIO
+from typing import Literal, TextIO, get_args
 
 from memlint.finding import Result
 from memlint.report.lines import Lines
+from memlint.report.setting import Setting
 
-Format = Literal["text", "concise", "json"]
-FORMATS: tuple[Format, ...] = ("text", "concise", "json")
+Format = Literal["text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+_MODULES: dict[Format, str] = {"json": "as_json"}
 
 #: writes a result; what a file says is asked of `Lines`
 Writer = Callable[[Result, Lines, TextIO], None]
+#: what the module of a format has as ``render``, but for text
+Render = Callable[[Result, Lines, Setting], str]
 
 
-def writer(name: Format) -> Writer:
+def writer(name: Format, setting: Setting | None = None) -> Writer:
     """The function that writes this format; only it is imported (rich is slow to import)."""
     if name == "text":
         return _text
-    if name == "concise":
-        from memlint.report.concise import write as concise
+    render = _render(name)
+    used = Setting() if setting is None else setting
+    return lambda result, lines, out: _put(out, render(result, lines, used))
 
-        return concise
-    from memlint.report.as_json import write as as_json
 
-    return as_json
+def _render(name: Format) -> Render:
+    render: Render = importlib.import_module(f"memlint.report.{_MODULES.get(name, name)}").render
+    return render
+
+
+def _put(out: TextIO, text: str) -> None:
+    out.write(text)
 
 
 def _text(result: Result, lines: Lines, out: TextIO) -> None:
@@ -34,6 +44,7 @@ def _text(result: Result, lines: Lines, out: TextIO) -> None:
     shown = result.failures or any(finding.suppressed is None for finding in result.findings)
     if shown or out.isatty() or os.environ.get("FORCE_COLOR"):
         from memlint.report.text import write
+
+        write(result, lines, out)
     else:
-        from memlint.report.concise import write
-    write(result, lines, out)
+        out.write(_render("concise")(result, lines, Setting()))

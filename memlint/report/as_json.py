@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import Any
 
 import msgspec
 
 from memlint.finding import Result
 from memlint.report.lines import Lines
+from memlint.report.setting import Setting
 
 VERSION = 1
 
 
-def write(result: Result, lines: Lines, out: TextIO) -> None:
-    """Write the result as one JSON object, indented."""
+def render(result: Result, lines: Lines, setting: Setting) -> str:
+    """The result as one JSON object, indented."""
     data = msgspec.json.encode(document(result))
-    out.write(msgspec.json.format(data, indent=2).decode() + "\n")
+    return msgspec.json.format(data, indent=2).decode() + "\n"
 
 
 def document(result: Result) -> dict[str, Any]:

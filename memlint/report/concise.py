@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TextIO
-
 from memlint.finding import Result
 from memlint.printable import printable
+from memlint.report.facts import place, rule_of, shown
 from memlint.report.lines import Lines
+from memlint.report.setting import Setting
 from memlint.report.summary import offer, summary
 
 
-def write(result: Result, lines: Lines, out: TextIO) -> None:
+def render(result: Result, lines: Lines, setting: Setting) -> str:
     """``path:line:column: severity CODE[name] message``, ``[*]`` before messages that --fix can mend, and the
     summary."""
-    marked = False
-    for one in result.findings:
-        if one.suppressed is None:
-            mark = "[*] " if result.is_fixable(one) else ""
-            marked = marked or bool(mark)
-            place = f"{one.path}:{one.line}:{one.column}"
-            out.write(printable(f"{place}: {one.severity} {one.code}[{one.name}] {mark}{one.message}") + "\n")
-    for failure in result.failures:
-        out.write(printable(f"{failure.path}: failed: {failure.reason}") + "\n")
-    out.write(f"{summary(result)}\n")
+    rows, marked = [], False
+    for one in shown(result):
+        mark = "[*] " if result.is_fixable(one) else ""
+        marked = marked or bool(mark)
+        where = place(one.path, one.line, one.column)
+        rows.append(printable(f"{where}: {one.severity} {rule_of(one)} {mark}{one.message}"))
+    rows += [printable(f"{failure.path}: failed: {failure.reason}") for failure in result.failures]
+    rows.append(summary(result))
     if said := offer(result):
-        out.write(f"{'[*] ' if marked else ''}{said}\n")
+        rows.append(f"{'[*] ' if marked else ''}{said}")
+    return "".join(f"{row}\n" for row in rows)

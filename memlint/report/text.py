@@ -10,10 +10,10 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from memlint.finding import Finding, Fix, Result, Severity, TraceStep
+from memlint.finding import Finding, Result, Severity, TraceStep
 from memlint.printable import printable
+from memlint.report.facts import facts, place, rule_of
 from memlint.report.lines import Lines
-from memlint.report.measured import said as what_was_measured
 from memlint.report.summary import offer, summary
 
 _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -59,9 +59,9 @@ def write(result: Result, lines: Lines, out: TextIO) -> None:
 
 def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> Iterator[Text]:
     head = Text.assemble(
-        (f"{finding.path}:{finding.line}:{finding.column}: ", "bold"),
+        (f"{place(finding.path, finding.line, finding.column)}: ", "bold"),
         (finding.severity, _STYLES[finding.severity]),
-        (f" {finding.code}[{finding.name}] ", "bold"),
+        (f" {rule_of(finding)} ", "bold"),
         finding.message,
         (f" ({finding.confidence} confidence)", "dim"),
     )
@@ -70,25 +70,9 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> It
     yield from _excerpt(finding, lines, gutter, width)
     for number, step in enumerate(finding.trace, 1):
         yield from _step(number, step, lines, gutter, wrap, width)
-    if finding.evidence is not None:
-        measured = Text.assemble(
-            (" " * gutter + " = ", "blue"), ("measured: ", "bold green"), what_was_measured(finding.evidence)
-        )
-        yield _wrapped(measured, wrap, gutter + 3)
-    if finding.help:
-        yield _wrapped(
-            Text.assemble((" " * gutter + " = ", "blue"), ("help: ", "bold green"), finding.help), wrap, gutter + 3
-        )
-    mends = [] if finding.fix is None else [("fix: ", finding.fix)]
-    for word, fix in [*mends, *(("or: ", other) for other in finding.alternatives)]:
-        said = ((" " * gutter + " = ", "blue"), (word, "bold green"), _fix(fix))
-        yield _wrapped(Text.assemble(*said), wrap, gutter + 3)
-
-
-def _fix(fix: Fix) -> str:
-    """What a fix does, and how safely."""
-    kind = "not applied by --fix" if fix.safety == "display" else f"{fix.safety} fix"
-    return f"{fix.title} [{kind}: {fix.doubt}]" if fix.doubt else f"{fix.title} [{kind}]"
+    for word, said in facts(finding):
+        row = Text.assemble((" " * gutter + " = ", "blue"), (f"{word}: ", "bold green"), said)
+        yield _wrapped(row, wrap, gutter + 3)
 
 
 def _excerpt(finding: Finding, lines: Lines, gutter: int, width: int) -> Iterator[Text]:
@@ -114,9 +98,9 @@ def _underlined(line: int, source: str, column: int, end: int, gutter: int, widt
 
 
 def _step(number: int, step: TraceStep, lines: Lines, gutter: int, wrap: int | None, width: int) -> Iterator[Text]:
-    place = f"{step.path}:{step.line}:{step.column}: "
+    where = f"{place(step.path, step.line, step.column)}: "
     yield _wrapped(
-        Text.assemble((" " * gutter + " = ", "blue"), (f"{number}. ", "bold"), (place, "bold"), step.message),
+        Text.assemble((" " * gutter + " = ", "blue"), (f"{number}. ", "bold"), (where, "bold"), step.message),
         wrap,
         gutter + 6,
     )

@@ -1,0 +1,205 @@
+"""Where reports go: to standard output or to files, several of them in one run."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from memlint.config import ConfigError
+from memlint.engine.findings import internal_error
+from memlint.engine.options import Options
+from memlint.engine.run import Outcome
+from memlint.finding import Result
+from memlint.printable import printable
+from memlint.project import decode, display_path
+from memlint.project.presence import exists
+from memlint.reading import MAX_SOURCE, read_file
+from memlint.report import Format, writer
+from memlint.report.lines import Lines
+from memlint.report.setting import Rule, Setting
+from memlint.report.summary import statistics
+from memlint.temporary import Temporary
+
+#: the formats that people read as they are
+_FOR_PEOPLE = ("text", "concise")
+
+
+class Output(msgspec.Struct, frozen=True):
+    """One report. ``file``: None for standard output; ``option``: what asked for it."""
+
+    format: Format
+    file: str | None
+    option: str
+
+
+def outputs(parsed: argparse.Namespace) -> list[Output]:
+    """The reports of a run. Raises ConfigError where two of them would be written to one place.
+
+    That of ``--output-format`` is left out where nothing asks for it and another one goes to standard output.
+    """
+    more = [Output(name, file, f"--output {name}:{file}") for name, file in parsed.output or ()]
+    given = parsed.output_format is not None or parsed.output_file is not None
+    first = [Output(parsed.output_format or "text", parsed.output_file, "--output-file")]
+    found = [*(first if given or all(one.file is not None for one in more) else []), *more]
+    places: dict[str | None, Output] = {}
+    for one in found:
+        place = None if one.file is None else os.path.realpath(one.file)
+        other = places.setdefault(place, one)
+        if other is not one and place is None:
+            raise ConfigError(
+                f"two reports, {other.format} and {one.format}, go to standard output; name a file for one: "
+                f"--output {one.format}:FILE"
+            )
+        if other is not one and not _is_stream(Path(str(one.file))):
+            raise ConfigError(f"two reports, {other.format} and {one.format}, go to one file, {one.file}")
+    return found
+
+
+def is_read(parsed: argparse.Namespace) -> bool:
+    """Whether a report for people is on standard output."""
+    return any(one.file is None and one.format in _FOR_PEOPLE for one in outputs(parsed))
+
+
+def report(outcome: Outcome, options: Options, parsed: argparse.Namespace, out: TextIO) -> bool:
+    """Write the reports: those in files first, and ``out`` in place of standard output. Whether all were written; what
+    could not be is said on standard error, and the others are."""
+    result, lines = outcome.result, Lines(lambda path: _source(path, options))
+    setting = _setting(outcome, options.cwd)
+    wanted = outputs(parsed)
+    files = [_wrote(one, one.file, result, lines, setting) for one in wanted if one.file is not None]
+    whole = all(files)
+    for one in wanted:
+        if one.file is None:
+            annotated = one.format == "text" and _wants_annotations(parsed, out)
+            whole = _printed(one, annotated, result, lines, setting, out) and whole
+    if parsed.statistics:
+        # JSON on standard output stays JSON
+        to = sys.stderr if any(one.file is None and one.format not in _FOR_PEOPLE for one in wanted) else out
+        for line in statistics(result):
+            print(line, file=to)
+    return whole
+
+
+def _wrote(one: Output, file: str, result: Result, lines: Lines, setting: Setting) -> bool:
+    text = _text(one, result, lines, setting)
+    try:
+        if text is not None:
+            write_whole(Path(file), text, one.option)
+    except ConfigError as error:
+        _tell(str(error))
+        return False
+    return text is not None
+
+
+def _printed(one: Output, annotated: bool, result: Result, lines: Lines, setting: Setting, out: TextIO) -> bool:
+    """Whether a report went to standard output; ``annotated``: with the workflow commands that annotate the lines."""
+    if not annotated and one.format == "text":
+        writer(one.format)(result, lines, out)  # which asks whether it is a terminal
+        return True
+    text = _text(one, result, lines, setting)
+    if text is None:
+        return False
+    if annotated:
+        from memlint.report.github import guarded, render
+
+        text = guarded(text) + render(result, lines, setting)
+    out.write(text)
+    return True
+
+
+def _text(one: Output, result: Result, lines: Lines, setting: Setting) -> str | None:
+    """A report; None, which is said, where making it is a mistake of ours, which costs no other report."""
+    text = io.StringIO()
+    try:
+        writer(one.format, setting)(result, lines, text)
+    except Exception as error:
+        _tell(internal_error(f"the {one.format} report", error))
+        return None
+    return text.getvalue()
+
+
+def _tell(problem: str) -> None:
+    print(f"memlint: error: {printable(problem)}", file=sys.stderr)
+
+
+def _wants_annotations(parsed: argparse.Namespace, out: TextIO) -> bool:
+    return parsed.annotations is True and out is sys.stdout and os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _setting(outcome: Outcome, cwd: Path) -> Setting:
+    root = next((folder for folder in (cwd, *cwd.parents) if exists(folder / ".git")), cwd)
+    prefix = "" if root == cwd else f"{display_path(cwd, root)}/"
+    return Setting(lambda: _rules(outcome), str(root).replace(os.sep, "/").rstrip("/"), prefix)
+
+
+def _rules(outcome: Outcome) -> dict[str, Rule]:
+    """The rules of all projects of a run."""
+    from memlint.cli.rule import page
+
+    return {
+        code: Rule(code, room.meta.name, room.meta.summary, room.meta.severity, page(room), room.meta.preview)
+        for prepared, _ in outcome.parts
+        for code, room in prepared.rooms.items()
+    }
+
+
+def _source(path: str, options: Options) -> str | None:
+    """The text of a file once more, for its excerpts."""
+    try:
+        if options.stdin is not None and path == display_path(options.stdin_path, options.cwd):
+            return decode(options.stdin)
+        return decode(read_file(options.cwd / path, MAX_SOURCE))
+    except (OSError, SyntaxError, LookupError, UnicodeError):
+        return None
+
+
+def check_writable(target: Path, option: str = "--output-file") -> None:
+    """Raises ConfigError where `write_whole` would, as far as that can be known before; leaves nothing behind."""
+    try:
+        if _is_stream(target):
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if not os.access(target, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return
+        Temporary(Path(os.path.realpath(target))).remove()
+    except OSError as error:
+        raise ConfigError(f"{option}: {target} cannot be written: {error.strerror}") from None
+
+
+def write_whole(target: Path, text: str, option: str = "--output-file") -> None:
+    """Write a file so that nobody sees half of it: beside it first, then moved into place. Raises ConfigError.
+
+    A symlink stays one, and what is no file (/dev/stdout, a pipe) is written to and not replaced.
+    """
+    try:
+        if _is_stream(target):
+            with target.open("w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+        else:
+            _replace(Path(os.path.realpath(target)), text)
+    except OSError as error:
+        raise ConfigError(f"{option}: {target} cannot be written: {error.strerror}") from None
+
+
+def _is_stream(target: Path) -> bool:
+    return (target.exists() and not target.is_file()) or target.is_relative_to("/dev")
+
+
+def _replace(target: Path, text: str) -> None:
+    new = Temporary(target)
+    try:
+        new.write(text.encode("utf-8", "backslashreplace"))
+        mask = os.umask(0)
+        os.umask(mask)
+        new.path.chmod(0o666 & ~mask)
+        new.path.replace(target)
+    finally:
+        new.remove()

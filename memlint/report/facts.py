@@ -1,0 +1,45 @@
+"""What a finding says, in the words that are the same in every report."""
+
+from __future__ import annotations
+
+from memlint.finding import Finding, Fix, Result
+from memlint.report.measured import said as what_was_measured
+from memlint.report.setting import Setting
+
+
+def shown(result: Result) -> list[Finding]:
+    """The findings that are reported: those that nothing suppresses."""
+    return [one for one in result.findings if one.suppressed is None]
+
+
+def facts(finding: Finding) -> list[tuple[str, str]]:
+    """What follows the message and the trace, each under a word: what was measured, the help, the fixes."""
+    rows = [] if finding.evidence is None else [("measured", what_was_measured(finding.evidence))]
+    rows += [("help", finding.help)] if finding.help else []
+    rows += [] if finding.fix is None else [("fix", said_of(finding.fix))]
+    return [*rows, *(("or", said_of(other)) for other in finding.alternatives)]
+
+
+def said_of(fix: Fix) -> str:
+    """What a fix does, and how safely."""
+    kind = "not applied by --fix" if fix.safety == "display" else f"{fix.safety} fix"
+    return f"{fix.title} [{kind}: {fix.doubt}]" if fix.doubt else f"{fix.title} [{kind}]"
+
+
+def rule_of(finding: Finding) -> str:
+    """For example ``MEM101[loss-accumulation]``."""
+    return f"{finding.code}[{finding.name}]"
+
+
+def place(path: str, line: int, column: int) -> str:
+    """For example ``train.py:3:9``."""
+    return f"{path}:{line}:{column}"
+
+
+def details(finding: Finding, setting: Setting) -> str:
+    """All of it as plain text: the message, the trace, and the facts, a line each."""
+    steps = [
+        f"{number}. {place(setting.from_root(step.path), step.line, step.column)}: {step.message}"
+        for number, step in enumerate(finding.trace, 1)
+    ]
+    return "\n".join([finding.message, *steps, *(f"{word}: {said}" for word, said in facts(finding))])

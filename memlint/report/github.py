@@ -1,0 +1,57 @@
+"""GitHub's workflow commands, which become annotations of the lines."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from memlint.finding import Finding, Result, Severity
+from memlint.printable import printable
+from memlint.report.facts import details, place, rule_of, shown
+from memlint.report.lines import Lines
+from memlint.report.setting import Setting
+
+_KINDS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
+#: how a runner recognises commands, those of its first version wherever they stand in a line
+_COMMAND = re.compile(r"(?m)^\s*::|##\[")
+
+
+def render(result: Result, lines: Lines, setting: Setting) -> str:
+    """A command for each finding, and for each file that could not be analysed."""
+    rows = [_annotation(one, setting) for one in shown(result)]
+    for failure in result.failures:
+        where = {"title": "memlint", "file": setting.from_root(failure.path)}
+        rows.append(_command("error", where, f"{failure.path}: failed: {failure.reason}"))
+    return "".join(f"{row}\n" for row in rows)
+
+
+def guarded(text: str) -> str:
+    """A report to be printed in a job: where a name or a source in it would be taken for a command, between two
+    tokens, which let the runner obey nothing."""
+    if _COMMAND.search(text) is None:
+        return text
+    token = os.urandom(16).hex()
+    return f"::stop-commands::{token}\n{text}::{token}::\n"
+
+
+def _annotation(one: Finding, setting: Setting) -> str:
+    path = setting.from_root(one.path)
+    where = {"title": rule_of(one), "file": path, "line": str(one.line), "col": str(one.column)}
+    # columns of another line are refused
+    where |= {"endLine": str(one.line), "endColumn": str(one.end_column)} if one.end_line == one.line else {}
+    # the log shows the message alone
+    return _command(_KINDS[one.severity], where, f"{place(path, one.line, one.column)}: {details(one, setting)}")
+
+
+def _command(kind: str, where: dict[str, str], message: str) -> str:
+    properties = ",".join(f"{name}={_property(value)}" for name, value in where.items())
+    return f"::{kind} {properties}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    clean = "\n".join(map(printable, text.split("\n")))
+    return clean.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,142 @@
+"""reviewdog's diagnostics, with safe fixes as suggestions."""
+
+from __future__ import annotations
+
+import msgspec
+
+from memlint.finding import Edit, Finding, Result, Severity
+from memlint.report.facts import details, place, rule_of, shown
+from memlint.report.lines import Lines
+from memlint.report.setting import HOME, Setting
+
+_SEVERITIES: dict[Severity, str] = {"error": "ERROR", "warning": "WARNING", "note": "INFO"}
+
+
+class _Position(msgspec.Struct, frozen=True):
+    """``column``: from 1, in bytes of UTF-8."""
+
+    line: int
+    column: int
+
+
+class _Range(msgspec.Struct, frozen=True):
+    start: _Position
+    end: _Position
+
+
+class _Location(msgspec.Struct, frozen=True, omit_defaults=True):
+    path: str
+    range: _Range | None = None
+
+
+class _Code(msgspec.Struct, frozen=True):
+    value: str
+    url: str = HOME
+
+
+class _Suggestion(msgspec.Struct, frozen=True):
+    range: _Range
+    text: str
+
+
+class _Related(msgspec.Struct, frozen=True):
+    message: str
+    location: _Location
+
+
+class _Diagnostic(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    message: str
+    location: _Location
+    severity: str
+    code: _Code | None = None
+    suggestions: tuple[_Suggestion, ...] = ()
+    related_locations: tuple[_Related, ...] = ()
+    original_output: str = ""
+
+
+class _Source(msgspec.Struct, frozen=True):
+    name: str = "memlint"
+    url: str = HOME
+
+
+class _Report(msgspec.Struct, frozen=True):
+    source: _Source
+    diagnostics: list[_Diagnostic]
+
+
+def render(result: Result, lines: Lines, setting: Setting) -> str:
+    """One object with all diagnostics: the findings, and the files that could not be analysed."""
+    rows = [_diagnostic(one, lines) for one in shown(result)]
+    rows += [
+        _Diagnostic(
+            message=f"this file could not be analysed: {failure.reason}",
+            location=_Location(failure.path),
+            severity="ERROR",
+        )
+        for failure in result.failures
+    ]
+    report = _Report(_Source(), rows)
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+
+
+def _diagnostic(one: Finding, lines: Lines) -> _Diagnostic:
+    where = _range(one.path, (one.line, one.column), (one.end_line, one.end_column), lines)
+    suggestion = _suggestion(one, lines)
+    # reviewdog itself takes paths from the working directory
+    said = details(one, Setting())
+    return _Diagnostic(
+        message=said,
+        location=_Location(one.path, where),
+        severity=_SEVERITIES[one.severity],
+        code=_Code(one.code),
+        suggestions=() if suggestion is None else (suggestion,),
+        related_locations=tuple(
+            _Related(step.message, _Location(step.path, _range(step.path, at, at, lines)))
+            for step in one.trace
+            for at in ((step.line, step.column),)
+        ),
+        original_output=f"{place(one.path, one.line, one.column)}: {one.severity} {rule_of(one)} {one.message}",
+    )
+
+
+def _suggestion(one: Finding, lines: Lines) -> _Suggestion | None:
+    """A safe fix as one replacement, since each suggestion is applied alone; None where it changes other files, too."""
+    fix = one.fix
+    if fix is None or fix.safety != "safe" or not fix.edits or any(edit.path != one.path for edit in fix.edits):
+        return None
+    edits = sorted(fix.edits, key=lambda edit: (_start(edit), _end(edit)))
+    begin, end = _start(edits[0]), max(map(_end, edits))
+    text, at = "", begin
+    for edit in edits:
+        between = _between(one.path, at, _start(edit), lines)
+        if between is None:
+            return None
+        text, at = f"{text}{between}{edit.content}", _end(edit)
+    return _Suggestion(_range(one.path, begin, end, lines), text)
+
+
+def _start(edit: Edit) -> tuple[int, int]:
+    return edit.span.line, edit.span.column
+
+
+def _end(edit: Edit) -> tuple[int, int]:
+    return edit.span.end_line, edit.span.end_column
+
+
+def _between(path: str, start: tuple[int, int], end: tuple[int, int], lines: Lines) -> str | None:
+    """The source between two places; None where it cannot be had."""
+    rows = [lines.get(path, line) for line in range(start[0], end[0] + 1)]
+    if start > end or None in rows:
+        return None
+    text = "\n".join(row for row in rows if row is not None)
+    last = len(text) - len(rows[-1] or "") + end[1] - 1
+    return text[start[1] - 1 : last]
+
+
+def _range(path: str, start: tuple[int, int], end: tuple[int, int], lines: Lines) -> _Range:
+    return _Range(_position(path, *start, lines), _position(path, *end, lines))
+
+
+def _position(path: str, line: int, column: int, lines: Lines) -> _Position:
+    before = (lines.get(path, line) or "")[: column - 1]
+    return _Position(line, column + len(before.encode("utf-8", "surrogatepass")) - len(before))
