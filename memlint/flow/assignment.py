@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from memlint.flow import carry
+from memlint.flow import carry, hotloops
 from memlint.flow.class_places import class_places
 from memlint.flow.evaluate import evaluate
 from memlint.flow.events import PlaceKind
@@ -59,6 +59,8 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             base = evaluate(frame, state, target.value)
             context.noted(frame, target, value, statement)
             if target.name == "data" and _is_tensor(frame, base) and not value.may_be(CONTAINER):
+                if statement is not None:
+                    hotloops.rebound(frame, state, statement, target, value)
                 value = cut(value)  # autograd never hears of it
             elif statement is not None:
                 carry.assigned(frame, state, statement, target, value)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TypeGuard
 
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
 from memlint.flow.syntax import last_name, mentions, text
 from memlint.flow.values import ELSEWHERE, Sources, V, join
 from memlint.ir import nodes as ir
-
-if TYPE_CHECKING:
-    pass
 
 _OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
 #: element-wise operations of shape and dtype, with the same name and an underscore in place
@@ -61,7 +58,7 @@ class Candidate:
     backward has freed by then on every path."""
 
     statement: ir.Assign
-    target: ir.Name | ir.Attr
+    target: ir.Name | ir.Attr | ir.Subscript
     old: V
     value: V
     grad: int
@@ -87,7 +84,9 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
 
 
 def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr, value: V) -> Candidate | None:
-    if not isinstance(target, ir.Name | ir.Attr) or not isinstance(statement.value, ir.Binary | ir.Call):
+    if not isinstance(statement.value, ir.Binary | ir.Call):
+        return None
+    if not isinstance(target, ir.Name | ir.Attr) and not is_member(target):
         return None
     if isinstance(target, ir.Name) and not frame.loops:
         return None
@@ -146,8 +145,13 @@ def inplace(frame: Frame, state: State, expr: ir.Expr, place: str) -> str:
     return place + "".join(f".{_OPERATORS[op]}({text(operand, 30)})" for op, operand in steps)
 
 
+def is_member(expr: ir.Expr) -> TypeGuard[ir.Subscript]:
+    """``state["exp_avg"]``: the member of a dictionary."""
+    return isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const) and expr.index.kind == "str"
+
+
 def is_place(expr: ir.Expr, place: str) -> bool:
-    return isinstance(expr, ir.Name | ir.Attr) and text(expr, 200) == place
+    return (isinstance(expr, ir.Name | ir.Attr) or is_member(expr)) and text(expr, 200) == place
 
 
 def _call_in_place(frame: Frame, state: State, expr: ir.Call, place: str) -> str:
@@ -177,13 +181,12 @@ def _short(args: tuple[ir.Expr, ...], expr: ir.Call) -> str:
 
 def _alone(frame: Frame, state: State, target: ir.Expr, old: V) -> bool:
     """Whether nothing but the target is known to hold the old value's storage."""
-    if isinstance(target, ir.Attr):
+    if not isinstance(target, ir.Name):
         return True  # judged over the class
     if not old.store or old.syms or old.objs or ELSEWHERE in old.store:
         return False
     if old.store & frame.notes.lent:
         return False
-    assert isinstance(target, ir.Name)
     stale = frame.notes.stale
     for name, value in _held(state):
         if name == target.id:

@@ -6,6 +6,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.hotloops import Candidate, is_place
 from memlint.flow.layered import leads_to_model
 from memlint.flow.ops import names_model
+from memlint.flow.optimizer_steps import is_setting
 from memlint.flow.state import OFF
 from memlint.flow.syntax import calls, last_name, mentions, text, walk_statements
 from memlint.flow.values import DATA, NONE, SCALAR
@@ -123,4 +124,6 @@ def crowded(frame: Frame, update: ir.Expr, place: str) -> bool:
 def _makes(frame: Frame, part: ir.Binary) -> bool:
     """Whether an operation makes a tensor, or may: one of its operands is no number."""
     pair = frame.operands.get(part.at, ())
-    return not pair or any(not value.is_only(DATA | NONE) and value.size != SCALAR for value in pair)
+    return not pair or any(
+        not value.is_only(DATA | NONE) and value.size != SCALAR and not is_setting(value) for value in pair
+    )

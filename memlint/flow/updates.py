@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
@@ -14,7 +14,8 @@ from memlint.flow.mends.inplace import doubt
 from memlint.flow.mends.saved import is_saved
 from memlint.flow.peaks import needed_anyway
 from memlint.flow.program import Function
-from memlint.flow.repeats import layer_code, repeated
+from memlint.flow.optimizer_steps import is_step
+from memlint.flow.repeats import each_call, layer_code, repeated
 from memlint.flow.state import OFF
 from memlint.flow.syntax import (
     assignments,
@@ -131,6 +132,10 @@ def _hot(analyser: Analyser, frame: Frame, one: Candidate) -> Loop | None:
         if one.loop is None or not _carried_in(one.loop, one.target.id):
             return None
         return one.loop.loop if one.loop.loop.every == "iteration" else None
+    if is_step(analyser, frame.function):
+        return each_call(frame.function)
+    if isinstance(one.target, ir.Subscript):
+        return None  # (of any dictionary: who else holds its members is not asked)
     if one.loop is not None:
         return one.loop.loop if one.loop.loop.every == "iteration" else None
     if frame.function.name in ("__init__", "reset", "reset_parameters", "init_weights") or _made_here(frame, one):
@@ -238,7 +243,7 @@ def _is_tensor(frame: Frame, one: Candidate) -> bool:
     made = frame.notes.made
     if any(made[item][1] is False for item in one.old.store if item in made):
         return False
-    if one.old.is_only(TENSOR) or (isinstance(one.target, ir.Attr) and one.old.may_be(TENSOR)):
+    if one.old.is_only(TENSOR) or (not isinstance(one.target, ir.Name) and one.old.may_be(TENSOR)):
         return True
     return isinstance(one.target, ir.Name) and one.target.id in _used_as_tensors(frame.analyser, frame.function)
 
@@ -300,6 +305,9 @@ def _recorded(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
         return "unknown"
     if _is_of_tensor(frame, one.target):
         return "no" if _plain_operands(one) else "unknown"
+    if is_step(analyser, frame.function):
+        own = frame.function.params[0].name
+        return frame.graphs.attached(one.value.src | one.old.src, lambda path: _is_state(path, own))[0]
     sources: Sources = one.value.src | one.old.src
     verdict, _ = frame.graphs.attached(sources, _is_number)
     return verdict
@@ -309,6 +317,11 @@ def _is_number(path: Path) -> bool | None:
     """A parameter that only its name shows to be a step size or a factor carries no graph."""
     number = path.root.startswith("p:") and not path.steps and path.root[2:].rsplit("_", 1)[-1] in _NUMBERS
     return False if number else None
+
+
+def _is_state(path: Path, own: str) -> bool | None:
+    """What a step of an optimizer reads of its object has no graph: numbers, parameters' data and gradients."""
+    return False if path.root == f"p:{own}" else _is_number(path)
 
 
 def _plain_operands(one: Candidate) -> bool:
@@ -329,6 +342,11 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
     place = text(one.target, 200)
     if _is_of_tensor(frame, one.target):
         return "unknown" if _taken(frame.function.body, place) else "yes"
+    if isinstance(one.target, ir.Subscript):
+        methods = frame.function.cls.methods if frame.function.cls is not None else {}
+        if any(_taken(method.body, place) for method in methods.values()):
+            return "unknown"
+        return "yes" if _starts_fresh(analyser, methods, place) else "unknown"
     if (
         not isinstance(one.target.value, ir.Name)
         or frame.function.cls is None
@@ -344,7 +362,7 @@ def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
         return "unknown"
     if any(_taken(method.body, place) for method in cls.methods.values()):
         return "unknown"
-    return "yes" if _fresh_attribute(analyser, cls.methods, one.target) else "unknown"
+    return "yes" if _starts_fresh(analyser, cls.methods, place) else "unknown"
 
 
 def _repeats_itself(function: Function, name: str) -> bool:
@@ -363,22 +381,19 @@ def _own(function: Function, name: str) -> bool:
     return bool(function.params) and function.takes_self and function.params[0].name == name
 
 
-def _fresh_attribute(analyser: Analyser, methods: dict[str, Function], target: ir.Attr) -> bool:
-    """Whether every assignment of the attribute gives it a tensor of its own."""
-    place = text(target, 200)
+def _starts_fresh(analyser: Analyser, methods: Mapping[str, Function], place: str) -> bool:
+    """Whether every assignment of an attribute or a member gives it a tensor of its own."""
     for method in methods.values():
         for statement in walk_statements(method.body):
-            if not isinstance(statement, ir.Assign):
+            if not isinstance(statement, ir.Assign) or not any(is_place(item, place) for item in statement.targets):
                 continue
-            for item in statement.targets:
-                if isinstance(item, ir.Attr) and text(item, 200) == place:
-                    value = statement.value
-                    made = (
-                        isinstance(value, ir.Call)
-                        and function_target(analyser, method, value.func)[1].rpartition(".")[2] in _FLOATS
-                    )
-                    if not made and not isinstance(value, ir.Binary) and not mentions(value, place):
-                        return False
+            value = statement.value
+            made = (
+                isinstance(value, ir.Call)
+                and function_target(analyser, method, value.func)[1].rpartition(".")[2] in _FLOATS
+            )
+            if not made and not isinstance(value, ir.Binary) and not mentions(value, place):
+                return False
     return True
 
 

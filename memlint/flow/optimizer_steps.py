@@ -1,0 +1,47 @@
+"""The step of an optimizer that the project writes itself: it runs once an iteration, and what it reads of its object,
+numbers and the tensors of its state, has no graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.kept import kept_for
+from memlint.flow.syntax import calls
+from memlint.flow.values import Path, V
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+    from memlint.flow.program import Function
+
+
+@kept_for
+def is_step(analyser: Analyser, function: Function) -> bool:
+    """Whether a method is the step of an optimizer, or one that its step calls."""
+    cls = function.cls
+    if cls is None or not function.takes_self:
+        return False
+    bases = analyser.program.ancestors(cls)[1]
+    if not any(name.startswith(("torch.optim.", "?.optim.")) or name == "?.Optimizer" for name in bases):
+        return False
+    step = analyser.program.method(cls, "step")
+    return step is not None and (function.key == step.key or function.name in _own_calls(step))
+
+
+def is_setting(value: V) -> bool:
+    """Whether a value is a number by which an optimizer steps: ``group["lr"]`` of ``self.param_groups``."""
+    paths = [path.steps for path in value.syms if isinstance(path, Path)]
+    return bool(paths) and all(_names_setting(steps) for steps in paths)
+
+
+def _names_setting(steps: tuple[str, ...]) -> bool:
+    if ".param_groups" not in steps:
+        return False
+    inner = [step for step in steps[steps.index(".param_groups") + 1 :] if step != "[]"]
+    return bool(inner) and inner[0] != "[params]"
+
+
+def _own_calls(step: Function) -> set[str]:
+    """The methods of its own object that a method calls."""
+    funcs = (call.func for call in calls(step.body) if isinstance(call.func, ir.Attr))
+    return {func.name for func in funcs if isinstance(func.value, ir.Name) and func.value.id == step.own_name}
