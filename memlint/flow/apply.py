@@ -13,7 +13,7 @@ from memlint.flow.lift import Lifting
 from memlint.flow.made_places import MADE, made_places
 from memlint.flow.modes import frozen_of, mode_keys, mode_of
 from memlint.flow.owner import ANY, gave
-from memlint.flow.state import AMBIENT, OFF, State
+from memlint.flow.state import AMBIENT, OFF, TAGS, State, without_tag
 from memlint.flow.stores import forget, forget_later
 from memlint.flow.syntax import dotted, text
 from memlint.flow.touched import keys_of, note
@@ -87,18 +87,18 @@ class Application(Translation):
         for path in outward.used:
             self.frame.used |= self.graph_of(path)
         for key, mode in self.exit.modes.items():
-            inner = key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" else key
+            inner = without_tag(key)
             if not isinstance(inner, Path):
                 continue
             members = self._members_here(inner) if inner is not key else []
             for outer in (*self._named_here(inner), *members):
-                self.state.modes[outer if inner is key else ("frozen", outer)] = mode
+                self.state.modes[outer if inner is key else (key[0], outer)] = mode
         visible = self._modules_in(self.callee.result) if self.exit.modes and self.callee.result is not None else EMPTY
         for value in self.exit.sym.values():
             if value.kinds & MODULE:
                 visible |= value.store
         for item in visible if self.exit.modes else ():
-            for tag in ("", "frozen"):
+            for tag in ("", *TAGS):
                 inside: Source = (tag, ("made", item)) if tag else ("made", item)
                 if inside in self.exit.modes:
                     made: Source = ("made", self._made(item))

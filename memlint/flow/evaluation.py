@@ -29,14 +29,12 @@ from memlint.flow.program import Function, in_tests
 from memlint.flow.siblings import is_beside_training
 from memlint.flow.single_samples import runs_on_one_sample, runs_on_one_state
 from memlint.flow.small_networks import size_of_network
-from memlint.flow.spent import is_script_loop, is_trial, loads_weights, trains_otherwise
+from memlint.flow.spent import is_dropped, is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.flow.state import AMBIENT
-from memlint.flow.syntax import statement_at
 from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import Source, Sources
 from memlint.flow.wanted import ASKED, ENABLED, ITSELF, REACHED, REQUIRES, asked_for, differentiates_itself, wanted_by
-from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -134,7 +132,7 @@ def model_calls(
             # (what follows a training loop is no trial)
             beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
             certainty = "medium" if (frame.backwards and beside) or _applies(analyser, frame, first) else "low"
-        elif loop is None and (run.probes or _warms_up(frame, run)):
+        elif loop is None and (run.probes or is_dropped(frame, run)):
             certainty = "low"  # it asks for the shape of what layers give, or for nothing
         elif loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
             certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
@@ -171,12 +169,6 @@ def _may_be_asked(frame: Frame) -> bool:
 def _times_training(frame: Frame) -> bool:
     """Whether a file measures how long things take, and this function trains."""
     return bool(frame.backwards) and _BENCHMARK.search(frame.module.key.rpartition("/")[2].lower()) is not None
-
-
-def _warms_up(frame: Frame, run: ModelRun) -> bool:
-    """``net(blank)``, a statement of its own: what it gives is gone at once."""
-    statement = statement_at(frame.function.body, run.site.at) if run.origin is None else None
-    return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
 
 
 def _keeps_for_nobody(keeper: Keeper | None) -> bool:

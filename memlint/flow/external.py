@@ -167,6 +167,8 @@ def _by_row(
         put_together(frame, state, name, args, made)
         if row.evaluates:
             state.modes["made", expr.at] = True
+        if row.starts_evaluating:
+            state.modes["starts", ("made", expr.at)] = True
         return made
     if row.returns in ("module-transform", "module-transform-transform"):
         parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}

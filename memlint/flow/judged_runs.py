@@ -9,6 +9,7 @@ from memlint.flow.collected import gives_no_graph, may_give_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Loop, Step
 from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.large_networks import starts_evaluating
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call, repeated
@@ -79,10 +80,14 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
     if mode is True:
         evaluation = "eval"
-    if evaluation != "eval" and (named or _matters(analyser, frame, run)) and is_spent(analyser, frame, run):
+    made_to = mode is None and starts_evaluating(analyser, frame, run)
+    matters = evaluation != "eval" and (named or _matters(analyser, frame, run))
+    if matters and is_spent(analyser, frame, run, of_library=made_to):
         # (beside what its callers train by, it is no evaluation)
         beside = not named and not frame.backwards and trained_by_callers(analyser, frame, run)
         evaluation = "" if beside else "spent"
+        if evaluation and made_to:
+            evaluation = "eval"
     if unguarded and evaluation != "eval":
         return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.state import State, maker_of
+from memlint.flow.state import State, maker_of, without_tag
 from memlint.flow.syntax import dotted, last_name, walk_expression, walk_statements
 from memlint.flow.uses import receiver_of
 from memlint.flow.values import DATA, MODULE, UNKNOWN, UNKNOWN_VALUE, Path, Source, V, ordered
@@ -94,7 +94,7 @@ def _said(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tup
 
 
 def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -> bool | None:
-    """What recorded modes say of a module, by its identity or by a variable's text; ``tag``: "" or "frozen"."""
+    """What recorded modes say of a module, by its identity or by a variable's text; ``tag``: "" or one of `TAGS`."""
     if not modes:
         return None
     keys = mode_keys(module, None)
@@ -226,7 +226,7 @@ def forget_name(state: State, name: str, value: V) -> None:
     if not value.kinds & (MODULE | UNKNOWN) or not (value.syms or value.store):
         return
     for key in list(state.modes):
-        inner = key[1] if isinstance(key, tuple) and key[0] == "frozen" else key
+        inner = without_tag(key)
         if (
             isinstance(inner, tuple)
             and not isinstance(inner, Path)

@@ -15,7 +15,14 @@ from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.program import Function, in_tests
 from memlint.flow.state import AMBIENT, ON
-from memlint.flow.syntax import expressions, names_bound_by, reads_any, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    expressions,
+    names_bound_by,
+    reads_any,
+    statement_at,
+    walk_expression,
+    walk_statements,
+)
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
 from memlint.ir import nodes as ir
 
@@ -28,21 +35,36 @@ _LOADING = frozenset({"load_state_dict", "load_from_checkpoint", "load_model", "
 MAX_CALLERS_UP = 2
 
 
-def is_spent(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
-    """Whether the graph of a run is used up: here, or in every caller that gets it returned."""
+def is_spent(analyser: Analyser, frame: Frame, run: ModelRun, *, of_library: bool = False) -> bool:
+    """Whether the graph of a run is used up: here, or in every caller that gets it returned. ``of_library``: callers
+    tell that a library made the module."""
     if frame.hook is not None or (run.origin is not None and not _is_given_back(run)):
         return False
     loop = run.loop.loop if run.loop is not None else None
     if frame.function.node is None and not run.module.is_unpickled() and not is_script_loop(frame, loop):
         return False  # (a single forward at a file's end may be what others import)
     trains = trains_otherwise(frame, run)
-    known = run.resolved or run.method == "forward" or trains or run.module.is_of_library()
+    known = run.resolved or run.method == "forward" or trains or of_library or run.module.is_of_library()
     if not known and not _records_inside(analyser, run.method, frame.function):
         return False
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
     if not marks or (frame.backwards and not trains) or _trains_inside(analyser, frame, run):
         return False
-    return used_up(analyser, frame, marks, dropped=run.origin is None and _is_let_go_of(frame, run, marks))
+    dropped = run.origin is None and (_is_let_go_of(frame, run, marks) or _is_dropped_each_round(frame, run))
+    return used_up(analyser, frame, marks, dropped=dropped)
+
+
+def _is_dropped_each_round(frame: Frame, run: ModelRun) -> bool:
+    """Whether a loop through data runs the model for what its hooks see. (What times it repeats it a few times.)"""
+    loop = run.loop.loop if run.loop is not None else None
+    through = loop is not None and loop.kind == "for" and (loop.over_data or loop.names_samples)
+    return through and is_dropped(frame, run)
+
+
+def is_dropped(frame: Frame, run: ModelRun) -> bool:
+    """``net(x)``, a statement of its own: what it gives is gone at once."""
+    statement = statement_at(frame.function.body, run.site.at) if run.origin is None else None
+    return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
 
 
 def _trains_inside(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:

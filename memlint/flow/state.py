@@ -184,10 +184,18 @@ def _join_modes(a: State, b: State) -> dict[Source, bool | None]:
     return joined
 
 
+#: what is said of a module beside its mode: none of its parameters requires grad; what made it put it into eval mode
+TAGS = ("frozen", "starts")
+
+
+def without_tag(key: Source) -> Source:
+    """What the module of which something is kept is known by."""
+    return key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] in TAGS else key
+
+
 def maker_of(key: Source) -> Source | None:
     """The call that made the module of which a mode is kept, if it is known by that."""
-    if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen":
-        key = key[1]
+    key = without_tag(key)
     return key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made" else None
 
 

@@ -129,12 +129,25 @@ def _told_at(
             continue
         moved = given.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in given.syms))
         told = look_up(record.modes, moved, "", tag)
+        if told is None and given.objs and caller.exit is not None:
+            told = look_up(record.modes, _kept_in(caller.exit, given, path.steps), "", tag)
         if told is None and tag and (_is_made_frozen(analyser, moved) or _holds_frozen(analyser, given, path.steps)):
             told = True
         if told is not None:
             return told
         outer += [item for item in sorted(moved.syms) if isinstance(item, Path)]
     return _told_of(analyser, caller, outer, tag, depth + 1) if outer else None
+
+
+def _kept_in(state: State, holder: V, steps: tuple[str, ...]) -> V:
+    """What the object that a caller has made keeps at a place of it: one of which all is known."""
+    value = holder
+    for step in steps:
+        obj = state.heap.get(next(iter(value.objs))) if len(value.objs) == 1 else None
+        if obj is None or not step.startswith("."):
+            return V(UNKNOWN)
+        value = obj.fields.get(step[1:], V(UNKNOWN))
+    return value
 
 
 def _is_made_frozen(analyser: Analyser, module: V) -> bool:

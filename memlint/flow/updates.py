@@ -12,9 +12,9 @@ from memlint.flow.hotloops import Candidate, is_place
 from memlint.flow.kept import kept, kept_for
 from memlint.flow.mends.inplace import doubt
 from memlint.flow.mends.saved import is_saved
+from memlint.flow.optimizer_steps import is_step
 from memlint.flow.peaks import needed_anyway
 from memlint.flow.program import Function
-from memlint.flow.optimizer_steps import is_step
 from memlint.flow.repeats import each_call, layer_code, repeated
 from memlint.flow.state import OFF
 from memlint.flow.syntax import (

@@ -28,6 +28,7 @@ class Row(NamedTuple):
     shares: bool
     #: the module that it gives is in eval mode
     evaluates: bool
+    starts_evaluating: bool
 
 
 class Hook(NamedTuple):
@@ -77,6 +78,7 @@ def _row(raw: dict[str, Any]) -> Row:
         raw.get("allocates", False),
         raw.get("shares", False),
         raw.get("evaluates", False),
+        raw.get("starts_evaluating", False),
     )
 
 

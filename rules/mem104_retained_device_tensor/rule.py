@@ -32,6 +32,8 @@ META = Meta(
 #: ``features.to(device)``, ``features.cuda()``
 _PUT = re.compile(r"\.(cuda\(\w*\)|to\([\w.]*device\w*\))$")
 
+#: rounds that a literal tells, fewer of which bound what is kept
+FEW_ROUNDS = 10
 #: names of what a round of a loop over data gets
 _BATCH = re.compile(r"batch|data|tensors|inputs|samples|images")
 
@@ -42,7 +44,7 @@ def check(facts: Facts) -> Iterator[Report]:
         if value.attached != "no" or value.device not in ("accelerator", "likely"):
             continue
         wide = value.size in ("batch", "activation") or value.weight == "large"
-        if not wide or not _every_batch(event):
+        if not wide or not (_every_batch(event) or _generates(event)):
             continue
         yield Report(
             site=event.site,
@@ -96,6 +98,15 @@ def _every_batch(event: Retain) -> bool:
     loop = event.loop
     named = loop.kind == "for" and loop.over == "unknown" and _BATCH.search(loop.text.partition(" in ")[0].lower())
     return _of_loader(loop) or ((event.value.moved_later or loop.trains) and (bool(named) or loop.batches))
+
+
+def _generates(event: Retain) -> bool:
+    """Whether each round of ``for _ in range(n)`` keeps an output that a model gives on the device: a sampler, a
+    rollout. A literal that says that the rounds are few bounds what is kept."""
+    loop, value = event.loop, event.value
+    many = loop.trips is None or loop.trips >= FEW_ROUNDS
+    counted = loop.kind == "for" and loop.source.startswith("range(") and many
+    return counted and value.size == "activation" and value.device == "accelerator" and value.weight != "small"
 
 
 def _of_loader(loop: Loop) -> bool:
