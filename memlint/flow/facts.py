@@ -11,7 +11,7 @@ from memlint.flow.handed_methods import handed
 from memlint.flow.heap import as_held
 from memlint.flow.named_methods import NamedMethods
 from memlint.flow.program import Function
-from memlint.flow.syntax import walk_statements
+from memlint.flow.syntax import assigned_names, walk_statements
 from memlint.flow.tabled import stands_in_table
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
@@ -287,10 +287,16 @@ class Facts:
     def free_variable(self, function: Function, name: str) -> V | None:
         """What the enclosing function's assignments say of a free variable by themselves."""
         around = function.owner(name)
-        if around is None or name in {param.name for param in around.params}:
-            return V(MODULE) if around is not None and name in uses_of(around) else None
+        if around is None:
+            return None
+        param = next((param for param in around.params if param.name == name), None)
+        declared = self._declared(around, param) if param is not None else None
+        if declared is not None:
+            return declared
         if name in uses_of(around):
             return V(MODULE)
+        if param is not None:
+            return None
         found = NOTHING
         for statement in walk_statements(around.body, into_definitions=False):
             if isinstance(statement, ir.Import | ir.ImportFrom):
@@ -315,6 +321,13 @@ class Facts:
         if not found.kinds or found.kinds & UNKNOWN:
             return None
         return found
+
+    def _declared(self, function: Function, param: ir.Param) -> V | None:
+        """The object that a parameter is by its annotation, where nothing binds its name anew."""
+        if param.annotation is None or param.name in assigned_names(function.body)[0]:
+            return None
+        value = self.analyser.annotated(function.module, param.annotation)
+        return value if value is not None and value.refs and value.is_only(MODULE | INSTANCE) else None
 
 
 def _scope(frame: Frame, place: Path) -> Source:
