@@ -158,13 +158,15 @@ class Skipped(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldBack(msgspec.Struct, frozen=True, gc=False):
-    """How many findings are not shown: those of less confidence than is asked for, those of preview rules, and those in
-    unused code where the configuration ignores it. Each is what would be shown if this alone were asked for."""
+    """How many findings are not shown: those of less confidence than is asked for, those of preview rules, those in
+    unused code where the configuration ignores it, and those on lines that have not changed (``--since``). Each is what
+    would be shown if this alone were asked for."""
 
     medium_confidence: int = 0
     low_confidence: int = 0
     preview: int = 0
     unused_code: int = 0
+    unchanged_lines: int = 0
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):

@@ -91,6 +91,13 @@ def _agree(parsed: argparse.Namespace) -> None:
             "--fix, --fix-only and --diff": fixes,
         }
     )
+    _exclude({"--since": parsed.since is not None, "--write-baseline": parsed.write_baseline is not None})
+    if parsed.since is not None and STDIN in parsed.paths:
+        raise ConfigError("--since takes files and folders, not standard input")
+    if isinstance(parsed.since, str) and not parsed.paths and os.path.lexists(parsed.since):
+        raise ConfigError(
+            f"--since: `{parsed.since}` is a path; write `memlint {parsed.since} --since` if that is meant"
+        )
     if parsed.add_ignore is not None and STDIN in parsed.paths:
         raise ConfigError("--add-ignore takes files and folders, not standard input")
     if parsed.error_stale and parsed.exit_zero:
@@ -136,6 +143,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         baseline=None if baseline is None else cwd / baseline,
         with_baseline=not parsed.no_baseline,
         new_baseline=parsed.write_baseline is not None,
+        since=parsed.since,
     )
 
 

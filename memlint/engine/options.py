@@ -5,6 +5,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -30,7 +31,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     place of the configured ones. ``cache``: whether what earlier runs found in the same contents is taken, and what
     this one finds is kept. ``local_rules``: the rules of the project, which are programs, are loaded. ``baseline``: a
     file in place of the configured one; ``with_baseline``: whether one holds back what is in it; ``new_baseline``: it
-    is about to be written, so it holds back all, and may not be there yet."""
+    is about to be written, so it holds back all, and may not be there yet. ``since``: report on lines alone that have
+    changed since this revision; True: since this branch left the default branch."""
 
     cwd: Path
     overrides: Overrides = Overrides()
@@ -53,6 +55,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     baseline: Path | None = None
     with_baseline: bool = True
     new_baseline: bool = False
+    since: str | Literal[True] | None = None
 
     @property
     def stdin_path(self) -> Path:

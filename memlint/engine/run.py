@@ -30,6 +30,7 @@ from memlint.temporary import sweep
 
 if TYPE_CHECKING:
     from memlint.engine.baseline import Baseline
+    from memlint.engine.changed import Changed
 
 STDIN = "-"
 #: what `Suppressed.by` says of a finding in the baseline
@@ -53,6 +54,7 @@ class Prepared(Ruling, frozen=True):
     proof: Proof
     baseline: Baseline | None = None
     folders: tuple[Path, ...] = ()
+    changed: Changed | None = None
 
 
 def run(
@@ -193,7 +195,8 @@ def _project(root: Path, named: Sequence[Named], options: Options, progress: Pro
             import_roots=config.import_roots,
             listing=listing,
         )
-        yield Prepared(config, ruling.rooms, ruling.selection, found, proof, baseline, folders)
+        changed = _changed(found.project, options)
+        yield Prepared(config, ruling.rooms, ruling.selection, found, proof, baseline, folders, changed)
 
 
 def _baseline(config: Config, options: Options) -> Baseline | None:
@@ -205,6 +208,15 @@ def _baseline(config: Config, options: Options) -> Baseline | None:
 
     where = f"{config.file}: `baseline`" if options.baseline is None else "--baseline"
     return read_baseline(Path(os.path.normpath(file)), "--write-baseline" if options.new_baseline else where)
+
+
+def _changed(project: Project, options: Options) -> Changed | None:
+    """What ``--since`` asks for. Raises ConfigError."""
+    if options.since is None:
+        return None
+    from memlint.engine.changed import Changed
+
+    return Changed(project, None if options.since is True else options.since)
 
 
 def _readable(found: Discovery) -> int:
@@ -233,6 +245,8 @@ def _lint(prepared: Prepared, project: Project, options: Options, *, progress: P
     linted = msgspec.structs.replace(judged, findings=tuple(findings), remarks=(*judged.remarks, *stale))
     if prepared.baseline is not None:
         linted = prepared.baseline.applied(linted, project, prepared, prepared.folders, everything=options.new_baseline)
+    if prepared.changed is not None:
+        linted = prepared.changed.applied(linted, project)
     return linted
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from memlint.project.git import git
 from memlint.project.patterns import MAX_PATTERNS, Patterns, mistake
 from memlint.project.presence import is_dir, is_file
 from memlint.reading import read_text
@@ -199,18 +200,9 @@ def _gitignore(folder: Path) -> tuple[Patterns, ...]:
 def _git_files(folder: Path, patience: _Patience) -> list[str] | None:
     """Tracked and untracked files that are not ignored, relative to ``folder``; None without git or a work tree, and
     where it takes too long."""
-    # hooks export GIT_DIR and GIT_INDEX_FILE, which would answer for another repository
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    # a repository's own fsmonitor is a program, and so may be what fetches objects that are not there: linting runs
-    # nothing of the linted project
-    environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0"}
-    command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-c", "-o", "--exclude-standard", "-z"]
     started = time.monotonic()
     try:
-        done = subprocess.run(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False,
-            timeout=patience.left,
-        )  # fmt: skip
+        done = git(["ls-files", "-c", "-o", "--exclude-standard", "-z"], folder, patience.left)
     except subprocess.TimeoutExpired:
         patience.left = 0
         return None

@@ -46,6 +46,7 @@ def _held_back(counts: HeldBack) -> list[str]:
         (counts.low_confidence, "of low confidence (--min-confidence low)"),
         (counts.preview, "in preview rules (--preview)"),
         (counts.unused_code, 'in unused code (unused-code = "report")'),
+        (counts.unchanged_lines, "on unchanged lines (without --since)"),
     )
     there = [(count, what) for count, what in ways if count]
     return [f"{count} {what}" if number else f"{count} more {what}" for number, (count, what) in enumerate(there)]

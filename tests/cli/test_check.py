@@ -242,6 +242,7 @@ def test_json_has_exactly_the_documented_keys(toy: Toy, capsys: Capture) -> None
         "low_confidence": 0,
         "preview": 1,
         "unused_code": 0,
+        "unchanged_lines": 0,
     }
     (finding,) = report["findings"]
     assert len(finding.pop("fingerprint")) == len(finding["statement"].pop("fingerprint")) == 16

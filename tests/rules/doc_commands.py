@@ -39,12 +39,15 @@ def measures(command: str) -> bool:
 
 
 def make_project(folder: Path) -> Path:
-    """A project with the configuration of docs/configuration.md and the demo as its ``src``, and an empty baseline."""
+    """A repository with the configuration of docs/configuration.md, the demo as its ``src``, and an empty baseline."""
     (toml,) = blocks(pages.ROOT / "docs" / "configuration.md", "toml")
     (folder / "pyproject.toml").write_text(toml, encoding="utf-8")
     (folder / "memlint-baseline.json").write_text('{"version": 1, "findings": []}', encoding="utf-8")
     demo = pages.ROOT / "fixtures" / "demo"
     shutil.copytree(demo, folder / "src", ignore=shutil.ignore_patterns("pyproject.toml", ".memlint_cache"))
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], [*identity, "commit", "-q", "-m", "Begin"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
     return folder
 
 

@@ -1,0 +1,236 @@
+"""Which lines of a work tree have changed since a revision, as git's own diff has it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from memlint.patterns import lazy_pattern
+from memlint.project.git import git
+from memlint.project.presence import exists
+
+#: seconds that git is waited for in all
+SECONDS = 60.0
+SUFFIXES = (".py", ".pyw", ".pyi", ".ipynb")
+#: the default branch, where the remote does not say which one it is
+_BRANCHES = ("refs/remotes/origin/main", "refs/remotes/origin/master", "refs/heads/main", "refs/heads/master")
+_HUNK = lazy_pattern(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_ESCAPE = lazy_pattern(rb"\\([0-7]{3}|.)", re.DOTALL)
+_ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+_DIFF = (
+    "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--text", "--unified=0", "--inter-hunk-context=0",
+    "--find-renames", "--ignore-submodules=all", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/",
+    "-O/dev/null",
+)  # fmt: skip
+_SETTINGS = ("core.quotePath=false", "core.splitIndex=false", "core.hooksPath=/dev/null", "diff.relative=false")
+
+
+class ChangesError(Exception):
+    """Why it cannot be told what has changed, a sentence without a period."""
+
+
+class Lines(msgspec.Struct, frozen=True):
+    """The changed lines of a file: ranges (first and last, from 1), and the lines behind which some were deleted."""
+
+    ranges: tuple[tuple[int, int], ...] = ()
+    gaps: tuple[int, ...] = ()
+
+    def touch(self, first: int, last: int) -> bool:
+        """Whether any of the lines ``first`` to ``last`` has changed, or some between them are gone."""
+        return any(start <= last and first <= end for start, end in self.ranges) or any(
+            first <= gap < last for gap in self.gaps
+        )
+
+
+#: of a new file, all lines
+ALL = Lines(((1, 1 << 60),))
+
+
+def changed_lines(files: Iterable[Path], revision: str | None) -> dict[Path, Lines]:
+    """The changed lines of these files (absolute paths), for those that have any.
+
+    ``revision``: what to compare the work tree with; None is where this branch left the default branch. Raises
+    ChangesError.
+    """
+    by_top: dict[Path, dict[str, Path]] = {}
+    tops: dict[str, Path | None] = {}
+    for file in files:
+        real = os.path.realpath(file)
+        folder = os.path.dirname(real)  # noqa: PTH120
+        if folder not in tops:
+            tops[folder] = _top(Path(folder))
+        top = tops[folder]
+        if top is None:
+            raise ChangesError(f"{file} is in no git repository")
+        by_top.setdefault(top, {})[os.path.relpath(real, top).replace(os.sep, "/")] = file
+    found: dict[Path, Lines] = {}
+    until = time.monotonic() + SECONDS
+    for top, names in by_top.items():
+        repository = _Repository(top, until)
+        lines = repository.changed(repository.base(revision), names)
+        found |= {names[name]: lines[name] for name in names if name in lines}
+    return found
+
+
+def _top(folder: Path) -> Path | None:
+    """The work tree that a folder (links followed) belongs to."""
+    return next((place for place in (folder, *folder.parents) if exists(place / ".git")), None)
+
+
+class _Repository:
+    """One work tree. ``until``: when git is waited for no longer, by `time.monotonic`."""
+
+    def __init__(self, top: Path, until: float) -> None:
+        self._top = top
+        self._until = until
+        self._settings: list[str] = []
+        if self._run(["rev-parse", "--show-prefix"]).strip():
+            raise ChangesError(f"{top / '.git'} is no git repository")
+        self._settings = [word for setting in (*_SETTINGS, *self._no_filters()) for word in ("-c", setting)]
+
+    def base(self, revision: str | None) -> str:
+        """The commit to compare with. Raises ChangesError."""
+        if revision is None:
+            return self._fork()
+        if not revision or revision.startswith("-") or "\0" in revision:
+            raise ChangesError(f"`{revision}` is no revision")
+        commit = self._commit(revision)
+        if commit is None:
+            raise ChangesError(f"`{revision}` is no revision of {self._top}{self._of_shallow()}")
+        return commit
+
+    def _fork(self) -> str:
+        """Where this branch left the default branch."""
+        head = self._commit("HEAD")
+        if head is None:
+            raise ChangesError(f"{self._top} has no commit yet")
+        remote = self._said("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD")
+        for branch in (*([remote] if remote else []), *_BRANCHES):
+            commit = self._commit(branch)
+            if commit is not None:
+                fork = self._said("merge-base", head, commit)
+                if fork:
+                    return fork.split()[0]
+                raise ChangesError(f"HEAD and {branch} have no common commit in {self._top}{self._of_shallow()}")
+        raise ChangesError(
+            f"{self._top} has no default branch (origin/HEAD, main or master): name a revision{self._of_shallow()}"
+        )
+
+    def _commit(self, revision: str) -> str | None:
+        said = self._said("rev-parse", "--verify", "--quiet", revision + "^{commit}")
+        return said if said and re.fullmatch("[0-9a-f]{40,64}", said) else None
+
+    def _of_shallow(self) -> str:
+        if self._said("rev-parse", "--is-shallow-repository") != "true":
+            return ""
+        return "; this clone is shallow: `git fetch --unshallow` gets its history (in CI, `fetch-depth: 0`)"
+
+    def changed(self, base: str, names: Mapping[str, Path]) -> dict[str, Lines]:
+        """The changed lines of files of the work tree since a commit, by name."""
+        others = [f":(top,literal){name}" for name in names if not name.endswith(SUFFIXES)]
+        specs = [*(f":(top,glob)**/*{suffix}" for suffix in SUFFIXES), *others]
+        tracked = {os.fsdecode(name) for name in self._run(["ls-files", "-z", "--", *specs]).split(b"\0")}
+        untracked = [name for name in names if name not in tracked]
+        patch = self._run([*_DIFF, base, "--", *specs])
+        found = dict(_parsed(patch))
+        if untracked and b"\ndeleted file mode " in patch:
+            # one of them may be a deleted one under a new name
+            found = dict(_parsed(self._with_added(untracked, [*_DIFF, base, "--", *specs])))
+        else:
+            found |= dict.fromkeys(untracked, ALL)
+        return found
+
+    def _with_added(self, names: Sequence[str], command: Sequence[str]) -> bytes:
+        """What a command says where these files are added, without their content: in a copy of the index."""
+        with tempfile.TemporaryDirectory(prefix="memlint-") as folder:
+            index = Path(folder) / "index"
+            own = self._top / os.fsdecode(self._run(["rev-parse", "--git-path", "index"]).rstrip(b"\n"))
+            if exists(own):
+                index.write_bytes(own.read_bytes())
+            variables = {"GIT_INDEX_FILE": str(index)}
+            empty = self._run(["hash-object", "-t", "blob", "--stdin"], content=b"").strip()
+            rows = b"".join(b"100644 %s 0\t%s\0" % (empty, os.fsencode(name)) for name in names)
+            self._run(["update-index", "-z", "--add", "--index-info"], content=rows, variables=variables)
+            return self._run(command, variables=variables)
+
+    def _no_filters(self) -> Iterator[str]:
+        """Settings that turn off the programs which make of a file what git compares (Git LFS has one)."""
+        names = self._done(["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\."]).stdout
+        for name in sorted({os.fsdecode(name.rpartition(b".")[0]) for name in names.split(b"\0") if name}):
+            if "=" in name:
+                raise ChangesError(f"{self._top} has a filter `{name}`, which cannot be turned off")
+            yield from (f"{name}.clean=", f"{name}.smudge=", f"{name}.process=", f"{name}.required=false")
+
+    def _said(self, *arguments: str) -> str | None:
+        """The answer to a question, None where git has none."""
+        done = self._done(arguments)
+        return None if done.returncode else os.fsdecode(done.stdout).strip() or None
+
+    def _run(
+        self, arguments: Sequence[str], content: bytes | None = None, variables: Mapping[str, str] | None = None
+    ) -> bytes:
+        done = self._done([*self._settings, *arguments], content, variables)
+        if done.returncode:
+            said = os.fsdecode(done.stderr).strip().splitlines() or ["it failed"]
+            raise ChangesError(f"git in {self._top}: {said[0]}")
+        return done.stdout
+
+    def _done(
+        self, arguments: Sequence[str], content: bytes | None = None, variables: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        try:
+            return git(
+                arguments, self._top, max(self._until - time.monotonic(), 0.01), content=content, variables=variables
+            )
+        except subprocess.TimeoutExpired:
+            raise ChangesError(f"git did not answer within {SECONDS:.0f} seconds in {self._top}") from None
+        except OSError as error:
+            raise ChangesError(f"it needs git, which cannot be run: {error.strerror or error}") from None
+
+
+def _parsed(patch: bytes) -> Iterator[tuple[str, Lines]]:
+    """The files of a patch with their changed lines."""
+    name: str | None = None
+    ranges: list[tuple[int, int]] = []
+    gaps: list[int] = []
+    left = 0  # lines of a hunk that are still to come
+    for row in patch.split(b"\n"):
+        if left:
+            left -= row[:1] in (b"+", b"-")
+        elif row.startswith(b"diff --git "):
+            if name is not None:
+                yield name, Lines(tuple(ranges), tuple(gaps))
+            name, ranges, gaps = None, [], []
+        elif row.startswith(b"+++ "):
+            name = _name(row[4:])
+        elif (hunk := _HUNK.match(row)) is not None:
+            old, new = (1 if count is None else int(count) for count in (hunk[1], hunk[3]))
+            first, left = int(hunk[2]), old + new
+            if new:
+                ranges.append((first, first + new - 1))
+            else:
+                gaps.append(first)
+    if name is not None:
+        yield name, Lines(tuple(ranges), tuple(gaps))
+
+
+def _name(text: bytes) -> str | None:
+    """The name of a file as a patch writes it; None for one that is gone."""
+    if text == b"/dev/null":
+        return None
+    text = text.removesuffix(b"\t")  # which git puts behind a name with blanks
+    if text.startswith(b'"'):
+        text = _ESCAPE.sub(_unescaped, text[1:-1])
+    return os.fsdecode(text.removeprefix(b"b/"))
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    return bytes([int(code, 8)]) if len(code) == 3 else _ESCAPED.get(code, code)
