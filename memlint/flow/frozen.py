@@ -1,15 +1,16 @@
-"""Parts that a class freezes when it is made, and modules put together of frozen ones: they record nothing."""
+"""Parts that a class freezes when it is made or by a method, and modules put together of such: they record nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.definitions import functions_of
 from memlint.flow.kept import kept
 from memlint.flow.modes import freeze, frozen_of, is_made, look_up
-from memlint.flow.program import Class
+from memlint.flow.program import Class, Function
 from memlint.flow.state import State
-from memlint.flow.syntax import expressions, is_false, last_name, walk_expression, walk_statements
+from memlint.flow.syntax import calls_named, expressions, is_false, last_name, walk_expression, walk_statements, way_to
 from memlint.flow.values import MODULE, UNKNOWN, Path, V, ordered
 from memlint.ir import nodes as ir
 
@@ -22,7 +23,8 @@ _HOLDERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.Mo
 
 
 def made_frozen(frame: Frame, module: V) -> bool:
-    """Whether all that a module may be are parts of the object whose method this is, which its ``__init__`` froze."""
+    """Whether all that a module may be are parts of the object whose method this is, which its ``__init__`` froze,
+    or another method that the program calls."""
     function = frame.function
     if function.cls is None or not function.takes_self or not function.params or function.name == "__init__":
         return False
@@ -36,25 +38,65 @@ def made_frozen(frame: Frame, module: V) -> bool:
 
 
 def _freezes_part(analyser: Analyser, cls: Class, steps: tuple[str, ...]) -> bool:
-    init = analyser.program.method(cls, "__init__")
-    summary = analyser.summary(init) if init is not None and init.params else None
-    if init is None or summary is None or summary.exit is None:
-        return False
-    modes, own = summary.exit.modes, f"p:{init.params[0].name}"
-    if not any(isinstance(key, tuple) and key[:1] == ("frozen",) and frozen for key, frozen in modes.items()):
-        return False
     order, _ = analyser.program.ancestors(cls)
     if any(_thaws(method.body) for item in order for method in item.methods.values() if method.name != "__init__"):
         return False
+    init = analyser.program.method(cls, "__init__")
+    return any(_is_frozen_by(analyser, method, steps) for method in ([init] if init is not None else [])) or any(
+        _is_frozen_by(analyser, method, steps)
+        for item in order
+        for method in item.methods.values()
+        if method.takes_self and _freezes(method.body) and _is_surely_called(analyser, method)
+    )
+
+
+def _is_frozen_by(analyser: Analyser, method: Function, steps: tuple[str, ...]) -> bool:
+    """Whether a method freezes a part of its object, whatever it is given."""
+    summary = analyser.summary(method) if method.params else None
+    if summary is None or summary.exit is None:
+        return False
+    modes, own = summary.exit.modes, f"p:{method.params[0].name}"
+    if not any(isinstance(key, tuple) and key[:1] == ("frozen",) and frozen for key, frozen in modes.items()):
+        return False
     if (told := look_up(modes, V(UNKNOWN, syms=frozenset((Path(own, steps),))), "", "frozen")) is not None:
         return told
-    made = summary.exit.sym.get(Path(own, steps[:1]))
+    made = summary.exit.sym.get(Path(own, steps[:1])) if method.name == "__init__" else None
     if made is None:
         return False
     # (of what is made in one way or another, each has to be)
     ways = [V(UNKNOWN, syms=frozenset((item,))) for item in made.syms]
     ways += [V(UNKNOWN, store=frozenset((item,))) for item in made.store]
     return bool(ways) and all(look_up(modes, way, "", "frozen") is True for way in ways)
+
+
+@kept
+def _freezes(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a body says of some parameters that they do not require grad."""
+    assigned = (one for one in walk_statements(body) if isinstance(one, ir.Assign) and is_false(one.value))
+    return any("requires_grad" in map(last_name, one.targets) for one in assigned) or any(
+        call.args and is_false(call.args[0]) for call in calls_named(body, {"requires_grad_"})
+    )
+
+
+#: of more files that have a method's name, nobody reads all
+_MAX_FILES = 24
+
+
+def _is_surely_called(analyser: Analyser, method: Function) -> bool:
+    """Whether a call of a method stands under no condition: in its own file, or anywhere if no other class has one of
+    that name."""
+    own = method.module.key
+    alone = len(analyser.facts.methods.few(method.name, own)) == 1
+    files = analyser.program.words.files(method.name) if alone else [own]
+    if len(files) > _MAX_FILES:
+        return False
+    return any(
+        not any(isinstance(block[number], ir.If | ir.Try | ir.Match) for block, number in way_to(caller.body, call.at))
+        for key in files
+        for caller in functions_of(analyser.program.module(key))
+        if method.name in caller.names
+        for call in calls_named(caller.body, {method.name})
+    )
 
 
 @kept

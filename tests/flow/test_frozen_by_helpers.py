@@ -227,3 +227,72 @@ def test_a_model_that_the_class_of_its_holder_freezes(
 ) -> None:
     (tmp_path / "energy.py").write_text(ENERGY.format(flag=flag))
     assert codes(tmp_path, STEP.format(other=other, after=after)) == expected
+
+
+BY_A_METHOD = """
+import torch
+import torchvision
+from torch import nn
+
+
+class Scorer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = torchvision.models.resnet50()
+        self.head = nn.Linear(1000, 2)
+
+    def {name}(self{params}):
+        {body}
+
+    def features(self, loader):
+        self.eval()
+        return [self.encoder(x.cuda()).argmax(1).tolist() for x, _ in loader]
+
+    {more}
+
+
+def fit(scorer, loader, args):
+    {before}
+    optimizer = torch.optim.Adam(scorer.head.parameters())
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(scorer.head(scorer.encoder(x.cuda())), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+LOOP = "for param in self.encoder.parameters():\n            param.requires_grad = False"
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "body", "more", "before", "expected"),
+    [
+        ("prepare", "", LOOP, "", "scorer.prepare()", []),
+        ("prepare", "", "self.encoder.requires_grad_(False)", "", "scorer.prepare()", []),
+        ("prepare", "", "self.requires_grad_(False)", "", "scorer.prepare()", []),
+        ("prepare", "", LOOP, "", "pass", ["MEM201"]),
+        ("prepare", "", LOOP, "", "if args.fixed:\n        scorer.prepare()", ["MEM201"]),
+        ("prepare", ", on", LOOP.replace("False", "on"), "", "scorer.prepare(True)", ["MEM201"]),
+        ("prepare", "", LOOP.replace("encoder", "head"), "", "scorer.prepare()", ["MEM201"]),
+        (
+            "prepare",
+            ", on",
+            "if on:\n            self.encoder.requires_grad_(False)",
+            "",
+            "scorer.prepare(1)",
+            ["MEM201"],
+        ),
+        (
+            "prepare",
+            "",
+            LOOP,
+            "def release(self):\n        self.encoder.requires_grad_(True)",
+            "scorer.prepare()",
+            ["MEM201"],
+        ),
+    ],
+)
+def test_parts_that_a_called_method_freezes(
+    tmp_path: Path, name: str, params: str, body: str, more: str, before: str, expected: list[str]
+) -> None:
+    text = BY_A_METHOD.format(name=name, params=params, body=body, more=more, before=before)
+    assert [code for code in codes(tmp_path, text) if code == "MEM201"] == expected
