@@ -33,7 +33,7 @@ from memlint.flow.spent import is_dropped, is_script_loop, is_trial, loads_weigh
 from memlint.flow.state import AMBIENT
 from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
-from memlint.flow.values import Source, Sources
+from memlint.flow.values import CPU, Source, Sources
 from memlint.flow.wanted import ASKED, ENABLED, ITSELF, REACHED, REQUIRES, asked_for, differentiates_itself, wanted_by
 from memlint.patterns import lazy_pattern
 
@@ -229,6 +229,7 @@ def _event(
         wanted="",
         retained=keeper.place if keeper is not None else "",
         rounds=keeper.rounds if keeper is not None else None,
+        on_host=run.value.device == CPU,
         keeping=(keeper.step,) if keeper is not None and keeper.step is not None else (),
         owner=owner,
         guard="",

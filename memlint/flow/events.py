@@ -268,6 +268,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     consumed: Literal["detached", "escapes", "loss", "dropped"]
     #: the statement at which ``retained`` takes it in
     keeping: tuple[Step, ...] = ()
+    #: the model runs on the host
+    on_host: bool = False
     #: the attribute of the function's object that holds the graph when it returns
     held: str = ""
     place: GuardPlace | None = None

@@ -33,7 +33,7 @@ def check(facts: Facts) -> Iterator[Report]:
             continue
         if event.owner == "no":  # a network that no optimizer owns: MEM202 knows more about it
             continue
-        memory: Memory = "device-graph" if event.retained else "none"
+        memory: Memory = "none" if not event.retained else "host" if event.on_host else "device-graph"
         yield Report(
             site=event.site,
             message=f"{_what(event)} with grad mode on{_where(event)} and saves activations for a backward() that "
@@ -92,7 +92,8 @@ def _help(event: ModelCall) -> str:
 def _cost(event: ModelCall) -> str:
     if event.rounds is not None:
         each = "batch" if event.rounds.over_data else f"iteration of `{event.rounds.text}`"
-        return f"device memory grows by the graph of every {each}, because `{event.retained}` keeps it"
+        where = "host" if event.on_host else "device"
+        return f"{where} memory grows by the graph of every {each}, because `{event.retained}` keeps it"
     if event.held:
         return f"the peak rises with the model's depth, and `{event.held}` keeps the graph until it is replaced"
     if event.consumed == "escapes":

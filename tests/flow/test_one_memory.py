@@ -52,3 +52,28 @@ def test_an_evaluation_that_keeps_nothing_names_no_place(tmp_path: Path) -> None
     (tmp_path / "evaluate.py").write_text(KEEPS.format(keeps=keeps, result="kept"))
     (found,) = memlint.lint([tmp_path]).findings
     assert (found.code, found.trace) == ("MEM201", ())
+
+
+KEPT = """
+import torch
+from torch import nn
+
+
+def validate(model, loader):
+    model.eval()
+    total = 0.0
+    for x, y in loader:
+        out = model(x.{place}())
+        total += nn.functional.cross_entropy(out, y.{place}())
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "memory", "grown"), [("cpu", "host memory", "host"), ("cuda", "device memory", "device-graph")]
+)
+def test_the_memory_that_a_kept_graph_is_in(tmp_path: Path, place: str, memory: str, grown: str) -> None:
+    (tmp_path / "main.py").write_text(KEPT.format(place=place))
+    (found,) = [one for one in memlint.lint([tmp_path]).findings if one.code == "MEM201"]
+    assert f"{memory} grows by the graph of every batch" in found.message
+    assert found.growth is not None and found.growth.memory == grown
