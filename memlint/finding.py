@@ -38,12 +38,13 @@ class Span(msgspec.Struct, frozen=True, gc=False):
 
 
 class TraceStep(msgspec.Struct, frozen=True, gc=False):
-    """One place on the way from where a value was made to where it is kept."""
+    """One place on the way from where a value was made to where it is kept; ``cell``: as of a `Finding`."""
 
     path: str
     line: int
     column: int
     message: str
+    cell: int | None = None
 
 
 class Growth(msgspec.Struct, frozen=True, gc=False):
@@ -54,11 +55,12 @@ class Growth(msgspec.Struct, frozen=True, gc=False):
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False):
-    """Replace the text of ``span`` in ``path`` by ``content``."""
+    """Replace the text of ``span`` in ``path`` by ``content``; ``cell``: as of a `Finding`."""
 
     path: str
     span: Span
     content: str
+    cell: int | None = None
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
@@ -114,7 +116,8 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     ``message``: the fact, the memory and how it grows, one sentence of at most `memlint.wording.MOST` characters.
     ``trace``: why. ``help``: what to do, a sentence without a period.
-    ``cell`` is the notebook cell, counted from 1. ``fingerprint`` does not change when lines move. ``alternatives``:
+    ``cell`` is the cell of a notebook, counted from 1 among all of its cells, in which lines count from 1 as well; None
+    in other files. ``fingerprint`` does not change when lines move. ``alternatives``:
     other fixes, which are shown and never applied. ``reach_reason``: why it is not "used", a clause, which the
     last step of the trace says as well.
     """
@@ -141,6 +144,13 @@ class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     suppressed: Suppressed | None = None
     fingerprint: str = ""
     statement: Statement | None = None
+
+
+def shown_place(place: Finding | TraceStep, path: str | None = None, *, column: bool = True) -> str:
+    """``train.py:12:5``, ``train.ipynb:cell 3:2:5``: where a finding or a step is, for people and their editors.
+    ``path``: what its file is called, where that is another name than its own."""
+    cell = "" if place.cell is None else f"cell {place.cell}:"
+    return f"{path or place.path}:{cell}{place.line}" + (f":{place.column}" if column else "")
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):

@@ -23,6 +23,11 @@ _KINDS = {
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 
+def most_of(path: str | os.PathLike[str]) -> int:
+    """The largest program of a name that is read, in bytes."""
+    return MAX_DATA if os.fspath(path).endswith(".ipynb") else MAX_SOURCE
+
+
 def read_file(path: str | os.PathLike[str], most: int) -> bytes:
     """The bytes of a regular file of at most ``most`` bytes. Raises OSError, with the reason in its ``strerror``."""
     try:

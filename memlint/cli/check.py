@@ -18,7 +18,7 @@ from memlint.engine.options import Options
 from memlint.engine.run import STDIN, Outcome, run
 from memlint.finding import Result
 from memlint.printable import printable
-from memlint.reading import MAX_SOURCE
+from memlint.reading import most_of
 
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 _SKIPS_SHOWN = 10
@@ -136,7 +136,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         jobs=parsed.jobs,
         executor=_executor(parsed.executor),
         screen=not parsed.no_screen,
-        stdin=_stdin() if STDIN in parsed.paths else None,
+        stdin=_stdin(parsed.stdin_filename) if STDIN in parsed.paths else None,
         stdin_filename=parsed.stdin_filename,
         unsafe_fixes=parsed.unsafe_fixes,
         evidence=None if parsed.evidence is None else tuple(cwd / name for name in parsed.evidence),
@@ -155,12 +155,13 @@ def _executor(address: str | None) -> str | None:
     return address
 
 
-def _stdin() -> bytes:
+def _stdin(name: str | None) -> bytes:
     if sys.stdin is None:  # the caller closed it
         raise ConfigError("`-` among the paths, but standard input is closed")
-    content = sys.stdin.buffer.read(MAX_SOURCE + 1)
-    if len(content) > MAX_SOURCE:
-        raise ConfigError(f"standard input is larger than {MAX_SOURCE >> 20} MiB, the largest program that is read")
+    most = most_of(name or "")
+    content = sys.stdin.buffer.read(most + 1)
+    if len(content) > most:
+        raise ConfigError(f"standard input is larger than {most >> 20} MiB, the largest program that is read")
     return content
 
 

@@ -14,6 +14,7 @@ from memlint.cli.output import report
 from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
+from memlint.finding import shown_place
 from memlint.fix.diff import diffs
 from memlint.printable import printable
 from memlint.project import display_path
@@ -32,13 +33,13 @@ def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> i
         raise
     for refusal in done.refused:
         one = refusal.finding
-        tell(f"fix of {one.code} at {one.path}:{one.line} not applied: {refusal.reason}")
+        tell(f"fix of {one.code} at {shown_place(one, column=False)} not applied: {refusal.reason}")
     if parsed.verbose:
         for one in done.fixed:
             title = "" if one.fix is None else f": {one.fix.title}"
             doubt = "" if one.fix is None or one.fix.doubt is None else f" (unsafe: {one.fix.doubt})"
             verb = "would fix" if parsed.diff else "fixed"
-            tell(f"{verb} {one.code} at {one.path}:{one.line}{title}{doubt}")
+            tell(f"{verb} {one.code} at {shown_place(one, column=False)}{title}{doubt}")
     if parsed.diff:
         return _diff(done, parsed)
     return _fixed(done, paths, options, parsed)

@@ -12,6 +12,7 @@ from typing import TextIO
 
 import msgspec
 
+from memlint.cli.cells import Cells
 from memlint.config import ConfigError
 from memlint.engine.findings import internal_error
 from memlint.engine.options import Options
@@ -20,7 +21,7 @@ from memlint.finding import Result
 from memlint.printable import printable
 from memlint.project import decode, display_path
 from memlint.project.presence import exists
-from memlint.reading import MAX_SOURCE, read_file
+from memlint.reading import most_of, read_file
 from memlint.report import Format, writer
 from memlint.report.lines import Lines
 from memlint.report.setting import Rule, Setting
@@ -70,7 +71,10 @@ def is_read(parsed: argparse.Namespace) -> bool:
 def report(outcome: Outcome, options: Options, parsed: argparse.Namespace, out: TextIO) -> bool:
     """Write the reports: those in files first, and ``out`` in place of standard output. Whether all were written; what
     could not be is said on standard error, and the others are."""
-    result, lines = outcome.result, Lines(lambda path: _source(path, options))
+    result, lines = (
+        outcome.result,
+        Lines(lambda path: _source(path, options), Cells(lambda path: _content(path, options)).get),
+    )
     setting = _setting(outcome, options.cwd)
     wanted = outputs(parsed)
     files = [_wrote(one, one.file, result, lines, setting) for one in wanted if one.file is not None]
@@ -153,11 +157,15 @@ def _rules(outcome: Outcome) -> dict[str, Rule]:
 def _source(path: str, options: Options) -> str | None:
     """The text of a file once more, for its excerpts."""
     try:
-        if options.stdin is not None and path == display_path(options.stdin_path, options.cwd):
-            return decode(options.stdin)
-        return decode(read_file(options.cwd / path, MAX_SOURCE))
+        return decode(_content(path, options))
     except (OSError, SyntaxError, LookupError, UnicodeError):
         return None
+
+
+def _content(path: str, options: Options) -> bytes:
+    if options.stdin is not None and path == display_path(options.stdin_path, options.cwd):
+        return options.stdin
+    return read_file(options.cwd / path, most_of(path))
 
 
 def check_writable(target: Path, option: str = "--output-file") -> None:

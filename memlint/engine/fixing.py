@@ -17,9 +17,10 @@ from memlint.engine.passes import CONSEQUENCES, Lint, Mended, mend
 from memlint.engine.proof import without_silence
 from memlint.engine.run import Outcome, Prepared, lint, outcome, prepare, takes_unsafe
 from memlint.finding import Failure, Finding, Refusal
-from memlint.fix.files import Change, WriteError, encode, is_written, obstacle, write
+from memlint.fix.cells import is_as_read
+from memlint.fix.files import Change, WriteError, is_written, obstacle, write
 from memlint.fix.spans import EditError
-from memlint.project import Project, decode
+from memlint.project import Project
 from memlint.temporary import sweep
 
 
@@ -196,9 +197,8 @@ class _Work:
             return reason
         try:
             raw = self._project.sources.raw(display)
-            encode(raw, source.text)
-            same = decode(raw) == source.text
-        except (EditError, OSError, SyntaxError, LookupError, UnicodeError) as error:
+            same = is_as_read(source, raw)
+        except (EditError, OSError, SyntaxError, LookupError, ValueError) as error:
             return str(error)
         return raw if same else "it has changed since it was read"
 

@@ -127,7 +127,8 @@ def _concerns(root: str, texts: dict[str, str]) -> bool:
 
 
 def _listed(root: str) -> tuple[set[str], set[str]]:
-    """The Python files below a folder (ignored ones included), and the words that an import of one may begin with."""
+    """The Python files and notebooks below a folder (ignored ones included), and the words that an import of one may
+    begin with."""
     files: set[str] = set()
     names, todo, count = {".", *root.split(os.sep)}, [root], 0
     while todo:
@@ -141,7 +142,7 @@ def _listed(root: str) -> tuple[set[str], set[str]]:
             continue
         for entry in entries:
             name, dot, end = entry.name.rpartition(".")
-            if dot and end in ("py", "pyw", "pyi"):
+            if dot and end in ("py", "pyw", "pyi", "ipynb"):
                 if entry.is_symlink():
                     raise _UnsureError
                 files.add(entry.path)

@@ -9,6 +9,7 @@ import msgspec
 
 from memlint.config import Config, ConfigError
 from memlint.engine.analysis import Analyse, Analysis, Problem
+from memlint.engine.cells import in_cells
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted, internal_error, meta_finding
 from memlint.engine.options import Options, Progress
 from memlint.engine.prefilter import nothing_to_say
@@ -16,7 +17,7 @@ from memlint.engine.rooms import Room, load_rooms
 from memlint.engine.selection import ALWAYS, Selection, choose
 from memlint.engine.silence import silence
 from memlint.finding import Failure, Finding, HeldBack, Severity
-from memlint.project import Project
+from memlint.project import Cell, Project
 
 #: analyses of a project that may raise before the files that are left are given up: each costs its time
 MAX_FAILED = 64
@@ -135,10 +136,12 @@ class _Judge:
             broken.setdefault(display, []).append(_unparsed(display, problem))
         for done, display in enumerate(project.linted):
             self._progress("asking the rules", done, len(project.linted))
-            if project.sources[display].unreadable is not None:
+            source = project.sources[display]
+            if source.unreadable is not None:
                 continue
+            own = [_unparsed(display, problem, source.cell(problem.line)) for problem in source.problems]
             try:
-                said = self._said_of(display, project, analysis, broken.get(display, []))
+                said = self._said_of(display, project, analysis, [*broken.get(display, []), *own])
             except Exception as error:
                 said = Linted((), (Failure(display, internal_error("what is said of this file", error)),), ())
             findings += said.findings
@@ -148,7 +151,7 @@ class _Judge:
 
     def _said_of(self, display: str, project: Project, analysis: Analysis, broken: list[Raw]) -> Linted:
         """The findings of one file, and the rules that failed on it."""
-        rooms, selection, text = self._ruling.rooms, self._ruling.selection, project.sources[display].text
+        rooms, selection, source = self._ruling.rooms, self._ruling.selection, project.sources[display]
 
         def ask(codes: frozenset[str]) -> tuple[list[Raw], list[Failure]]:
             events = analysis.events.get(display, ())
@@ -158,12 +161,16 @@ class _Judge:
         ignored = selection.ignored_in(project.path(display))
         ran = selection.enabled - ignored
         raws = [raw for raw in (*raws, *broken) if raw.finding.code in ran]
-        raws = silence(display, text, raws, rooms, ran, not broken and not problems)
+        raws = silence(source, raws, rooms, ran, not broken and not problems)
         # (that a preview rule fails is for those to know who ask for it)
         more, _ = ask(selection.preview - ignored)
-        more = silence(display, text, more, rooms, frozenset(), False) if more else more
+        more = silence(source, more, rooms, frozenset(), False) if more else more
         fingerprints = fingerprinted(raws, project.relative)
-        findings = [_as_configured(raw.finding, self._ruling) for raw in fingerprints if self._is_shown(raw.finding)]
+        findings = [
+            in_cells(_as_configured(raw.finding, self._ruling), project.sources)
+            for raw in fingerprints
+            if self._is_shown(raw.finding)
+        ]
         return Linted(tuple(findings), tuple(problems), (), self._held_back([*raws, *more]))
 
     def _is_shown(self, finding: Finding) -> bool:
@@ -189,10 +196,14 @@ class _Judge:
         return HeldBack(**counts)
 
 
-def _unparsed(display: str, problem: Problem) -> Raw:
-    message = f"this file does not parse because of line {problem.line}: {problem.message}"
+def _unparsed(display: str, problem: Problem, cell: Cell | None = None) -> Raw:
+    """``cell``: of a notebook, where all of it and it alone was left out."""
+    what, line = ("file", problem.line) if cell is None else ("cell", problem.line - cell.line + 1)
+    message = f"this {what} does not parse because of line {line}: {problem.message}"
     advice = "exclude the file if it is not meant to be Python (`exclude` in the configuration)"
-    if problem.parses:
+    if cell is not None:
+        advice = "the other cells were checked"
+    elif problem.parses:
         message, advice = f"this was not checked: {problem.message}", "split it"
     finding = meta_finding(ALWAYS, display, message, advice, problem.line, problem.column, problem.column + 1)
     return Raw(finding, "", problem.message)

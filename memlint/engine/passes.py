@@ -9,9 +9,9 @@ import msgspec
 from memlint.engine.judging import Linted
 from memlint.engine.silence import UNUSED
 from memlint.finding import Edit, Finding, Refusal
+from memlint.fix.cells import cells_after, place_in, write_back
 from memlint.fix.choice import Rank, apart, first, fixable, merged
-from memlint.fix.edits import Move, place, splice
-from memlint.fix.files import encode
+from memlint.fix.edits import Move, splice
 from memlint.fix.relint import Regression, regressions
 from memlint.fix.spans import EditError
 from memlint.fix.text import harm
@@ -172,15 +172,16 @@ def _edited(findings: Sequence[Finding], base: State) -> tuple[dict[str, bytes],
         if source is None or not source.linted or source.unreadable is not None:
             return _Blame(f"{path} is not among the linted files", suspects, sure=True)
         try:
-            placed = place(source.text, edits)
+            placed = place_in(source, edits)
             after = splice(source.text, placed)
-            changed[path] = encode(base.project.sources.raw(path), after)
+            changed[path] = write_back(source, base.project.sources.raw(path), placed)
+            cells = cells_after(source, changed[path], after)
         except (EditError, OSError) as error:
             return _Blame(str(error), suspects)
         reason = harm(source.text, after)
         if reason is not None:
             return _Blame(reason, suspects)
-        moves[path] = Move(source.text, placed, after)
+        moves[path] = Move(source.text, placed, after, source.cells, cells)
     return changed, moves
 
 

@@ -10,9 +10,9 @@ import msgspec
 
 from memlint.config import Config
 from memlint.evidence import SILENT, WORST, Record, content_hash, load
-from memlint.finding import Finding, Suppressed
+from memlint.finding import Finding, Suppressed, shown_place
 from memlint.project import Project
-from memlint.reading import MAX_SOURCE, leads_out, read_file
+from memlint.reading import leads_out, most_of, read_file
 
 #: what `Suppressed.by` says of a finding that a measurement refuted
 BY = "evidence"
@@ -40,7 +40,7 @@ class Proof:
                 (record, contents.changed(finding, record)) for record in self._records.get(finding.fingerprint, ())
             ]
             remarks += (
-                f"evidence for {finding.code} at {finding.path}:{finding.line} is not used: {reason}"
+                f"evidence for {finding.code} at {shown_place(finding, column=False)} is not used: {reason}"
                 for reason in dict.fromkeys(reason for _, reason in judged if reason is not None)
             )
             found.append(_with(finding, [record for record, reason in judged if reason is None]))
@@ -118,4 +118,4 @@ class _Contents:
         """What a file of the project holds that is no source of it. Raises OSError, also for one outside."""
         if leads_out(root / name, root):
             raise OSError(errno.EINVAL, "it lies outside of the project")
-        return read_file(root / name, MAX_SOURCE)
+        return read_file(root / name, most_of(name))

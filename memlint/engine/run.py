@@ -100,7 +100,7 @@ def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started:
     suppressed = [None if finding.suppressed is None else finding.suppressed.by for finding in findings]
     counted = [finding.severity for finding in findings if finding.suppressed is None]
     said = tuple(row for prepared, _ in parts for row in prepared.found.said)
-    rows = {*said, *(row for prepared, _ in parts for row in prepared.found.skipped)}
+    rows = {*said, *(row for prepared, _ in parts for row in (*prepared.found.skipped, *_foreign(prepared.found)))}
     result = Result(
         findings=findings,
         failures=tuple(failure for prepared, part in parts for failure in (*prepared.found.failures, *part.failures)),
@@ -221,7 +221,15 @@ def _changed(project: Project, options: Options) -> Changed | None:
 
 def _readable(found: Discovery) -> int:
     sources = found.project.sources
-    return sum(sources[display].unreadable is None for display in found.project.linted)
+    return sum(sources[display].unreadable is None and not sources[display].foreign for display in found.project.linted)
+
+
+def _foreign(found: Discovery) -> Iterator[Skipped]:
+    """The notebooks that are in another language."""
+    for display in found.project.linted:
+        source = found.project.sources[display]
+        if source.foreign:
+            yield Skipped(display, f"a notebook in {source.foreign}")
 
 
 def lint(prepared: Prepared, project: Project, options: Options, *, progress: Progress, analyse: Analyse) -> Linted:
@@ -297,7 +305,10 @@ def _key(prepared: Prepared, options: Options) -> bytes:
     key.add((standing(project, project.sources), project.notebooks.state()))
     for place in (own_rooms(), *config.rule_paths):
         key.add(tuple(files_below(place)))
+    stated = set(project.notebooks.paths)
     for display in project.sources:
+        if project.path(display) in stated and not project.sources.is_given(display):
+            continue
         try:
             content = project.sources.raw(display)
         except OSError:
@@ -306,5 +317,5 @@ def _key(prepared: Prepared, options: Options) -> bytes:
     return key.digest()
 
 
-def _place(finding: Finding) -> tuple[str, int, int, str]:
-    return finding.path, finding.line, finding.column, finding.code
+def _place(finding: Finding) -> tuple[str, int, int, int, str]:
+    return finding.path, finding.cell or 0, finding.line, finding.column, finding.code

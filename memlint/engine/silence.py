@@ -12,19 +12,19 @@ from memlint.engine.rooms import Room
 from memlint.engine.selection import ALWAYS, known_words
 from memlint.engine.suppressions import Malformed, Suppression, read
 from memlint.finding import Finding, Suppressed
+from memlint.project import Source
 
 UNUSED, UNKNOWN = "MEM001", "MEM002"
 
 
-def silence(
-    display: str, text: str, raws: list[Raw], rooms: Mapping[str, Room], ran: frozenset[str], whole: bool
-) -> list[Raw]:
+def silence(source: Source, raws: list[Raw], rooms: Mapping[str, Room], ran: frozenset[str], whole: bool) -> list[Raw]:
     """The findings with ``suppressed`` set where a comment covers them, and MEM001 and MEM002 on the comments.
 
     ``ran``: the codes that could have been found in this file; a comment for another one is not called
     unused. ``whole``: the file was analysed to its end.
     """
-    comments = read(text, ours_only=not raws)
+    display = source.display
+    comments = read(source.text, ours_only=not raws, starts=[cell.line for cell in source.cells])
     if not comments.suppressions and not comments.malformed:
         return raws
     codes = {one: _codes(one, rooms) for one in comments.suppressions}

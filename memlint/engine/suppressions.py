@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -69,8 +69,9 @@ def may_be_ours(text: str) -> bool:
     return may_suppress(text) and _MAY_BE_OURS.search(text) is not None
 
 
-def read(text: str, *, ours_only: bool = False) -> Comments:
-    """The suppressions of a file. Where the tokenizer gives up, those before that place.
+def read(text: str, *, ours_only: bool = False, starts: Sequence[int] = ()) -> Comments:
+    """The suppressions of a file. Where the tokenizer gives up, those before that place. ``starts``: the lines on which
+    cells begin, where there are any: a comment speaks of its own cell.
 
     ``ours_only``: nothing was found in the file, so other tools' comments do not matter. The tokenizer takes a second
     for 50,000 lines: two cheap tests come first.
@@ -79,7 +80,7 @@ def read(text: str, *, ours_only: bool = False) -> Comments:
         return Comments()
     suppressions: list[Suppression] = []
     malformed: list[Malformed] = []
-    for comment, first, last in _comments(text):
+    for comment, first, last in _comments(text, starts):
         for found in _parse(comment, first, last):
             if isinstance(found, Malformed):
                 malformed.append(found)
@@ -88,7 +89,7 @@ def read(text: str, *, ours_only: bool = False) -> Comments:
     return Comments(tuple(suppressions), tuple(malformed))
 
 
-def _comments(text: str) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
+def _comments(text: str, starts: Sequence[int]) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
     """Each comment with the lines that it covers.
 
     Behind code: its statement, if it stands on the first or the last line of it, else its own line. Alone on a line:
@@ -99,7 +100,13 @@ def _comments(text: str) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
     first = 0  # line of the statement that is being read; 0 between statements
     decorators = 0  # line of the first decorator above it; 0 for none
     is_decorator = False
+    coming = [*reversed(starts)]
     for token in tokens_of(text):
+        while coming and token.start[0] >= coming[-1]:
+            coming.pop()
+            for comment in waiting:
+                yield comment, comment.start[0], comment.start[0]
+            waiting = []
         if token.type == tokenize.COMMENT:
             (inside if first else waiting).append(token)
         elif token.type == tokenize.NEWLINE:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from memlint.finding import Edit, Finding, Fix, is_fixable
 
-_At = tuple[int, int]
+#: cell, line, column
+_At = tuple[int, int, int]
 #: the rank of a rule's fixes, by its code
 Rank = Callable[[str], int]
 
@@ -14,7 +15,7 @@ Rank = Callable[[str], int]
 def fixable(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
     """Those whose fix is to be made, in order of place; of suppressed ones none."""
     found = [one for one in findings if is_fixable(one, unsafe)]
-    return sorted(found, key=lambda one: (one.path, one.line, one.column, one.code))
+    return sorted(found, key=lambda one: (one.path, one.cell or 0, one.line, one.column, one.code))
 
 
 def first(findings: Sequence[Finding], rank: Rank) -> Sequence[Finding]:
@@ -69,7 +70,8 @@ def _ranges(fix: Fix, made: set[Edit]) -> dict[str, list[tuple[_At, _At]]]:
     ranges: dict[str, list[tuple[_At, _At]]] = {}
     hulls: dict[str, tuple[_At, _At]] = {}
     for edit in fix.edits:
-        start, end = (edit.span.line, edit.span.column), (edit.span.end_line, edit.span.end_column)
+        cell = edit.cell or 0
+        start, end = (cell, edit.span.line, edit.span.column), (cell, edit.span.end_line, edit.span.end_column)
         if not _adds_import(edit):
             low, high = hulls.get(edit.path, (start, end))
             hulls[edit.path] = min(low, start), max(high, end)

@@ -9,6 +9,7 @@ import msgspec
 
 from memlint.finding import Edit
 from memlint.fix.spans import NEWLINE, EditError, Text
+from memlint.project import Cell
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
@@ -54,11 +55,19 @@ def splice(text: str, placed: Sequence[Placed]) -> str:
 
 
 class Move:
-    """From places of a text to those that they are once edits are made."""
+    """From places of a text to those that they are once edits are made. ``cells``, ``cells_after``: of a notebook."""
 
-    def __init__(self, before: str, placed: Sequence[Placed], after: str) -> None:
+    def __init__(
+        self,
+        before: str,
+        placed: Sequence[Placed],
+        after: str,
+        cells: Sequence[Cell] = (),
+        cells_after: Sequence[Cell] = (),
+    ) -> None:
         self._before, self._after = Text(before), Text(after)
         self._placed = placed
+        self.cells, self.cells_after = cells, cells_after
 
     def holds(self, line: int, column: int, new_line: int, new_column: int) -> bool:
         """Whether a place of the edited text is where the place ``line``, ``column`` went: what replaced a place, or

@@ -14,7 +14,7 @@ import msgspec
 
 from memlint.fix.spans import EditError
 from memlint.project import decode, encoding_of
-from memlint.reading import MAX_SOURCE, leads_out, read_file
+from memlint.reading import leads_out, most_of, read_file
 from memlint.temporary import Temporary, new_token
 
 
@@ -131,14 +131,14 @@ def _interrupts_wait() -> Iterator[None]:
 def is_written(change: Change) -> bool:
     """Whether the file holds what it was to hold."""
     try:
-        return read_file(change.path, MAX_SOURCE) == change.after
+        return read_file(change.path, most_of(change.path)) == change.after
     except OSError:
         return False
 
 
 def _stage(change: Change, staged: list[_Staged], *, with_backup: bool) -> None:
     target = change.path.resolve(strict=True)
-    if read_file(target, MAX_SOURCE) == change.after:
+    if read_file(target, most_of(target)) == change.after:
         return  # the same file by another name
     _compare(change, target)
     status, token = target.stat(), new_token()
@@ -155,7 +155,7 @@ def _stage(change: Change, staged: list[_Staged], *, with_backup: bool) -> None:
 
 
 def _compare(change: Change, target: Path) -> None:
-    if read_file(target, MAX_SOURCE) != change.before:
+    if read_file(target, most_of(target)) != change.before:
         raise WriteError(change, "it has changed since it was read")
 
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from memlint.finding import Finding, Severity
+from memlint.finding import Finding, Severity, shown_place
+from memlint.fix.cells import module_place
 from memlint.fix.edits import Move
+from memlint.project import cell_at
 
 _Known = Callable[[Finding, Finding], bool]
 
@@ -44,7 +46,7 @@ def regressions(
     mended = set(fixed)
     fresh = _new([one for one in before if one not in mended], after, moves)
     return [
-        Regression(f"it would give {one.code} at {one.path}:{_line_before(one, moves)}", one)
+        Regression(f"it would give {one.code} at {_place_before(one, moves)}", one)
         for one in fresh
         if one.code not in consequences
     ]
@@ -68,10 +70,15 @@ def _new(before: Sequence[Finding], after: Iterable[Finding], moves: Mapping[str
     return list(after)
 
 
-def _line_before(finding: Finding, moves: Mapping[str, Move]) -> int:
+def _place_before(finding: Finding, moves: Mapping[str, Move]) -> str:
     """The line where the user can see what a finding is about, whose file is not edited yet."""
     move = moves.get(finding.path)
-    return finding.line if move is None else move.origin(finding.line, finding.column)
+    if move is not None:
+        line = move.origin(*module_place(move.cells_after, finding))
+        cell = cell_at(move.cells, line)
+        number, line = (None, line) if cell is None else (cell.number, line - cell.line + 1)
+        finding = msgspec.structs.replace(finding, cell=number, line=line)
+    return shown_place(finding, column=False)
 
 
 def _kind(finding: Finding) -> tuple[str, bool]:
@@ -99,5 +106,5 @@ def _same(old: Finding, new: Finding, moves: Mapping[str, Move]) -> bool:
 def _at_place(old: Finding, new: Finding, moves: Mapping[str, Move]) -> bool:
     move = moves.get(old.path)
     if move is None:
-        return (old.line, old.column) == (new.line, new.column)
-    return move.holds(old.line, old.column, new.line, new.column)
+        return (old.cell, old.line, old.column) == (new.cell, new.line, new.column)
+    return move.holds(*module_place(move.cells, old), *module_place(move.cells_after, new))

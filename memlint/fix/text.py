@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import warnings
 
@@ -36,7 +37,8 @@ def _compile_error(text: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(text, "<fixed>", "exec", dont_inherit=True)
+            # (a notebook may wait at its first level; nothing that is written waits)
+            compile(text, "<fixed>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
             unbound(text)  # has limits of its own
     except SyntaxError as error:
         return f"{error.msg} (line {error.lineno})"

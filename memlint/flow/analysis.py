@@ -251,7 +251,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
         # a file that the screen leaves out may be too deep to lower, and need not be
         if problem is not None and (key in targets or not module.index.complete):
             failures.append((key, problem))
-        elif project.sources[key].rewritten:
+        elif project.sources[key].rewritten and not project.sources[key].cells:
             try:
                 old = outdated(decode(project.sources.raw(key)))
             except Exception as error:  # it has changed meanwhile, or is gone

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from memlint.flow.loading import LIBRARIES
-from memlint.flow.program import Program
+from memlint.flow.program import Program, is_interactive
 from memlint.flow.refused import is_found_first
 from memlint.ir import nodes as ir
 
@@ -26,6 +26,8 @@ _LIBRARIES = LIBRARIES | sys.stdlib_module_names
 def broken_import(program: Program, key: str) -> str:
     """The import among a file's own first-level statements that surely fails, as a person would say it; "" where
     none is known to."""
+    if is_interactive(key):  # (its own commands may fetch what it imports)
+        return ""
     return _own(program, key, is_program=True) or _brings_broken(program, key, MAX_DEPTH, {key})
 
 

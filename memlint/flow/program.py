@@ -17,6 +17,11 @@ from memlint.knowledge import MODULE_BASES, TENSOR_BASES
 USUAL_NAMES = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim", "np": "numpy"}
 
 
+def is_interactive(key: str) -> bool:
+    """Whether a file is a notebook: what its cells define may be used by cells that are not kept."""
+    return key.endswith(".ipynb")
+
+
 def in_tests(key: str) -> bool:
     """Whether a module lies in a folder of tests: what is defined there serves tests alone."""
     return any(folder in ("test", "tests") for folder in key.split("/")[:-1])

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from memlint.flow.mentions import DEFINITIONS, tree_of
-from memlint.flow.program import Program, in_tests
+from memlint.flow.program import Program, in_tests, is_interactive
 from memlint.patterns import lazy_pattern
 
 #: methods that read a command line, or hand it to a function
@@ -44,10 +44,14 @@ def has_program(program: Program) -> bool:
     """Whether any file of the project is a program."""
     words = program.words
     likely = [*words.files("__name__"), *words.files("parse_args")]
-    return any(is_program(program, key) for key in dict.fromkeys([*likely, *program.project.sources]))
+    # (notebooks show what a library is for, as often as not)
+    keys = (key for key in dict.fromkeys([*likely, *program.project.sources]) if not is_interactive(key))
+    return any(is_program(program, key) for key in keys)
 
 
 def is_program(program: Program, key: str) -> bool:
+    if is_interactive(key):
+        return True
     if key.endswith(_OF_TOOLS) or in_tests(key):
         return False
     module = program.module(key)

@@ -22,7 +22,7 @@ from memlint.flow.inert import last_ordinal
 from memlint.flow.kept import kept
 from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.mentions import name_bound_by, tree_of
-from memlint.flow.program import Program
+from memlint.flow.program import Program, is_interactive
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
 from memlint.flow.syntax import (
     names_bound_by,
@@ -202,7 +202,7 @@ def _reads_itself(statement: ir.Stmt, name: str) -> bool:
 def _bound_names(module: Module) -> frozenset[str] | None:
     """All names that a file binds in any scope; None where its text does not tell."""
     index = module.index
-    if not index.complete or module.names & _DYNAMIC or module.key.endswith(".ipynb"):
+    if not index.complete or module.names & _DYNAMIC or is_interactive(module.key):
         return None
     return _bound_in(module.text)
 

@@ -26,7 +26,7 @@ from memlint.flow.mentions import (
     tree_of,
     walk,
 )
-from memlint.flow.program import Program, in_tests
+from memlint.flow.program import Program, in_tests, is_interactive
 from memlint.flow.programs import has_program, is_program
 from memlint.flow.receivers import is_of_another
 from memlint.frontend.index import Imported
@@ -229,6 +229,8 @@ class Unused:
     def _shows_all(self, what: Function | Class) -> bool:
         module, name = what.module, what.qual.rpartition(".")[2]
         if not module.index.complete or in_tests(module.key) or is_collected(module.key) or _is_handed_on(what):
+            return False
+        if is_interactive(module.key):
             return False
         files = self._program.words.files(name)
         cls = what.cls if isinstance(what, Function) else None

@@ -116,7 +116,6 @@ def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[
         context = below if package == folder else walk(package)
         found.context += (path for path in context.python if first_match(excludes, path) is None)
     skipped = dict(below.skipped)
-    skipped.update((path, "a notebook") for path in below.notebooks)
     taken = []
     for path in below.python:
         pattern = first_match(excludes, path)
@@ -151,9 +150,7 @@ def _problem(named: Named) -> str | None:
     path = named.path
     if named.content is None and (problem := _no_file(path)) is not None:
         return problem
-    if path.suffix == NOTEBOOK:
-        return "a notebook: only Python files are read (`jupyter nbconvert --to script` makes one)"
-    if named.content is not None or path.suffix in (".py", ".pyw", ".pyi") or _has_python_shebang(path):
+    if named.content is not None or path.suffix in (".py", ".pyw", ".pyi", NOTEBOOK) or _has_python_shebang(path):
         return None
     return "not a Python file"
 

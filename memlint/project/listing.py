@@ -35,12 +35,17 @@ NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", ".pyw", NOTEBOOK)
 
 
+def is_notebook(path: Path) -> bool:
+    """Whether a file is a notebook, by its name."""
+    return path.name.endswith(NOTEBOOK)
+
+
 _LEADS_OUT = "a link that leads out of the project"
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """``python`` and ``notebooks`` are absolute; ``skipped`` says what was left out of them. ``temporary``: what a
-    killed run may have left."""
+    """``python``: what is read, absolute; the ``notebooks`` are among it. ``skipped`` says what was left out.
+    ``temporary``: what a killed run may have left."""
 
     python: tuple[Path, ...]
     notebooks: tuple[Path, ...]
@@ -163,8 +168,8 @@ def _listing(found: Iterable[Path], skipped: Iterable[tuple[Path, str]]) -> List
         *((path, "a template that is not filled in") for path in templates),
     }
     return Listing(
-        tuple(path for path in paths if not path.name.endswith(NOTEBOOK)),
-        tuple(path for path in paths if path.name.endswith(NOTEBOOK)),
+        tuple(paths),
+        tuple(path for path in paths if is_notebook(path)),
         tuple(sorted(row for row in skipped if row[0].name not in _NOISE)),
     )
 
@@ -254,7 +259,7 @@ def _from_git(folder: Path, listed: list[str], patience: _Patience) -> Listing:
         patience.depth += 1
         inner = _list(repository, patience)
         patience.depth -= 1
-        found += inner.python + inner.notebooks
+        found += inner.python
         skipped += inner.skipped
         temporary += inner.temporary
     return msgspec.structs.replace(_listing(found, skipped), temporary=tuple(temporary))

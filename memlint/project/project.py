@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from memlint.patterns import lazy_pattern
 from memlint.project.libraries import LIBRARIES
-from memlint.project.listing import parts
+from memlint.project.listing import is_notebook, parts
 from memlint.project.notebooks import Notebooks
 from memlint.project.pins import newest_allowed, newest_said
 from memlint.project.presence import is_dir, listed
@@ -34,7 +34,7 @@ class Earlier(Protocol):
 
 
 class Project:
-    """The Python files of one project.
+    """The Python files and notebooks of one project.
 
     ``root``: its folder. ``sources``: all of its files by display path, read on first use. ``linted``: the keys that
     findings are reported on, in order. ``import_roots``: the folders that absolute imports start from: the
@@ -117,7 +117,9 @@ class Project:
         return part
 
     def size(self, display: str) -> int:
-        """The bytes of a file, 0 where nobody can tell."""
+        """The bytes of a program, 0 where nobody can tell."""
+        if is_notebook(self._paths[display]):
+            return len(self.sources[display].text)  # (most of it is what its cells have put out)
         if self.sources.is_given(display):
             return len(self.sources.raw(display))
         try:

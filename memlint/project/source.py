@@ -12,8 +12,11 @@ from pathlib import Path
 import msgspec
 
 from memlint.patterns import lazy_pattern
+from memlint.project.cells import Cell, CellProblem, NotebookError, cell_at, read_notebook
+from memlint.project.ipython import Mask, masks_of, python_of_export
+from memlint.project.listing import is_notebook
 from memlint.project.old_syntax import modern
-from memlint.reading import MAX_SOURCE, read_file
+from memlint.reading import most_of, read_file
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -22,7 +25,11 @@ class Source(msgspec.Struct, frozen=True):
     ``text`` is decoded by the declared encoding, without a BOM and with its newlines as they are; it is empty
     where the file cannot be read, and ``unreadable`` says why. ``linted``: findings are reported on it
     (the other files of a project are context). ``rewritten``: the file is in an older grammar, and ``text`` is what
-    says the same today (see `old_syntax`). ``packed``: the text as it is kept (see `pack`).
+    says the same today (see `old_syntax`). ``packed``: the text as it is kept (see `pack`). ``masks``: what the file
+    holds where ``text`` holds something else, since only IPython runs it.
+
+    The text of a notebook is the module made of its ``cells``; ``problems`` says what is wrong with single ones, and
+    ``foreign`` in which language it is, where that is not Python.
     """
 
     path: Path
@@ -31,11 +38,28 @@ class Source(msgspec.Struct, frozen=True):
     linted: bool
     unreadable: str | None = None
     rewritten: bool = False
+    masks: tuple[Mask, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    problems: tuple[CellProblem, ...] = ()
+    foreign: str = ""
 
     @property
     def text(self) -> str:
         kept = self.packed
         return kept if isinstance(kept, str) else _unpacked(kept)
+
+    @property
+    def original(self) -> str:
+        """The text without its masks, each character at its place."""
+        text, parts, at = self.text, [], 0
+        for mask in self.masks:
+            parts += [text[at : mask.start], mask.text]
+            at = mask.start + len(mask.text)
+        return "".join([*parts, text[at:]])
+
+    def cell(self, line: int) -> Cell | None:
+        """The cell that a line of the text is in; None where the file is no notebook."""
+        return cell_at(self.cells, line)
 
 
 def pack(text: str) -> str | bytes:
@@ -88,7 +112,10 @@ class Sources(Mapping[str, Source]):
 
     def raw(self, display: str) -> bytes:
         """The bytes of a file, read anew. Raises OSError, also for what is no regular file or too large."""
-        return self._given[display] if display in self._given else read_file(self._paths[display], MAX_SOURCE)
+        if display in self._given:
+            return self._given[display]
+        path = self._paths[display]
+        return read_file(path, most_of(path))
 
     @property
     def unread(self) -> dict[str, str]:
@@ -103,9 +130,10 @@ class Sources(Mapping[str, Source]):
     def _load(self, display: str) -> Source:
         path, linted = self._paths[display], display in self._linted
         try:
-            text = decode(self.raw(display))
-            new = modern(text)
-            return Source(path, display, pack(new), linted, rewritten=new is not text)
+            raw = self.raw(display)
+            return _notebook(path, display, raw, linted) if is_notebook(path) else _module(path, display, raw, linted)
+        except NotebookError as error:
+            return Source(path, display, "", linted, str(error))
         except OSError as error:
             reason = error.strerror or str(error)
             return Source(path, display, "", linted, reason[:1].lower() + reason[1:])
@@ -117,6 +145,29 @@ class Sources(Mapping[str, Source]):
     def __reduce__(self) -> tuple[object, ...]:
         # what was read stays behind: a worker process reads the few files that it needs
         return Sources, (self._paths, self._linted, self._given)
+
+
+def _module(path: Path, display: str, raw: bytes, linted: bool) -> Source:
+    text = decode(raw)
+    masked = python_of_export(text)
+    new = modern(masked)
+    masks = tuple(masks_of(text, masked))
+    return Source(path, display, pack(new), linted, rewritten=new is not masked, masks=masks)
+
+
+def _notebook(path: Path, display: str, raw: bytes, linted: bool) -> Source:
+    found = read_notebook(raw)
+    return Source(
+        path,
+        display,
+        pack(found.text),
+        linted,
+        rewritten=found.rewritten,
+        masks=found.masks,
+        cells=found.cells,
+        problems=found.problems,
+        foreign=found.foreign,
+    )
 
 
 def decode(raw: bytes) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from memlint.finding import Result
+from memlint.finding import Result, shown_place
 from memlint.printable import printable
-from memlint.report.facts import place, rule_of, shown
+from memlint.report.facts import rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting
 from memlint.report.summary import offer, summary
@@ -17,7 +17,7 @@ def render(result: Result, lines: Lines, setting: Setting) -> str:
     for one in shown(result):
         mark = "[*] " if result.is_fixable(one) else ""
         marked = marked or bool(mark)
-        where = place(one.path, one.line, one.column)
+        where = shown_place(one)
         rows.append(printable(f"{where}: {one.severity} {rule_of(one)} {mark}{one.message}"))
     rows += [printable(f"{failure.path}: failed: {failure.reason}") for failure in result.failures]
     rows.append(summary(result))

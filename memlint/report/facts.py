@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.finding import Finding, Fix, Result
+from memlint.finding import Finding, Fix, Result, shown_place
 from memlint.report.measured import said as what_was_measured
 from memlint.report.setting import Setting
 
@@ -31,15 +31,10 @@ def rule_of(finding: Finding) -> str:
     return f"{finding.code}[{finding.name}]"
 
 
-def place(path: str, line: int, column: int) -> str:
-    """For example ``train.py:3:9``."""
-    return f"{path}:{line}:{column}"
-
-
 def details(finding: Finding, setting: Setting) -> str:
     """All of it as plain text: the message, the trace, and the facts, a line each."""
     steps = [
-        f"{number}. {place(setting.from_root(step.path), step.line, step.column)}: {step.message}"
+        f"{number}. {shown_place(step, setting.from_root(step.path))}: {step.message}"
         for number, step in enumerate(finding.trace, 1)
     ]
     return "\n".join([finding.message, *steps, *(f"{word}: {said}" for word, said in facts(finding))])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-from memlint.finding import Finding, Result, Severity
+from memlint.finding import Finding, Result, Severity, shown_place
 from memlint.printable import printable
-from memlint.report.facts import details, place, rule_of, shown
+from memlint.report.facts import details, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting
 
@@ -40,7 +40,7 @@ def _annotation(one: Finding, setting: Setting) -> str:
     # columns of another line are refused
     where |= {"endLine": str(one.line), "endColumn": str(one.end_column)} if one.end_line == one.line else {}
     # the log shows the message alone
-    return _command(_KINDS[one.severity], where, f"{place(path, one.line, one.column)}: {details(one, setting)}")
+    return _command(_KINDS[one.severity], where, f"{shown_place(one, path)}: {details(one, setting)}")
 
 
 def _command(kind: str, where: dict[str, str], message: str) -> str:

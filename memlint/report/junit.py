@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from memlint.finding import Failure, Finding, Result
+from memlint.finding import Failure, Finding, Result, shown_place
 from memlint.printable import printable
-from memlint.report.facts import details, place, rule_of, shown
+from memlint.report.facts import details, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting
 
@@ -44,7 +44,7 @@ def _case(suite: ElementTree.Element, row: Finding | Failure, path: str, setting
         case = ElementTree.SubElement(suite, "testcase", name="analysis", classname=path, file=path, time="0")
         ElementTree.SubElement(case, "error", message=_text(row.reason), type="failure").text = _text(row.reason)
         return
-    where = place(path, row.line, row.column)
+    where = shown_place(row, path)
     case = ElementTree.SubElement(suite, "testcase", name=_text(f"{rule_of(row)} at {where}"), classname=path)
     for name, value in (("file", path), ("line", str(row.line)), ("column", str(row.column)), ("time", "0")):
         case.set(name, value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from memlint.finding import Edit, Finding, Result, Severity
-from memlint.report.facts import details, place, rule_of, shown
+from memlint.finding import Edit, Finding, Result, Severity, shown_place
+from memlint.report.facts import details, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import HOME, Setting
 
@@ -95,14 +95,14 @@ def _diagnostic(one: Finding, lines: Lines) -> _Diagnostic:
             for step in one.trace
             for at in ((step.line, step.column),)
         ),
-        original_output=f"{place(one.path, one.line, one.column)}: {one.severity} {rule_of(one)} {one.message}",
+        original_output=f"{shown_place(one)}: {one.severity} {rule_of(one)} {one.message}",
     )
 
 
 def _suggestion(one: Finding, lines: Lines) -> _Suggestion | None:
     """A safe fix as one replacement, since each suggestion is applied alone; None where it changes other files, too."""
     fix = one.fix
-    if fix is None or fix.safety != "safe" or not fix.edits or any(edit.path != one.path for edit in fix.edits):
+    if fix is None or fix.safety != "safe" or not fix.edits or any(_is_elsewhere(edit, one) for edit in fix.edits):
         return None
     edits = sorted(fix.edits, key=lambda edit: (_start(edit), _end(edit)))
     begin, end = _start(edits[0]), max(map(_end, edits))
@@ -113,6 +113,11 @@ def _suggestion(one: Finding, lines: Lines) -> _Suggestion | None:
             return None
         text, at = f"{text}{between}{edit.content}", _end(edit)
     return _Suggestion(_range(one.path, begin, end, lines), text)
+
+
+def _is_elsewhere(edit: Edit, finding: Finding) -> bool:
+    """Whether an edit is on another file, or on a cell, which is none."""
+    return edit.path != finding.path or edit.cell is not None
 
 
 def _start(edit: Edit) -> tuple[int, int]:

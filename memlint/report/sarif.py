@@ -132,6 +132,8 @@ def _fixes(one: Finding, setting: Setting) -> Iterator[sarif.Fix]:
     for fix in (one.fix, *one.alternatives):
         if fix is None or fix.safety == "display" or not fix.edits:
             continue
+        if any(edit.cell is not None for edit in fix.edits):  # (its places are none of the file)
+            continue
         files: dict[str, list[Edit]] = {}
         for edit in fix.edits:
             files.setdefault(edit.path, []).append(edit)
@@ -176,7 +178,7 @@ def _artifact(path: str, setting: Setting) -> sarif.ArtifactLocation:
 
 def _snippet(one: Finding, lines: Lines) -> sarif.Content | None:
     """The source of the finding's region."""
-    rows = [lines.get(one.path, line) for line in range(one.line, one.end_line + 1)]
+    rows = [lines.get(one.path, line, one.cell) for line in range(one.line, one.end_line + 1)]
     found = [row for row in rows if row is not None]
     if len(found) != len(rows):
         return None

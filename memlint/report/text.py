@@ -10,9 +10,9 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from memlint.finding import Finding, Result, Severity, TraceStep
+from memlint.finding import Finding, Result, Severity, TraceStep, shown_place
 from memlint.printable import printable
-from memlint.report.facts import facts, place, rule_of
+from memlint.report.facts import facts, rule_of
 from memlint.report.lines import Lines
 from memlint.report.summary import offer, summary
 
@@ -59,7 +59,7 @@ def write(result: Result, lines: Lines, out: TextIO) -> None:
 
 def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> Iterator[Text]:
     head = Text.assemble(
-        (f"{place(finding.path, finding.line, finding.column)}: ", "bold"),
+        (f"{shown_place(finding)}: ", "bold"),
         (finding.severity, _STYLES[finding.severity]),
         (f" {rule_of(finding)} ", "bold"),
         finding.message,
@@ -77,10 +77,10 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> It
 
 def _excerpt(finding: Finding, lines: Lines, gutter: int, width: int) -> Iterator[Text]:
     """The line before the finding, its first line underlined, and no more."""
-    source = lines.get(finding.path, finding.line)
+    source = lines.get(finding.path, finding.line, finding.cell)
     if source is None:
         return
-    before = lines.get(finding.path, finding.line - 1)
+    before = lines.get(finding.path, finding.line - 1, finding.cell)
     yield _bar(gutter)
     if before is not None and before.strip():
         yield _source(finding.line - 1, before, gutter, width, 0)[0]
@@ -98,13 +98,13 @@ def _underlined(line: int, source: str, column: int, end: int, gutter: int, widt
 
 
 def _step(number: int, step: TraceStep, lines: Lines, gutter: int, wrap: int | None, width: int) -> Iterator[Text]:
-    where = f"{place(step.path, step.line, step.column)}: "
+    where = f"{shown_place(step)}: "
     yield _wrapped(
         Text.assemble((" " * gutter + " = ", "blue"), (f"{number}. ", "bold"), (where, "bold"), step.message),
         wrap,
         gutter + 6,
     )
-    source = lines.get(step.path, step.line)
+    source = lines.get(step.path, step.line, step.cell)
     if source is not None and source.strip():
         yield _source(step.line, source, gutter, width, 0)[0]
 

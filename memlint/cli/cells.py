@@ -1,0 +1,27 @@
+"""The cells of notebooks, for excerpts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Cells:
+    """``content_of``: the bytes of a file (by display path); raises OSError."""
+
+    def __init__(self, content_of: Callable[[str], bytes]) -> None:
+        self._content_of = content_of
+        self._texts: dict[str, dict[int, str]] = {}
+
+    def get(self, path: str, cell: int) -> str | None:
+        """What a cell holds, by its number; None where that cannot be had."""
+        if path not in self._texts:
+            self._texts[path] = self._read(path)
+        return self._texts[path].get(cell)
+
+    def _read(self, path: str) -> dict[int, str]:
+        from memlint.project import NotebookError, cell_texts
+
+        try:
+            return cell_texts(self._content_of(path))
+        except (OSError, NotebookError):
+            return {}

@@ -1,0 +1,214 @@
+"""What only IPython understands in code cells, and in the exports of notebooks: shell commands, magics, help.
+
+Such code is masked: what stands in its place has the same length, so that all other places stay what they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+
+import msgspec
+
+from memlint.patterns import lazy_pattern
+
+#: a line and what ends it
+_LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+\Z")
+#: what may need to be masked: most code has none of it, and is looked at no further
+_MAY_BE_MASKED = lazy_pattern(
+    r"^[ \t\f]*(?:[!%?]|[^=\"'()#\r\n]+=[ \t]*[!%]\w|[\w.*]+\?\??[ \t]*(?:#[^\r\n]*)?\r?$)", re.MULTILINE
+)
+#: ``files = !ls``, ``path = %pwd``
+_ASSIGNED = lazy_pattern(r"([ \t]*[^=!%#()\s'\"][^=!%#()\r\n'\"]*(?:\[[^\]\r\n]*\])?[ \t]*=[ \t]*)(?:!|%(?=[A-Za-z]))")
+#: line magics that run the statement behind them, and their options
+_RUNS = lazy_pattern(r"([ \t]*)(%(?:time|timeit|memit)[ \t]+(?:-(?:[nrpti][ \t]*[\d.]+|[a-zA-Z]+)[ \t]+)*)(?=[^\s-])")
+#: names of magics that people write without the sign
+_AUTOMAGIC = lazy_pattern(
+    r"[ \t]*(?:pip3?|conda|mamba|uv|cd|ls|ll|cat|cp|mv|rm|mkdir|rmdir|less|more|man|load_ext|reload_ext|autoreload"
+    r"|matplotlib|env|run|who|whos|time|timeit|alias|pylab|store)[ \t]"
+)
+_CELL_MAGIC = lazy_pattern(r"%%(\w+|!)(?!\S*\?[ \t]*$)", re.MULTILINE)
+#: cell magics whose cell is Python that runs in the notebook
+_OF_PYTHON = frozenset(
+    {"capture", "debug", "ipytest", "memit", "memlint", "mprun", "prun", "px", "scalene", "time", "timeit"}
+)
+#: those whose cell is something else, or runs elsewhere
+_OF_OTHERS = frozenset({
+    "!", "HTML", "R", "SVG", "bash", "bigquery", "cmd", "configure", "cpp", "cu", "cuda", "cython", "file", "html",
+    "javascript", "js", "julia", "latex", "markdown", "perl", "pypy", "python", "python2", "python3", "ruby", "script",
+    "sh", "shell", "sql", "svg", "sx", "system", "writefile", "writetemplate", "zsh",
+})  # fmt: skip
+#: what begins a cell in a Python file
+_BEGINS_CELL = lazy_pattern(r"#\s*(?:%%|In ?\[|<codecell>|\+)")
+_PART = lazy_pattern(
+    r"(?P<comment>\#)|(?P<quote>'''|\"\"\"|['\"])|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<joined>\\(?:\r\n?|\n|\Z))"
+)
+_CLOSED = {
+    quote: re.compile(rf"(?:[^\\]|\\.)*?{quote}" if len(quote) == 3 else rf"(?:[^\\\r\n]|\\.)*?{quote}", re.DOTALL)
+    for quote in ("'''", '"""', "'", '"')
+}
+
+
+class Mask(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a file holds where its module holds something of the same length."""
+
+    start: int
+    text: str
+
+
+def masks_of(original: str, text: str, start: int = 0) -> Iterator[Mask]:
+    """The lines of a text that stand otherwise in what is read in its place. ``start``: where both begin."""
+    if original == text:
+        return
+    for was, now in zip(original.split("\n"), text.split("\n"), strict=True):
+        if was != now:
+            yield Mask(start, was)
+        start += len(was) + 1
+
+
+def parse_error(text: str) -> SyntaxError | ValueError | None:
+    """Why the Python that runs here does not parse a text; None where it does, or where the text is too deep for it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        return error
+    except (RecursionError, MemoryError):
+        pass
+    return None
+
+
+def python_of_export(text: str) -> str:
+    """A Python file with its masks, where it does not parse because of what only IPython understands; else the text."""
+    if _MAY_BE_MASKED.search(text) is None or parse_error(text) is None:
+        return text
+    return _Masker(text).masked()
+
+
+def python_of_cell(text: str) -> str:
+    """A code cell with its masks."""
+    if parse_error(text) is None:
+        return text
+    lines, at, is_known = _LINE.findall(text), 0, True
+    # a cell magic stands on the first line; a form's title may stand over it, and another magic below it
+    while at < len(lines) and is_known:
+        line = lines[at]
+        if line.strip() and not line.startswith("#"):
+            magic = _CELL_MAGIC.match(line)
+            if magic is None:
+                break
+            if magic[1] in _OF_OTHERS:
+                return _blank(text)
+            is_known = magic[1] in _OF_PYTHON
+            lines[at] = _blank(line)
+        at += 1
+    made = "".join(lines)
+    found = _Masker(made).masked() if _MAY_BE_MASKED.search(made) is not None else made
+    if parse_error(found) is not None:
+        found = _Masker(made, automagic=True).masked()
+        if not is_known and parse_error(found) is not None:
+            return _blank(text)
+    return found
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\r\n]", " ", text)
+
+
+class _Masker:
+    """Goes through a text line by line. ``automagic``: magics count without their sign, too."""
+
+    def __init__(self, text: str, *, automagic: bool = False) -> None:
+        self._lines: list[str] = _LINE.findall(text)
+        self._automagic = automagic
+        #: what is open at the end of a line: brackets, a string's quote, a backslash
+        self._depth, self._quote, self._joined = 0, "", False
+
+    def masked(self) -> str:
+        """The text with its masks."""
+        lines, at, start = self._lines, 0, 0
+        while at < len(lines):
+            line = lines[at]
+            if not (self._depth or self._quote or self._joined):
+                start = at
+                if (mask := self._mask(line)) is not None:
+                    end = self._end(at)
+                    lines[at:end] = [mask, *map(_blank, lines[at + 1 : end])]
+                    at = end
+                    continue
+            code = self._scan(line)
+            if code.endswith("?") and not (self._depth or self._quote):
+                lines[start : at + 1] = [_nothing(lines[start]), *map(_blank, lines[start + 1 : at + 1])]
+            at += 1
+        return "".join(lines)
+
+    def _mask(self, line: str) -> str | None:
+        """What stands in place of a line that begins a statement; None where it is Python, as far as can be seen."""
+        sign = line.lstrip()[:1]
+        if sign and sign in "!%?":
+            return _run(line) or _nothing(line)
+        if self._automagic:
+            if _AUTOMAGIC.match(line) and parse_error(line.strip()) is not None:
+                return _nothing(line)
+            if sign and sign in ",;/":  # (calls and quotes what follows)
+                return _nothing(line)
+        if (assigned := _ASSIGNED.match(line)) is not None:
+            # a name of which nothing is known
+            return f"{assigned[1]}__{_blank(line[assigned.end(1) + 2 :])}"
+        return None
+
+    def _end(self, at: int) -> int:
+        """The line behind a command, which may go on behind backslashes; or behind the cell, of a magic of others."""
+        lines, first = self._lines, at
+        while at < len(lines) - 1 and lines[at].rstrip("\r\n").endswith("\\"):
+            at += 1
+        magic = _CELL_MAGIC.match(lines[first])
+        if magic is not None and magic[1] in _OF_OTHERS:
+            while at < len(lines) - 1 and _BEGINS_CELL.match(lines[at + 1]) is None:
+                at += 1
+        return at + 1
+
+    def _scan(self, line: str) -> str:
+        """Follow what a line opens and closes; its code, without a comment at its end."""
+        position, self._joined = 0, False
+        while position < len(line):
+            if self._quote:
+                closed = _CLOSED[self._quote].match(line, position)
+                if closed is None:
+                    if len(self._quote) == 1 and not line.rstrip("\r\n").endswith("\\"):
+                        self._quote = ""
+                    return ""
+                self._quote, position = "", closed.end()
+                continue
+            part = _PART.search(line, position)
+            if part is None:
+                break
+            if part.lastgroup == "comment":
+                return line[: part.start()].rstrip()
+            position = part.end()
+            if part.lastgroup == "quote":
+                self._quote = part[0]
+            elif part.lastgroup == "joined":
+                self._joined = True
+            else:
+                self._depth = self._depth + 1 if part.lastgroup == "open" else max(self._depth - 1, 0)
+        return line.rstrip()
+
+
+def _run(line: str) -> str | None:
+    """``%time loss = step()`` as the statement under a test that holds, at its own place."""
+    found = _RUNS.match(line)
+    if found is None:
+        return None
+    made = f"{found[1]}if 1:{' ' * (len(found[2]) - 5)}{line[found.end() :]}"
+    return made if parse_error(made.strip()) is None else None
+
+
+def _nothing(line: str) -> str:
+    """A statement of the same length that does nothing; blanks where none has to stand."""
+    indent = line[: len(line) - len(line.lstrip(" \t\f"))]
+    blank = _blank(line[len(indent) :])
+    return f"{indent}0{blank[1:]}" if indent and blank.strip("\r\n") else _blank(line)
