@@ -251,7 +251,7 @@ def test_json_has_exactly_the_documented_keys(toy: Toy, capsys: Capture) -> None
         "message": "This leaks.", "help": "Do not leak.", "path": "sub/train.py", "line": 3, "column": 1, "end_line": 3,
         "end_column": 8, "cell": None, "growth": {"memory": "host", "kind": "per-iteration"},
         "reach": "used", "reach_reason": "",
-        "trace": [{"path": "sub/train.py", "line": 3, "column": 1, "message": "it begins here"}],
+        "trace": [{"path": "sub/train.py", "line": 3, "column": 1, "message": "it begins here", "cell": None}],
         "fix": None, "alternatives": [], "evidence": None, "suppressed": None,
         "statement": {"function": "toy", "line": 3, "end_line": 3},
     }  # fmt: skip

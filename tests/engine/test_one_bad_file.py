@@ -51,7 +51,7 @@ STAGES: dict[str, tuple[str, Callable[..., bool]]] = {
         "memlint.engine.judging.ask_rules",
         lambda display, *rest: display.endswith("bad.py"),
     ),
-    "suppressions": ("memlint.engine.judging.silence", lambda display, *rest: display.endswith("bad.py")),
+    "suppressions": ("memlint.engine.judging.silence", lambda source, *rest: source.display.endswith("bad.py")),
     "numbering": (
         "memlint.engine.judging.fingerprinted",
         lambda raws, relative: any(raw.finding.path.endswith("bad.py") for raw in raws),
