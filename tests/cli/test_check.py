@@ -50,9 +50,7 @@ def test_exit_zero_hides_findings_but_no_failure(toy: Toy) -> None:
     assert main(["--exit-zero", "train.py", "missing.py"]) == 2
 
 
-@pytest.mark.parametrize(
-    "path", ["nonexistent/", "nonexistent.py", "notes.txt", "book.ipynb", "books/b.ipynb"]
-)
+@pytest.mark.parametrize("path", ["nonexistent/", "nonexistent.py", "notes.txt", "book.ipynb", "books/b.ipynb"])
 @pytest.mark.parametrize("options", [[], ["--exit-zero"], ["--fix"], ["--fix", "--exit-zero"], ["-q", "--no-cache"]])
 def test_a_named_path_that_cannot_be_linted_is_a_failure(
     toy: Toy, capsys: Capture, path: str, options: list[str]
