@@ -71,10 +71,8 @@ def is_read(parsed: argparse.Namespace) -> bool:
 def report(outcome: Outcome, options: Options, parsed: argparse.Namespace, out: TextIO) -> bool:
     """Write the reports: those in files first, and ``out`` in place of standard output. Whether all were written; what
     could not be is said on standard error, and the others are."""
-    result, lines = (
-        outcome.result,
-        Lines(lambda path: _source(path, options), Cells(lambda path: _content(path, options)).get),
-    )
+    cells = Cells(lambda path: _content(path, options))
+    result, lines = outcome.result, Lines(lambda path: _source(path, options), cells.get)
     setting = _setting(outcome, options.cwd)
     wanted = outputs(parsed)
     files = [_wrote(one, one.file, result, lines, setting) for one in wanted if one.file is not None]

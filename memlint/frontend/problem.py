@@ -7,10 +7,6 @@ import warnings
 
 #: what is said of code that parses, and nests deeper than anything here follows
 TOO_DEEP = "too deeply nested to analyse"
-#: how lines begin that notebooks leave in their exports, and what they are
-_COMMANDS = {"!": "a shell command that only IPython runs", "%": "a magic command that only IPython runs"}
-#: lines that are tried, each of which costs a parse
-_TRIED = 20
 
 
 class SyntaxProblem(Exception):  # noqa: N818
@@ -39,8 +35,7 @@ def rejected(text: str) -> SyntaxProblem | None:
     error = _error(text)
     if error is None:
         return None
-    line = error.lineno or 1
-    return _command(text, line) or SyntaxProblem(error.msg, line, max(error.offset or 1, 1))
+    return SyntaxProblem(error.msg, error.lineno or 1, max(error.offset or 1, 1))
 
 
 def _error(text: str) -> SyntaxError | None:
@@ -52,22 +47,6 @@ def _error(text: str) -> SyntaxError | None:
         return error
     except (ValueError, RecursionError, MemoryError):
         pass
-    return None
-
-
-def _command(text: str, last: int) -> SyntaxProblem | None:
-    """The first line up to ``last`` that is a statement of IPython. (CPython looks on behind a line that it cannot
-    read, and may complain about a number there.)
-
-    A line of an expression or a string may begin with these signs as well: a statement could not stand there."""
-    lines = text.splitlines(keepends=True)
-    starts = [at for at, line in enumerate(lines[:last]) if line.lstrip()[:1] in _COMMANDS]
-    for at in starts[:_TRIED]:
-        command = lines[at].lstrip()
-        indent = lines[at][: -len(command)]
-        error = _error("".join([*lines[:at], f"{indent}pass\n"]))
-        if error is None or error.msg.startswith("expected 'except'"):  # (of a `try` that goes on behind it)
-            return SyntaxProblem(f"it begins with `{command[0]}`, {_COMMANDS[command[0]]}", at + 1, len(indent) + 1)
     return None
 
 

@@ -128,7 +128,7 @@ def test_json_carries_the_edits_and_the_doubt(toy: Toy, capsys: Capture) -> None
     main(["a.py", "--output-format", "json"])
     safe, unsafe, none = as_json(capsys)["findings"]
     span = {"line": 1, "column": 1, "end_line": 1, "end_column": len(SAFE)}
-    edits = [{"path": "a.py", "span": span, "content": "fixed = 1"}]
+    edits = [{"path": "a.py", "span": span, "content": "fixed = 1", "cell": None}]
     assert safe["fix"] == {"safety": "safe", "title": "mend it", "doubt": None, "edits": edits}
     assert (unsafe["fix"]["title"], unsafe["fix"]["doubt"]) == ("mend it", "it is a toy")
     assert none["fix"] is None

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from notebooks import notebook
 from programs_run import ENVIRONMENT, LEAK, ROOT
 
 pytest.importorskip("pre_commit")
@@ -85,16 +86,19 @@ def pre_commit(folder: Path, home: Path, *arguments: str) -> subprocess.Complete
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_says_how_it_must_be_run(hook: str) -> None:
     said = HOOKS[hook]
-    assert (said["language"], said["types"], said["require_serial"]) == ("python", ["python"], True)
+    assert (said["language"], said["types_or"], said["require_serial"]) == ("python", ["python", "jupyter"], True)
     assert said["entry"].split()[:2] == ["memlint", "check"] and "--force-exclude" in said["entry"]
 
 
 @pytest.mark.slow  # it installs memlint into an environment of pre-commit's own
 def test_the_hook_fails_on_a_finding_and_passes_on_clean_code(tmp_path: Path, hooks: Path, home: Path) -> None:
-    bad = project(tmp_path / "bad", hooks, "memlint", {"train.py": LEAK.format(comment=""), "notes.txt": "x"})
+    leak = LEAK.format(comment="")
+    files = {"train.py": leak, "notes.txt": "x", "train.ipynb": notebook("!ls", leak)}
+    bad = project(tmp_path / "bad", hooks, "memlint", files)
     done = pre_commit(bad, home)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "train.py:12:9: warning MEM102[retained-graph]" in done.stdout and "notes.txt" not in done.stdout
+    assert "train.ipynb:cell 2:12:9: warning MEM102[retained-graph]" in done.stdout
     good = project(tmp_path / "good", hooks, "memlint", {"train.py": CLEAN})
     done = pre_commit(good, home)
     assert done.returncode == 0 and "Passed" in done.stdout, done.stdout + done.stderr
