@@ -472,20 +472,21 @@ def test_what_may_be_used_stays_what_it_is(tmp_path: Path, files: dict[str, str]
         ({"cell_type": "code", "source": "import testing\ntesting.evaluate(model, loader)"}, "used"),
         ({"cell_type": "code", "source": "print('evaluates')", "outputs": [{"text": "evaluate"}]}, "unused"),
         ({"cell_type": "markdown", "source": "Next, evaluate the model."}, "unused"),
-        (None, "used"),
     ],
-    ids=[
-        "called",
-        "as a part of its module",
-        "words of its output",
-        "words of a text",
-        "nobody can read it",
-    ],
+    ids=["called", "as a part of its module", "words of its output", "words of a text"],
 )
-def test_a_notebook_may_be_the_program(tmp_path: Path, cell: dict[str, object] | None, reach: str) -> None:
-    notebook = {"cells": [cell], "nbformat": 4} if cell else [1]
-    (tmp_path / "test.ipynb").write_text(json.dumps(notebook))
+def test_a_notebook_may_be_the_program(tmp_path: Path, cell: dict[str, object], reach: str) -> None:
+    (tmp_path / "test.ipynb").write_text(json.dumps({"cells": [cell], "nbformat": 4}))
     assert finding(tmp_path, {"testing.py": EVALUATE, "train.py": PROGRAM}).reach == reach
+
+
+def test_a_notebook_that_nobody_can_read_may_be_the_program(tmp_path: Path) -> None:
+    for name, text in {"test.ipynb": "[1]", "testing.py": EVALUATE, "train.py": PROGRAM, "pyproject.toml": ""}.items():
+        (tmp_path / name).write_text(text)
+    found = memlint.lint([tmp_path / "testing.py"]).findings
+    assert [one.reach for one in found] == ["used"] * len(found) and found
+    (tmp_path / "test.ipynb").unlink()
+    assert "used" not in [one.reach for one in memlint.lint([tmp_path / "testing.py"]).findings]
 
 
 def test_a_notebook_of_an_old_format(tmp_path: Path) -> None:
