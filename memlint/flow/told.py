@@ -129,10 +129,11 @@ def _told_at(
             continue
         moved = given.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in given.syms))
         told = look_up(record.modes, moved, "", tag)
-        if told is None and given.objs and caller.exit is not None:
+        freezing = tag == "frozen"
+        if told is None and not freezing and given.objs and caller.exit is not None:
             told = look_up(record.modes, _kept_in(caller.exit, given, path.steps), "", tag)
-        if told is None and tag and (_is_made_frozen(analyser, moved) or _holds_frozen(analyser, given, path.steps)):
-            told = True
+        if told is None and freezing:
+            told = _is_made_frozen(analyser, moved) or _holds_frozen(analyser, given, path.steps) or None
         if told is not None:
             return told
         outer += [item for item in sorted(moved.syms) if isinstance(item, Path)]
