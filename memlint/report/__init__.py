@@ -11,9 +11,9 @@ from memlint.finding import Result
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting
 
-Format = Literal["text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson"]
+Format = Literal["text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-_MODULES: dict[Format, str] = {"json": "as_json"}
+_MODULES: dict[Format, str] = {"json": "as_json", "html": "as_html"}
 
 #: writes a result; what a file says is asked of `Lines`
 Writer = Callable[[Result, Lines, TextIO], None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import re
 from importlib import resources
@@ -18,12 +20,12 @@ def prose(text: str) -> str:
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", esc(text))
 
 
-def element(name: str, inside: str, **attributes: object) -> str:
+def element(name: str, inside: str, /, **attributes: object) -> str:
     """An element around what is HTML already. ``class_`` is ``class``, and ``_`` in names is ``-``."""
     return f"<{name}{_attributes(attributes)}>{inside}</{name}>"
 
 
-def void(name: str, **attributes: object) -> str:
+def void(name: str, /, **attributes: object) -> str:
     """An element of SVG without content."""
     return f"<{name}{_attributes(attributes)}/>"
 
@@ -33,13 +35,25 @@ def _attributes(attributes: dict[str, object]) -> str:
     return "".join(f' {name}="{esc(value)}"' for name, value in given.items())
 
 
-def page(title: str, body: str) -> str:
-    """The page. It loads nothing, and its policy lets nothing run, whatever a source file says."""
-    style = resources.files("memlint.report").joinpath("page.css").read_text("utf-8")
+def page(title: str, body: str, *, style: str = "", script: str = "") -> str:
+    """The page. It loads nothing, and its policy lets nothing run but ``script``, whatever a source file says."""
+    styles = resource("page.css") + style
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    run = ""
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy += f"; script-src 'sha256-{digest}'"
+        run = f"<script>{script}</script>\n"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{esc(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+        f"<title>{esc(title)}</title>\n<style>\n{styles}</style>\n</head>\n<body>\n<main>\n{body}</main>\n{run}"
+        "</body>\n</html>\n"
     )
+
+
+def resource(name: str) -> str:
+    """The text of a file beside this one."""
+    return resources.files("memlint.report").joinpath(name).read_text("utf-8")

@@ -7,14 +7,11 @@ from typing import TextIO
 from memlint.finding import Finding
 from memlint.report.lines import Lines
 from memlint.report.page import element, esc, page, prose
+from memlint.report.source_html import excerpt, trace
 from memlint.report.verify_chart import colours_for, figures
 from memlint.report.verify_text import an_iteration, claim, difference, how, milliseconds, saves, size, summary
 from memlint.verifier.model import BAD, Comparison, Report, Side, Stack, Unattributed, Verified
 
-#: lines that are shown around a finding
-_AROUND = 2
-#: lines of a statement that are shown at most
-_LONGEST = 12
 _TONES = {"confirmed": "bad", "confirmed-host": "warn", "cycle": "warn", "peak-only": "warn", "bounded": "good",
           "refuted": "good"}  # fmt: skip
 
@@ -107,8 +104,8 @@ def _finding(number: int, one: Verified, lines: Lines) -> str:
         facts.append(("fix", f"{finding.fix.title} [{finding.fix.safety}]"))
     inside = (
         element("p", prose(finding.message))
-        + _excerpt(finding, lines)
-        + _trace(finding, lines)
+        + excerpt(finding, lines)
+        + trace(finding, lines)
         + element("dl", "".join(element("dt", esc(name)) + element("dd", prose(said)) for name, said in facts))
     )
     open_ = "open" if verdict.verdict in BAD else None
@@ -119,34 +116,6 @@ def _finding(number: int, one: Verified, lines: Lines) -> str:
         id=f"finding-{number}",
         open=open_,
     )
-
-
-def _excerpt(finding: Finding, lines: Lines) -> str:
-    """The finding's lines, marked, and some around them."""
-    last = min(finding.end_line, finding.line + _LONGEST)
-    gutter = len(str(last + _AROUND))
-    rows: list[str] = []
-    for line in range(finding.line - _AROUND, last + _AROUND + 1):
-        source = lines.get(finding.path, line)
-        if source is None:
-            continue
-        start = finding.column - 1 if line == finding.line else len(source) - len(source.lstrip())
-        end = finding.end_column - 1 if line == finding.end_line else len(source)
-        shown = esc(source)
-        if finding.line <= line <= last:
-            shown = f"{esc(source[:start])}<mark>{esc(source[start:end])}</mark>{esc(source[end:])}"
-        rows.append(f'<span class="no">{line:>{gutter}}  </span>{shown}')
-    return element("pre", "\n".join(rows)) if rows else ""
-
-
-def _trace(finding: Finding, lines: Lines) -> str:
-    steps: list[str] = []
-    for step in finding.trace:
-        source = lines.get(step.path, step.line)
-        shown = "" if source is None or not source.strip() else element("pre", esc(source.strip()))
-        place = element("code", esc(f"{step.path}:{step.line}"))
-        steps.append(element("li", f"{place}: {prose(step.message)}{shown}"))
-    return element("ol", "".join(steps), class_="trace") if steps else ""
 
 
 def _unattributed(report: Report) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html.parser
 import json
 import re
 from collections.abc import Callable
@@ -124,9 +125,50 @@ def from_rdjson(text: str, sources: dict[str, str]) -> list[Row]:
     return rows
 
 
+class _Page(html.parser.HTMLParser):
+    """The findings of a page: their places are attributes and texts, the message and the help texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[dict[str, str]] = []
+        self.part = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if given.get("class") == "finding":
+            self.rows.append({"place": "", "message": "", "help": "", **given})
+        elif given.get("class") in ("place", "message", "help"):
+            self.part = given["class"]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("p", "dd", "code"):
+            self.part = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.part:
+            self.rows[-1][self.part] += data
+
+
+def from_html(text: str, sources: dict[str, str]) -> list[Row]:
+    page = _Page()
+    # so that what is set as code reads as it was written
+    page.feed(re.sub(r"(?s)(<(?:p|dd) class=\"(?:message|help)\">)(.*?)(</(?:p|dd)>)", _with_ticks, text))
+    page.close()
+    rows = []
+    for one in page.rows:
+        line, column = one["place"].split(":")
+        code, severity = one["data-rule"], one["data-severity"]
+        rows.append(Row(one["data-path"], int(line), int(column), code, severity, one["message"], one["help"]))
+    return rows
+
+
+def _with_ticks(match: re.Match[str]) -> str:
+    return match[1] + re.sub(r"</?code>", "`", match[2]) + match[3]
+
+
 READERS: dict[str, Callable[[str, dict[str, str]], list[Row]]] = {
     "json": from_json, "text": from_text, "concise": from_concise, "sarif": from_sarif, "github": from_github,
-    "gitlab": from_gitlab, "junit": from_junit, "rdjson": from_rdjson,
+    "gitlab": from_gitlab, "junit": from_junit, "rdjson": from_rdjson, "html": from_html,
 }  # fmt: skip
 
 

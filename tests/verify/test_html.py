@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import html
-import html.parser
 import io
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from html_page import browser, read
 from torch_programs import LEAK, verify
 
 from memlint.finding import Failure, Finding, Growth, PerIteration, TraceStep
@@ -90,40 +89,6 @@ def page(path: str = f"{EVIL}.py") -> str:
     return out.getvalue()
 
 
-class Reader(html.parser.HTMLParser):
-    """Notes elements, and the text that is shown."""
-
-    VOID = ("meta", "line", "path", "rect")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
-        if tag not in self.VOID or tag == "rect":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def read(text: str) -> Reader:
-    reader = Reader()
-    reader.feed(text)
-    reader.close()
-    assert reader.open == [], "every element is closed"
-    return reader
-
-
 def test_the_page_needs_nothing_and_runs_nothing() -> None:
     reader = read(page())
     assert "script" not in {tag for tag, _ in reader.seen}
@@ -196,13 +161,6 @@ onload = () => {{
   }});
 }};
 </script>"""
-
-
-def browser() -> str:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("no Chromium here")
-    return found
 
 
 def look(tmp_path: Path, width: int, *, dark: bool) -> tuple[Any, Path]:
