@@ -7,11 +7,12 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 
 from memlint.amounts import bytes_in
+from memlint.config_table import KEYS, WORDS, ScalarFix, Table, UnusedCode
 from memlint.finding import Confidence, Severity
 from memlint.patterns import lazy_pattern
 from memlint.printable import clipped
@@ -21,11 +22,6 @@ from memlint.project.presence import exists, is_dir, listed
 from memlint.reading import MAX_SETTINGS, leads_out, read_file, refusal
 
 T = TypeVar("T")
-
-#: what a mend writes for a value that is only reported: ``.detach()``, or ``.item()``, which is never safe
-ScalarFix = Literal["detach", "item"]
-#: what is done with findings in code that nothing in the project is seen to use
-UnusedCode = Literal["report", "note", "ignore"]
 
 OWN_FILE = "memlint.toml"
 PYPROJECT = "pyproject.toml"
@@ -45,6 +41,14 @@ class PerFileIgnore(msgspec.Struct, frozen=True):
 
     files: Patterns
     codes: tuple[str, ...]
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One file of a configuration. ``keys``: those that it has."""
+
+    file: Path
+    table: Table
+    keys: frozenset[str]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,43 +82,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     baseline: Path | None = None
 
 
-class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """The keys and types of one file's table."""
-
-    extend: str | None = None
-    select: list[str] | None = None
-    extend_select: list[str] = []
-    ignore: list[str] | None = None
-    per_file_ignores: dict[str, list[str]] = {}
-    exclude: list[str] | None = None
-    extend_exclude: list[str] = []
-    preview: bool | None = None
-    min_confidence: Confidence | None = None
-    unused_code: UnusedCode | None = None
-    severity: dict[str, Severity] = {}
-    import_roots: list[str] | None = None
-    rule_paths: list[str] | None = None
-    device_memory: int | str | None = None
-    unsafe_fixes: bool | None = None
-    fixable: list[str] | None = None
-    unfixable: list[str] | None = None
-    scalar_fix: ScalarFix | None = None
-    evidence: str | list[str] | None = None
-    baseline: str | None = None
-
-
 #: no word that is valid is nearly as long, and no chain of files that extend each other
 _MAX_WORD, _MAX_CHAIN = 100, 20
 #: more parts than any key has: Python's reader takes time quadratic in them
 _LONG_KEY = lazy_pattern(r"""(?<![\w"'-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){100}""")
-KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))
-#: the values of keys that take one of several words
-_WORDS: dict[str, tuple[str, ...]] = {
-    "min-confidence": get_args(Confidence),
-    "unused-code": get_args(UnusedCode),
-    "severity": get_args(Severity),
-    "scalar-fix": get_args(ScalarFix),
-}
 
 
 def find(start: Path) -> Path | None:
@@ -142,7 +113,9 @@ def load(file: Path, project: Path) -> Config:
 
     Raises ConfigError, naming the key, the file and the nearest valid key.
     """
-    config = _load(file, ())
+    config = Config()
+    for layer in reversed(layers(file)):
+        config = _over(config, layer)
     for key, paths in (("rule-paths", config.rule_paths), ("import-roots", config.import_roots)):
         for path in paths:
             if not is_dir(path):
@@ -172,28 +145,42 @@ def _nearest_path(path: Path) -> str:
     return nearest(path.name, listed(path.parent) or ())
 
 
-def _load(file: Path, chain: tuple[Path, ...]) -> Config:
-    if file in chain:
-        raise ConfigError(f"{file}: `extend` comes back to this file")
-    if len(chain) > _MAX_CHAIN:
-        raise ConfigError(f"{file}: `extend`: more than {_MAX_CHAIN} files extend each other")
-    raw = _table_of(file)
-    if raw is None:
-        raise ConfigError(f"{file}: has no [tool.memlint] table")
-    table, folder = _checked(raw, file), file.parent
-    base = Config()
-    if table.extend is not None:
-        try:
-            extended = Path(os.path.realpath(folder / Path(table.extend).expanduser()))
-        except (RuntimeError, ValueError) as error:
-            raise ConfigError(
-                f"{file}: `extend`: `{clipped(table.extend)}` is no path: {clipped(str(error))}"
-            ) from None
-        if not os.path.lexists(extended):
-            raise ConfigError(f"{file}: `extend`: there is no file {extended}{_nearest_path(extended)}")
-        if (why := refusal(extended, MAX_SETTINGS)) is not None:
-            raise ConfigError(f"{file}: `extend`: {extended} cannot be read: {why}")
-        base = _load(extended, (*chain, file))
+def layers(file: Path) -> list[Layer]:
+    """A configuration and those that it extends, each behind the one that extends it. Raises ConfigError."""
+    found: list[Layer] = []
+    following: Path | None = file
+    while following is not None:
+        if any(layer.file == following for layer in found):
+            raise ConfigError(f"{following}: `extend` comes back to this file")
+        if len(found) > _MAX_CHAIN:
+            raise ConfigError(f"{following}: `extend`: more than {_MAX_CHAIN} files extend each other")
+        raw = _table_of(following)
+        if raw is None:
+            raise ConfigError(f"{following}: has no [tool.memlint] table")
+        found.append(Layer(following, _checked(raw, following), frozenset(raw)))
+        following = _extended(found[-1])
+    return found
+
+
+def _extended(layer: Layer) -> Path | None:
+    """The file that a configuration extends. Raises ConfigError."""
+    file, name = layer.file, layer.table.extend
+    if name is None:
+        return None
+    try:
+        extended = Path(os.path.realpath(file.parent / Path(name).expanduser()))
+    except (RuntimeError, ValueError) as error:
+        raise ConfigError(f"{file}: `extend`: `{clipped(name)}` is no path: {clipped(str(error))}") from None
+    if not os.path.lexists(extended):
+        raise ConfigError(f"{file}: `extend`: there is no file {extended}{_nearest_path(extended)}")
+    if (why := refusal(extended, MAX_SETTINGS)) is not None:
+        raise ConfigError(f"{file}: `extend`: {extended} cannot be read: {why}")
+    return extended
+
+
+def _over(base: Config, layer: Layer) -> Config:
+    """A configuration that extends another."""
+    file, table, folder = layer.file, layer.table, layer.file.parent
     exclude = base.exclude if table.exclude is None else (patterns(folder, table.exclude, f"{file}: `exclude`"),)
     return Config(
         file=file,
@@ -221,7 +208,7 @@ def _load(file: Path, chain: tuple[Path, ...]) -> Config:
     )  # fmt: skip
 
 
-def _checked(raw: dict[str, Any], file: Path) -> _Table:
+def _checked(raw: dict[str, Any], file: Path) -> Table:
     for key in raw:
         if key == "memlint" and file.name != PYPROJECT:
             raise ConfigError(f"{file}: the keys of [memlint] belong at the top of this file, or under [tool.memlint]")
@@ -233,18 +220,18 @@ def _checked(raw: dict[str, Any], file: Path) -> _Table:
             entries = [(f"{key}.{name}", {key: {name: one}}) for name, one in value.items()]
         for where, entry in entries:
             _check_entry(where, entry, f"{file}: `{clipped(where)}`")
-    return msgspec.convert(raw, _Table)
+    return msgspec.convert(raw, Table)
 
 
 def _check_entry(where: str, entry: dict[str, Any], said: str) -> None:
     """Raises ConfigError, beginning with ``said``, where a table with this one entry is wrong."""
     key, _, name = where.partition(".")
     value = entry[key][name] if name else entry[key]
-    valid = _WORDS.get(key)
+    valid = WORDS.get(key)
     if valid is not None and isinstance(value, str) and value not in valid:
         raise ConfigError(f"{said}: `{clipped(value)}` is not one of {', '.join(valid)}{nearest(value, valid)}")
     try:
-        msgspec.convert(entry, _Table)
+        msgspec.convert(entry, Table)
     except RecursionError:
         raise ConfigError(f"{said}: it nests too deeply") from None
     except msgspec.ValidationError as error:

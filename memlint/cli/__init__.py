@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("check", "verify", "rule", "new-rule", "clean")
+COMMANDS = ("check", "verify", "rule", "new-rule", "clean", "config")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -89,6 +89,10 @@ def _run(arguments: list[str]) -> int:
             from memlint.cli.clean import clean
 
             return clean(parsed)
+        if parsed.command == "config":
+            from memlint.cli.config import show as show_config
+
+            return show_config(parsed)
         if parsed.command == "verify-rules":
             from memlint.cli.verify_rules import run_verify_rules
 

@@ -21,6 +21,7 @@ commands:
   rule [CODE|NAME]     print a rule's page, or list all rules
   new-rule CODE NAME   create the folder of a new rule
   clean [PATHS]        remove the cache (.memlint_cache)
+  config [PATH]        print the settings in force, and where each comes from
 
 exit codes: 0 clean or notes only, 1 errors or warnings (with --diff: there is something to change), 2 the run itself
 failed
@@ -50,11 +51,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         from memlint.cli.verify_arguments import parse_verify
 
         return parse_verify(rest)
-    if command in ("check", "clean") and "--" not in rest:
+    if command in ("check", "clean", "config") and "--" not in rest:
         _refuse_files_like_options(rest)
-    makers = {"check": _check_parser, "rule": _rule_parser, "new-rule": _new_rule_parser, "clean": _clean_parser}
+    makers = {
+        "check": _check_parser,
+        "rule": _rule_parser,
+        "new-rule": _new_rule_parser,
+        "clean": _clean_parser,
+        "config": _config_parser,
+    }
     parser = makers[command]()
-    if command == "check":
+    if command in ("check", "config"):
         # options may stand between paths; behind `--` everything is one
         end = rest.index("--") if "--" in rest else len(rest)
         # (what follows it is a path; its reason stands behind `=`)
@@ -84,11 +91,17 @@ def _refuse_files_like_options(words: Sequence[str]) -> None:
 
 
 def _check_parser() -> argparse.ArgumentParser:
+    return _linting_parser(
+        "memlint", "memlint [check] [OPTIONS] PATHS…", "Find PyTorch code that leaks or wastes memory.", _EPILOG
+    )
+
+
+def _linting_parser(prog: str, usage: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
     parser = Parser(
-        prog="memlint",
-        usage="memlint [check] [OPTIONS] PATHS…",
-        description="Find PyTorch code that leaks or wastes memory.",
-        epilog=_EPILOG,
+        prog=prog,
+        usage=usage,
+        description=description,
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -240,6 +253,13 @@ def _new_rule_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("code", metavar="CODE", help="MEM and three digits")
     parser.add_argument("name", metavar="NAME", help="lower-case words joined by dashes, such as growing-cat")
+    return parser
+
+
+def _config_parser() -> argparse.ArgumentParser:
+    about = "Print the settings in force and where each comes from, as text or json. Takes the options of check."
+    parser = _linting_parser("memlint config", "memlint config [OPTIONS] [PATH]", about)
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of the configuration")
     return parser
 
 

@@ -30,8 +30,8 @@ def check(parsed: argparse.Namespace) -> int:
     """Run ``memlint check`` and return its exit code. Raises ConfigError for a wrong option or configuration."""
     from memlint.cli.progress import progress_bar
 
-    _agree(parsed)
-    options = _options(parsed)
+    agree(parsed)
+    options = options_of_check(parsed)
     if parsed.write_baseline is not None:
         check_writable(Path(parsed.write_baseline), "--write-baseline")
     paths = parsed.paths or ["."]
@@ -68,7 +68,7 @@ def exit_code(result: Result, *, exit_zero: bool) -> int:
     return FINDINGS if result.summary.errors + result.summary.warnings and not exit_zero else CLEAN
 
 
-def _agree(parsed: argparse.Namespace) -> None:
+def agree(parsed: argparse.Namespace) -> None:
     """Raises ConfigError for options that contradict each other."""
     fixes = parsed.fix or parsed.fix_only or parsed.diff
     if parsed.exit_non_zero_on_fix and not fixes:
@@ -123,7 +123,8 @@ def _exclude(options: dict[str, bool]) -> None:
         raise ConfigError(f"{given[0]} cannot be combined with {given[1]}")
 
 
-def _options(parsed: argparse.Namespace) -> Options:
+def options_of_check(parsed: argparse.Namespace) -> Options:
+    """What the command line asks of the engine. Raises ConfigError."""
     cwd = Path.cwd()
     if parsed.stdin_filename is not None and STDIN not in parsed.paths:
         raise ConfigError("--stdin-filename needs `-` among the paths")
