@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 HEAD = "import torch\nimport torch.nn as nn\n"
@@ -212,6 +213,15 @@ def unpackings(n: int) -> str:
 @family(250, 500, 1000)
 def deletions(n: int) -> str:
     return training(*each(n, "a@ = model(x)\ndel a@"))
+
+
+@family(20_000, 40_000, 80_000, 160_000)
+def long_names(n: int) -> str:
+    words = {"total": "_a", "loss": "attr", "model": "model_", "opt": "é", "x": "n_", "train": "step"}
+    made = LOOP + '\nif __name__ == "__main__":\n    train(nn.Linear(1, 1), [], None)\n'
+    for word, stem in words.items():
+        made = re.sub(rf"\b{word}\b", word + stem * (n // len(stem)), made)
+    return made
 
 
 # ------------------------------------------------------------------------------------ expressions

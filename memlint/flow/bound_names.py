@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
+from memlint.flow.kept import kept
 from memlint.flow.program import Module
 from memlint.flow.syntax import dotted, last_name, walk_statements
 from memlint.ir import nodes as ir
@@ -79,7 +80,7 @@ class Names:
         function = self.frame.function
         if name in function.locals:
             if self._own is None:
-                self._own = bindings(function.body)
+                self._own = bindings(function.body).copy()
                 for param in function.params:
                     self._own.pop(param.name, None)
             found = self._own.get(name, [])
@@ -146,6 +147,7 @@ class Names:
         return self._fed
 
 
+@kept
 def bindings(body: tuple[ir.Stmt, ...]) -> dict[str, list[tuple[ir.Expr, bool]]]:
     """What the names of a body are bound to, and whether each is unpacked from it."""
     found: dict[str, list[tuple[ir.Expr, bool]]] = {}

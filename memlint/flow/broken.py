@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
+from memlint.flow.kept import kept_for
 from memlint.flow.loading import LIBRARIES
 from memlint.flow.program import Program, is_interactive
 from memlint.flow.refused import is_found_first
@@ -28,7 +29,7 @@ def broken_import(program: Program, key: str) -> str:
     none is known to."""
     if is_interactive(key):  # (its own commands may fetch what it imports)
         return ""
-    return _own(program, key, is_program=True) or _brings_broken(program, key, MAX_DEPTH, {key})
+    return _own(program, key, is_program=True) or _brings_broken(program, key, str(MAX_DEPTH))
 
 
 def _own(program: Program, key: str, *, is_program: bool) -> str:
@@ -51,19 +52,28 @@ def _own(program: Program, key: str, *, is_program: bool) -> str:
     return ""
 
 
-def _brings_broken(program: Program, key: str, depth: int, seen: set[str]) -> str:
+@kept_for
+def _brings_broken(program: Program, key: str, depth: str) -> str:
     """The first import of a file, or of those that it surely loads, that fails whoever the program is."""
-    for statement in program.module(key).statements:
-        for shown, target in _loads(program, key, statement):
-            if target in seen:
-                continue
-            seen.add(target)
-            why = _own(program, target, is_program=False)
-            if not why and depth:
-                why = _brings_broken(program, target, depth - 1, seen)
-            if why:
-                return f"`{shown}`, which it imports, fails as well: {why}"
+    for shown, target in _loaded_by(program, key).items():
+        why = _of_itself(program, target)
+        if not why and depth != "0":
+            why = _brings_broken(program, target, str(int(depth) - 1))
+        if why:
+            return f"`{shown}`, which it imports, fails as well: {why}"
     return ""
+
+
+@kept_for
+def _of_itself(program: Program, key: str) -> str:
+    return _own(program, key, is_program=False)
+
+
+@kept_for
+def _loaded_by(program: Program, key: str) -> dict[str, str]:
+    """The files that a file surely loads, by what it calls them."""
+    statements = program.module(key).statements
+    return {shown: target for statement in statements for shown, target in _loads(program, key, statement)}
 
 
 def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str, str]]:

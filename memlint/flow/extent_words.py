@@ -29,7 +29,7 @@ _TOKENS = lazy_pattern(
 )
 #: models that give a picture, or a number for each point of one
 _DRAWS = lazy_pattern(
-    r"(^|_)(g|netg|gen|generators?|decoders?|decode|reconstruct|render|auto_?encoders?|\w*vae|\w*unet\w*|seg(menter|mentation|formera?)?\w*|sr|super_?res\w*|denoiser?|inpaint\w*|"
+    r"unet|vae\d*(_|$)|(^|_)(g|netg|gen|generators?|decoders?|decode|reconstruct|render|auto_?encoders?|seg(menter|mentation|formera?)?\w*|sr|super_?res\w*|denoiser?|inpaint\w*|"
     r"diffusion|depth_?net|flow_?net|renderer?|nerf|deeplab\w*|fcn)\d*(_|$)"
 )
 
@@ -96,8 +96,8 @@ def is_of_rows(name: str) -> bool:
 _KEPT = lazy_pattern(
     r"\.(cpu|cuda|to|detach|clone|contiguous|float|half|double|data|numpy|sigmoid|softmax|log_softmax|exp)(\([^()]*\))?$"
 )
-_CALLEE = lazy_pattern(r"(\w+)\((?:[^()]|\([^()]*\))*\)$")
-_LAST = lazy_pattern(r"(\w+)[\"'\])}]*$")
+_CALLEE = lazy_pattern(r"(?<!\w)(\w+)\((?:[^()]|\([^()]*\))*\)$")
+_LAST = lazy_pattern(r"(?<!\w)(\w+)[\"'\])}]*$")
 
 
 def named_by(text: str) -> str:

@@ -41,10 +41,10 @@ _MODEL = lazy_pattern(
 )
 _TEXT = lazy_pattern(r"\w*names?|datasets?|subsets?|splits?|domains?|captions?|sentences?|texts?")
 _LABELS = lazy_pattern(
-    r"(.*_)?(y|ys|yb|y_(true|mb|b|i|gt)|b?box(es)?|difficult\w*|\w*labels?|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
+    r"(.*_)?(y|ys|yb|y_(true|mb|b|i|gt)|b?box(es)?|difficult\w*|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
     r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
     r"rewards?|rews?|dones?|actions?|scores?|domains?|valid|num|counts?|sizes?|meta|info|"
-    r"transcripts?|transcriptions?|captions?|sentences?|texts?|questions?|answers?|utterances?|keys|words)|\w*(labels|targets)_(batch|b|all)"
+    r"transcripts?|transcriptions?|captions?|sentences?|texts?|questions?|answers?|utterances?|keys|words)|(.*\W\w*_)?\w*labels?|\w*(labels|targets)_(batch|b|all)"
 )
 
 
@@ -71,7 +71,7 @@ def tensor_op(
     placed = False
     bare = False
     for value in inputs:
-        sources |= value.src
+        sources = sources | value.src if sources and value.src else sources or value.src
         bare = bare or value.bare
         kinds |= value.kinds & (TENSOR | UNKNOWN | DATA) | (TENSOR if value.kinds & TREE else 0)
         if value.kinds & (TENSORS | UNKNOWN):

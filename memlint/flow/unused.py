@@ -80,7 +80,7 @@ _PATH = lazy_pattern(r"([\"'])([\w.:/]+)(?=([\"'(]))")
 #: what a function that finds attributes is given; (a name of any length is looked through once)
 _GIVEN = lazy_pattern(r"attr\w{0,64}\((?=([^()\n]*))")
 _QUOTED = lazy_pattern(r"[\"'](\w+)(?=[\"'])")
-_LAST = lazy_pattern(r"\w+\Z")
+_LAST = lazy_pattern(r"(?<!\w)\w+\Z")
 
 
 #: (all files that have a name are asked, for one name after the other)

@@ -11,6 +11,7 @@ from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.inert import last_ordinal
 from memlint.flow.judged_runs import is_evaluation_name
+from memlint.flow.kept import kept
 from memlint.flow.mends import casts
 from memlint.flow.mends.followed import Followed
 from memlint.flow.mends.survivors import noticed
@@ -113,8 +114,8 @@ def _own_runs(frame: Frame) -> list[int]:
 
 def _runs(frame: Frame, block: Block) -> list[int]:
     """The positions of the statements of a block that run a model."""
-    runs = _own_runs(frame)
-    return [i for i, statement in enumerate(block) if any(_holds(statement, at) for at in runs)]
+    runs = set(_own_runs(frame))
+    return [i for i, statement in enumerate(block) if not runs.isdisjoint(_ordinals(statement))]
 
 
 def _last_run(frame: Frame, block: Block) -> int:
@@ -159,9 +160,14 @@ def _chain(body: Block, at: int) -> Iterator[tuple[Block, int]]:
 
 
 def _holds(statement: ir.Stmt, at: int) -> bool:
-    return any(inner.at == at for inner in walk_statements((statement,), into_definitions=False)) or any(
-        part.at == at for part in _parts((statement,))
-    )
+    return at in _ordinals(statement)
+
+
+@kept
+def _ordinals(statement: ir.Stmt) -> frozenset[int]:
+    """The ordinals of a statement and all that it holds, nested definitions left out."""
+    inner = walk_statements((statement,), into_definitions=False)
+    return frozenset([*(one.at for one in inner), *(part.at for part in _parts((statement,)))])
 
 
 def _is_loop_of(statement: ir.Stmt, loop: Loop | None) -> bool:
