@@ -10,7 +10,7 @@ from memlint import __version__
 from memlint.amounts import plural
 from memlint.finding import Confidence, Finding, Result, Severity
 from memlint.printable import printable
-from memlint.report.facts import facts, shown
+from memlint.report.facts import facts, in_cell, shown
 from memlint.report.lines import Lines
 from memlint.report.lint_chart import SEVERITIES, chart, key
 from memlint.report.page import element, esc, page, prose, resource, void
@@ -106,7 +106,7 @@ def _files(found: list[Finding], lines: Lines) -> list[str]:
 
 def _finding(number: int, one: Finding, lines: Lines) -> str:
     head = (
-        element("code", element("b", f"{one.line}:{one.column}"), class_="place")
+        element("code", element("b", f"{in_cell(one)}{one.line}:{one.column}"), class_="place")
         + element("span", esc(_rule(one)))
         + element("span", one.severity, class_=f"tag {_TONES[one.severity]}".strip())
         + element("span", f"{one.confidence} confidence", class_="soft")

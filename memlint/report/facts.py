@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.finding import Finding, Fix, Result, shown_place
+from memlint.finding import Finding, Fix, Result, TraceStep, shown_place
 from memlint.report.measured import said as what_was_measured
 from memlint.report.setting import Setting
 
@@ -29,6 +29,11 @@ def said_of(fix: Fix) -> str:
 def rule_of(finding: Finding) -> str:
     """For example ``MEM101[loss-accumulation]``."""
     return f"{finding.code}[{finding.name}]"
+
+
+def in_cell(place: Finding | TraceStep) -> str:
+    """What comes before a message whose place has no room for the cell of a notebook."""
+    return "" if place.cell is None else f"cell {place.cell}: "
 
 
 def details(finding: Finding, setting: Setting) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from memlint.finding import Finding, Result, Severity
-from memlint.report.facts import details, rule_of, shown
+from memlint.report.facts import details, in_cell, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting
 
@@ -89,8 +89,8 @@ def _issue(one: Finding, setting: Setting, prints: _Fingerprints) -> _Issue:
     path = setting.from_root(one.path)
     return _Issue(
         check_name=rule_of(one),
-        description=f"{one.message} (help: {one.help})" if one.help else one.message,
-        content=_Content(details(one, setting)),
+        description=f"{in_cell(one)}{one.message}" + (f" (help: {one.help})" if one.help else ""),
+        content=_Content(f"{in_cell(one)}{details(one, setting)}"),
         severity=_SEVERITIES[one.severity],
         fingerprint=prints.of(one.code, path, one.fingerprint),
         location=_location(path, one.line, one.column, one.end_line, one.end_column),

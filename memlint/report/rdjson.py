@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from memlint.finding import Edit, Finding, Result, Severity, shown_place
-from memlint.report.facts import details, rule_of, shown
+from memlint.finding import Edit, Finding, Result, Severity, TraceStep, shown_place
+from memlint.report.facts import details, in_cell, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import HOME, Setting
 
@@ -80,18 +80,18 @@ def render(result: Result, lines: Lines, setting: Setting) -> str:
 
 
 def _diagnostic(one: Finding, lines: Lines) -> _Diagnostic:
-    where = _range(one.path, (one.line, one.column), (one.end_line, one.end_column), lines)
+    where = _range(one, (one.line, one.column), (one.end_line, one.end_column), lines)
     suggestion = _suggestion(one, lines)
     # reviewdog itself takes paths from the working directory
     said = details(one, Setting())
     return _Diagnostic(
-        message=said,
+        message=f"{in_cell(one)}{said}",
         location=_Location(one.path, where),
         severity=_SEVERITIES[one.severity],
         code=_Code(one.code),
         suggestions=() if suggestion is None else (suggestion,),
         related_locations=tuple(
-            _Related(step.message, _Location(step.path, _range(step.path, at, at, lines)))
+            _Related(f"{in_cell(step)}{step.message}", _Location(step.path, _range(step, at, at, lines)))
             for step in one.trace
             for at in ((step.line, step.column),)
         ),
@@ -112,7 +112,7 @@ def _suggestion(one: Finding, lines: Lines) -> _Suggestion | None:
         if between is None:
             return None
         text, at = f"{text}{between}{edit.content}", _end(edit)
-    return _Suggestion(_range(one.path, begin, end, lines), text)
+    return _Suggestion(_range(one, begin, end, lines), text)
 
 
 def _is_elsewhere(edit: Edit, finding: Finding) -> bool:
@@ -138,10 +138,10 @@ def _between(path: str, start: tuple[int, int], end: tuple[int, int], lines: Lin
     return text[start[1] - 1 : last]
 
 
-def _range(path: str, start: tuple[int, int], end: tuple[int, int], lines: Lines) -> _Range:
-    return _Range(_position(path, *start, lines), _position(path, *end, lines))
+def _range(of: Finding | TraceStep, start: tuple[int, int], end: tuple[int, int], lines: Lines) -> _Range:
+    return _Range(_position(of, *start, lines), _position(of, *end, lines))
 
 
-def _position(path: str, line: int, column: int, lines: Lines) -> _Position:
-    before = (lines.get(path, line) or "")[: column - 1]
+def _position(of: Finding | TraceStep, line: int, column: int, lines: Lines) -> _Position:
+    before = (lines.get(of.path, line, of.cell) or "")[: column - 1]
     return _Position(line, column + len(before.encode("utf-8", "surrogatepass")) - len(before))

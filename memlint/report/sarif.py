@@ -11,7 +11,7 @@ import msgspec
 from memlint import __version__, finding
 from memlint.finding import Edit, Finding, Suppressed, TraceStep
 from memlint.report import sarif_model as sarif
-from memlint.report.facts import facts, said_of
+from memlint.report.facts import facts, in_cell, said_of
 from memlint.report.lines import Lines
 from memlint.report.setting import HOME, Rule, Setting, brief, is_absolute, section
 
@@ -100,7 +100,12 @@ def _result(one: Finding, index: dict[str, int], lines: Lines, setting: Setting)
 
 def _message(one: Finding) -> str:
     """The message and what follows it: most services show no more of a result than this."""
-    return "\n".join([one.message, *(f"{word}: {said}" for word, said in facts(one) if word in ("measured", "help"))])
+    return "\n".join(
+        [
+            f"{in_cell(one)}{one.message}",
+            *(f"{word}: {said}" for word, said in facts(one) if word in ("measured", "help")),
+        ]
+    )
 
 
 def _properties(one: Finding) -> dict[str, Any]:
@@ -159,7 +164,7 @@ def _replacement(edit: Edit) -> sarif.Replacement:
 
 def _step(step: TraceStep, setting: Setting) -> sarif.Location:
     region = sarif.Region(start_line=step.line, start_column=step.column)
-    return _location(step.path, region, setting, step.message)
+    return _location(step.path, region, setting, f"{in_cell(step)}{step.message}")
 
 
 def _location(path: str, region: sarif.Region | None, setting: Setting, message: str = "") -> sarif.Location:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
 from memlint.finding import Result, Severity
+from memlint.patterns import lazy_pattern
 
 #: the project's page, which is the same for all who install it
 HOME = "https://pypi.org/project/torch-memlint/"
 #: code, which stays as it is, or a link to what lies beside the page
-_LINK = re.compile(r"(`[^`\n]*`)|\[([^\]\n]*)\]\((?!https?:)[^)\s]*\)")
+_LINK = lazy_pattern(r"(`[^`\n]*`)|\[([^\]\n]*)\]\((?!https?:)[^)\s]*\)")
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.finding import Finding
+from memlint.finding import Finding, shown_place
 from memlint.report.lines import Lines
 from memlint.report.page import element, esc, prose
 
@@ -18,7 +18,7 @@ def excerpt(finding: Finding, lines: Lines) -> str:
     gutter = len(str(last + _AROUND))
     rows: list[str] = []
     for line in range(finding.line - _AROUND, last + _AROUND + 1):
-        source = lines.get(finding.path, line)
+        source = lines.get(finding.path, line, finding.cell)
         if source is None:
             continue
         start = finding.column - 1 if line == finding.line else len(source) - len(source.lstrip())
@@ -34,8 +34,8 @@ def trace(finding: Finding, lines: Lines) -> str:
     """The steps, each with its line."""
     steps: list[str] = []
     for step in finding.trace:
-        source = lines.get(step.path, step.line)
+        source = lines.get(step.path, step.line, step.cell)
         shown = "" if source is None or not source.strip() else element("pre", esc(source.strip()))
-        place = element("code", esc(f"{step.path}:{step.line}"))
+        place = element("code", esc(shown_place(step, column=False)))
         steps.append(element("li", f"{place}: {prose(step.message)}{shown}"))
     return element("ol", "".join(steps), class_="trace") if steps else ""

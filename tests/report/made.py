@@ -25,6 +25,7 @@ from memlint.report.setting import Rule, Setting
 PATH = "src/größe/train it.py"
 SOURCE = 'def train():\n    for x in loader:\n        größe = "🔥"; total += model(x)  # 1\n'
 SOURCES = {PATH: SOURCE, "src/other.py": "x = model(y)\n"}
+CELLS = {2: "x = model(y)\n", 3: "for x in loader:\n    ößü = total\n"}
 PAGE = """# toy-leak (MEM901)
 
 A toy leaks.
@@ -91,6 +92,8 @@ VARIED = (
     finding(path="a,b:c.py", line=1, column=1, end_line=1, end_column=2, evidence=MEASURED, fingerprint="2" * 16),
     finding(path="/elsewhere/x.py", line=7, column=3, end_line=7, end_column=4, reach="unused",
             reach_reason="nothing calls it", alternatives=(fix(safety="display", doubt="it is slow"),)),
+    finding(path="book.ipynb", cell=3, line=2, column=5, end_line=2, end_column=8, fingerprint="3" * 16,
+            trace=(TraceStep("book.ipynb", 1, 1, "the model is called here", cell=2),)),
     finding(code="MEM999", name="of-another-project", path="b.py", line=1, column=1, end_line=1, end_column=2),
 )  # fmt: skip
 
@@ -105,5 +108,5 @@ def rendered(name: Format, what: Result, setting: Setting = SETTING, sources: di
     import io
 
     out = io.StringIO()
-    writer(name, setting)(what, Lines(sources.get), out)
+    writer(name, setting)(what, Lines(sources.get, lambda path, cell: CELLS.get(cell)), out)
     return out.getvalue()

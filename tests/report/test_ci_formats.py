@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from made import PATH, SOURCE, VARIED, edit, finding, fix, rendered, result
 
-from memlint.finding import Failure, Result, Suppressed, TraceStep
+from memlint.finding import Failure, Result, Suppressed, TraceStep, shown_place
 from memlint.report.github import guarded
 from memlint.report.setting import Setting
 
@@ -39,10 +39,10 @@ def _unescaped(text: str, *more: tuple[str, str]) -> str:
 
 def test_github_commands_are_escaped() -> None:
     found = commands(rendered("github", result(*VARIED, failures=FAILED)))
-    assert [kind for kind, _, _ in found] == ["error", "warning", "notice", "error", "error", "error", "error"]
+    assert [kind for kind, _, _ in found] == ["error", "warning", "notice", *["error"] * 5]
     for (_, where, message), one in zip(found, VARIED, strict=False):
         assert (where["file"], where["title"]) == (one.path, f"{one.code}[{one.name}]")
-        assert message.startswith(f"{one.path}:{one.line}:{one.column}: {one.message}")
+        assert message.startswith(f"{shown_place(one)}: {one.message}")
     assert found[-1][1]["file"] == "a,b.py" and "100 % broken" in found[-1][2]
 
 
@@ -114,7 +114,7 @@ def issues(what: Result, setting: Setting | None = None) -> Any:
 
 def test_gitlab_takes_the_report() -> None:
     rows = issues(result(*VARIED, failures=FAILED))
-    assert [row["severity"] for row in rows] == ["major", "minor", "info", "major", "major", "major", "blocker"]
+    assert [row["severity"] for row in rows] == ["major", "minor", "info", *["major"] * 4, "blocker"]
     assert issues(result()) == []
 
 
@@ -142,7 +142,7 @@ def test_junit_is_read(tmp_path: Path) -> None:
     file = tmp_path / "junit.xml"
     file.write_text(rendered("junit", result(*VARIED, failures=FAILED)), encoding="utf-8")
     read = junitparser.JUnitXml.fromfile(str(file))
-    assert (read.tests, read.failures, read.errors, read.skipped) == (7, 5, 1, 0)
+    assert (read.tests, read.failures, read.errors, read.skipped) == (8, 6, 1, 0)
     suites = {suite.name: suite for suite in read}
     assert set(suites) == {one.path for one in VARIED} | {"a,b.py"}
     leak, warned, note = suites[PATH]
@@ -152,7 +152,7 @@ def test_junit_is_read(tmp_path: Path) -> None:
     (broken,) = suites["a,b.py"]
     assert broken.is_error and "100 % broken" in broken.result[0].message
     read.update_statistics()
-    assert (read.tests, read.failures, read.errors) == (7, 5, 1), "the counts are those of the cases"
+    assert (read.tests, read.failures, read.errors) == (8, 6, 1), "the counts are those of the cases"
 
 
 def test_a_clean_run_is_a_passed_case() -> None:

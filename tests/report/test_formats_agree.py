@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
-from made import SOURCES, VARIED, rendered, result
+from made import CELLS, SOURCES, VARIED, rendered, result
 from test_ci_formats import commands, in_bytes
 
 import memlint
@@ -28,6 +28,13 @@ class Row(NamedTuple):
     severity: str
     message: str
     help: str
+    cell: int | None = None
+
+
+def _out_of_cell(row: Row) -> Row:
+    """The row with the cell that its message names."""
+    found = re.fullmatch(r"(?s)cell (\d+): (.*)", row.message)
+    return row if found is None else row._replace(cell=int(found[1]), message=found[2])
 
 
 def _split(details: str) -> tuple[str, str]:
@@ -40,12 +47,15 @@ def from_json(text: str, sources: dict[str, str]) -> list[Row]:
     return [Row(*(row[key] for key in Row._fields)) for row in json.loads(text)["findings"]]
 
 
-_HEAD = re.compile(r"(.+?):(\d+):(\d+): (error|warning|note) (MEM\d+)\[[a-z-]+\] (.*)")
+_HEAD = re.compile(r"(.+?):(?:cell (\d+):)?(\d+):(\d+): (error|warning|note) (MEM\d+)\[[a-z-]+\] (.*)")
 
 
 def _head(line: str) -> Row | None:
     found = _HEAD.fullmatch(line)
-    return None if found is None else Row(found[1], int(found[2]), int(found[3]), found[5], found[4], found[6], "")
+    if found is None:
+        return None
+    path, cell, line, column, severity, code, message = found.groups()
+    return Row(path, int(line), int(column), code, severity, message, "", int(cell) if cell else None)
 
 
 def from_text(text: str, sources: dict[str, str]) -> list[Row]:
@@ -80,9 +90,10 @@ def from_github(text: str, sources: dict[str, str]) -> list[Row]:
     rows = []
     for kind, where, said in commands(text):
         path, line, column = where["file"], int(where["line"]), int(where["col"])
-        message, advice = _split(said.removeprefix(f"{path}:{line}:{column}: "))
-        severity = {"notice": "note"}.get(kind, kind)
-        rows.append(Row(path, line, column, where["title"].partition("[")[0], severity, message, advice))
+        message, advice = _split(said.removeprefix(f"{path}:"))
+        cell, message = re.fullmatch(rf"(?:cell (\d+):)?{line}:{column}: (.*)", message).groups()
+        severity, code = {"notice": "note"}.get(kind, kind), where["title"].partition("[")[0]
+        rows.append(Row(path, line, column, code, severity, message, advice, int(cell) if cell else None))
     return rows
 
 
@@ -117,7 +128,7 @@ def from_rdjson(text: str, sources: dict[str, str]) -> list[Row]:
     rows = []
     for one in json.loads(text)["diagnostics"]:
         path, start = one["location"]["path"], one["location"]["range"]["start"]
-        source = sources.get(path, "")
+        source = sources.get(path, CELLS[3] if path == "book.ipynb" else "")
         column = len(in_bytes(source, **start).decode()) + 1 if source else start["column"]
         message, advice = _split(one["message"])
         severity = {"ERROR": "error", "WARNING": "warning", "INFO": "note"}[one["severity"]]
@@ -156,9 +167,10 @@ def from_html(text: str, sources: dict[str, str]) -> list[Row]:
     page.close()
     rows = []
     for one in page.rows:
-        line, column = one["place"].split(":")
-        code, severity = one["data-rule"], one["data-severity"]
-        rows.append(Row(one["data-path"], int(line), int(column), code, severity, one["message"], one["help"]))
+        cell, line, column = re.fullmatch(r"(?:cell (\d+): )?(\d+):(\d+)", one["place"]).groups()
+        code, severity, path = one["data-rule"], one["data-severity"], one["data-path"]
+        number = int(cell) if cell else None
+        rows.append(Row(path, int(line), int(column), code, severity, one["message"], one["help"], number))
     return rows
 
 
@@ -176,8 +188,8 @@ def compare(name: Any, what: Result, sources: dict[str, str]) -> None:
     expected = [Row(*(getattr(one, key) for key in Row._fields)) for one in what.findings]
     if name == "concise":  # which has one line for each
         expected = [row._replace(help="") for row in expected]
-    found = READERS[name](rendered(name, what, sources=sources), sources)
-    assert sorted(found) == sorted(expected)
+    found = map(_out_of_cell, READERS[name](rendered(name, what, sources=sources), sources))
+    assert sorted(found, key=str) == sorted(expected, key=str)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -81,7 +81,7 @@ def test_what_a_person_looks_for_is_there() -> None:
     one = finding(evidence=MEASURED, reach="unused", reach_reason="nothing calls it")
     text = read(rendered("html", result(one, *VARIED[1:], failures=(Failure("lost.py", "not valid utf-8"),)))).text
     for said in (
-        *("Found 4 errors, 1 warning and 1 note", "1 file not analysed", "lost.py: not valid utf-8", "By rule"),
+        *("Found 5 errors, 1 warning and 1 note", "1 file not analysed", "lost.py: not valid utf-8", "By rule"),
         *(PATH, "3:22", "MEM901 toy-leak", "high confidence", one.message, "total += model(x)", "By folder"),
         *("src/other.py:1: the model is called here", "x = model(y)", "512 B an iteration on cuda:0", "A toy bursts."),
         *("nothing calls it", "A second paragraph, and a page", "Its page is not known here."),
@@ -196,16 +196,16 @@ def test_the_policy_lets_the_script_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_filters_and_keys(tmp_path: Path) -> None:
     said = look(tmp_path, result(*VARIED))
-    everything = list(range(6))
+    everything = list(range(len(VARIED)))
     # findings by file: two of one file come together
-    assert said["shown"] == [False, "6 of 6", everything] and said["every"] == everything
-    assert (said["rule"], said["count"], said["files"]) == ([2], "1 of 6", 1)
-    assert said["text"] == [4] and said["source"] == [0, 1, 2] and said["escaped"] == everything
+    assert said["shown"] == [False, "7 of 7", everything] and said["every"] == everything
+    assert (said["rule"], said["count"], said["files"]) == ([2], "1 of 7", 1)
+    assert said["text"] == [4] and said["source"] == [0, 1, 2, 5] and said["escaped"] == everything
     assert said["severity"] == [1, 2] and said["confidence"] == [2]
     assert said["searched"] == "text" and said["reset"] == everything
     assert (said["first"], said["second"], said["back"]) == (0, 1, 0)
-    assert said["open"] == [True] * 6 and said["closed"] == [False] * 6
-    assert said["printed"] == [True] * 6 and said["after"] == [False] * 6
+    assert said["open"] == [True] * 7 and said["closed"] == [False] * 7
+    assert said["printed"] == [True] * 7 and said["after"] == [False] * 7
     assert said["background"] == "rgb(255, 255, 255)" and said["wide"] <= 1000
 
 
