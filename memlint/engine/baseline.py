@@ -17,7 +17,8 @@ from memlint.engine.proof import BY as EVIDENCE
 from memlint.engine.run import BASELINE, Prepared
 from memlint.engine.selection import ALWAYS
 from memlint.evidence import content_hash
-from memlint.finding import Confidence, Finding, Suppressed
+from memlint.finding import Confidence, Finding, Span, Suppressed
+from memlint.fix.cells import module_span
 from memlint.fix.spans import text_of
 from memlint.printable import clipped, printable
 from memlint.project import Project
@@ -287,8 +288,10 @@ def _ledger(parts: Sequence[tuple[Prepared, Linted]]) -> Ledger:
 def _entry(finding: Finding, path: str, project: Project) -> Entry:
     statement = finding.statement
     assert statement is not None
-    lines = text_of(project.sources[finding.path].text).lines
-    source = lines[statement.line - 1].strip() if statement.line <= len(lines) else ""
+    kept = project.sources[finding.path]
+    first = module_span(kept.cells, finding.cell, Span(statement.line, 1, statement.line, 1)).line
+    lines = text_of(kept.text).lines
+    source = lines[first - 1].strip() if first <= len(lines) else ""
     shown = printable(clipped(source))
     return Entry(path, finding.code, statement.function, shown, finding.confidence, statement.fingerprint)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from memlint.finding import Edit, Finding, Fix, Span, TraceStep
+from memlint.finding import Edit, Finding, Fix, Span, Statement, TraceStep
 from memlint.project import Source
 
 
@@ -27,6 +27,7 @@ def in_cells(finding: Finding, sources: Mapping[str, Source]) -> Finding:
         column=span.column,
         end_line=span.end_line,
         end_column=span.end_column,
+        statement=_statement(finding, span),
         trace=tuple(_step(step, sources) for step in finding.trace),
         fix=None if finding.fix is None else _fix(finding.fix, sources),
         alternatives=tuple(_fix(fix, sources) for fix in finding.alternatives),
@@ -44,6 +45,14 @@ def _placed(source: Source | None, span: Span) -> tuple[int | None, Span]:
         return None, span
     above, left = cell.line - 1, cell.indent
     return cell.number, Span(span.line - above, span.column + left, span.end_line - above, span.end_column + left)
+
+
+def _statement(finding: Finding, span: Span) -> Statement | None:
+    if finding.statement is None:
+        return None
+    above = finding.line - span.line
+    one = finding.statement
+    return msgspec.structs.replace(one, line=one.line - above, end_line=one.end_line - above)
 
 
 def _step(step: TraceStep, sources: Mapping[str, Source]) -> TraceStep:

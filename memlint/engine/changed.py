@@ -7,7 +7,8 @@ import msgspec
 from memlint.config import ConfigError
 from memlint.engine.judging import Linted
 from memlint.engine.selection import ALWAYS
-from memlint.finding import Finding, HeldBack
+from memlint.finding import Finding, HeldBack, Span
+from memlint.fix.cells import module_span
 from memlint.patterns import lazy_pattern
 from memlint.project import Project
 from memlint.project.changes import ALL, ChangesError, changed_lines
@@ -48,6 +49,7 @@ class Changed:
         if _OTHER_NEWLINE.search(self._project.sources[finding.path].text):
             return True
         around = finding.statement
-        return lines.touch(finding.line, finding.end_line) or (
-            around is not None and lines.touch(around.line, around.end_line)
-        )
+        ranges = [(finding.line, finding.end_line)] + ([] if around is None else [(around.line, around.end_line)])
+        cells = self._project.sources[finding.path].cells
+        spans = [module_span(cells, finding.cell, Span(first, 1, last, 1)) for first, last in ranges]
+        return any(lines.touch(span.line, span.end_line) for span in spans)

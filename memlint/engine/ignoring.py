@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import tokenize
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -13,12 +12,14 @@ from memlint.config import ConfigError
 from memlint.engine.judging import Linted
 from memlint.engine.rooms import META_RULES
 from memlint.engine.run import Outcome
-from memlint.engine.suppressions import LAYOUT, codes_at, read, tokens_of
-from memlint.finding import Finding, Refusal
-from memlint.fix.files import Change, WriteError, encode, obstacle, write
+from memlint.engine.suppressions import LAYOUT, Suppression, codes_at, read, tokens_of
+from memlint.finding import Edit, Finding, Refusal, Span
+from memlint.fix.cells import is_as_read, module_place, place_in, write_back
+from memlint.fix.edits import place, splice
+from memlint.fix.files import Change, WriteError, obstacle, write
 from memlint.fix.spans import EditError, text_of
 from memlint.patterns import lazy_pattern
-from memlint.project import Project, decode
+from memlint.project import Project
 
 #: comments that others read, and that mean something else, or nothing, with more behind them
 _NEEDS_ITS_END = lazy_pattern(r"#\s*(?:type|fmt|yapf|isort)\s*:")
@@ -78,8 +79,6 @@ def _by_file(linted: Linted, left: list[Refusal]) -> dict[str, list[Finding]]:
             continue
         if finding.code in _META:
             left.append(Refusal(finding, "it is about the file itself, or about a comment that can go"))
-        elif finding.cell is not None:
-            left.append(Refusal(finding, "it is in a notebook"))
         else:
             found.setdefault(finding.path, []).append(finding)
     return found
@@ -87,24 +86,27 @@ def _by_file(linted: Linted, left: list[Refusal]) -> dict[str, list[Finding]]:
 
 def _change(project: Project, display: str, findings: list[Finding], reason: str) -> tuple[Change, list[Refusal]]:
     """A file with comments, and the findings that get none. Raises EditError and what reading raises."""
-    path: Path = project.path(display)
+    path, source = project.path(display), project.sources[display]
     if (problem := obstacle(path, project.root)) is not None:
         raise EditError(problem)
     raw = project.sources.raw(display)
-    text = decode(raw)
-    if text != project.sources[display].text:
+    if not is_as_read(source, raw):
         raise EditError("the file is in an older grammar, or has changed since it was read")
+    lines = {finding: module_place(source.cells, finding)[0] for finding in findings}
     wanted: dict[int, set[str]] = {}
-    for finding in findings:
-        wanted.setdefault(finding.line, set()).add(finding.code)
-    after, placed = with_ignores(text, wanted, reason)
-    rest = [Refusal(one, "its line is in no statement") for one in findings if one.line not in placed]
-    return Change(path, display, raw, encode(raw, after)), rest
+    for finding, line in lines.items():
+        wanted.setdefault(line, set()).add(finding.code)
+    edits, placed = ignores(source.text, wanted, reason, [cell.line for cell in source.cells])
+    after = write_back(source, raw, place_in(source, edits))
+    rest = [Refusal(one, "its line is in no statement") for one, line in lines.items() if line not in placed]
+    return Change(path, display, raw, after), rest
 
 
-def with_ignores(text: str, wanted: Mapping[int, Collection[str]], reason: str = "") -> tuple[str, set[int]]:
-    """The text with comments that suppress these codes at these lines, and the lines that have them. Raises EditError
-    where it would not be the same program."""
+def ignores(
+    text: str, wanted: Mapping[int, Collection[str]], reason: str = "", starts: Sequence[int] = ()
+) -> tuple[list[Edit], set[int]]:
+    """Comments that suppress these codes at these lines of a text, and the lines that get them. ``starts``: where cells
+    begin. Raises EditError where it would not be the same program."""
     lines = list(_logical_lines(text))
     codes: dict[int, set[str]] = {}
     placed: set[int] = set()
@@ -113,10 +115,14 @@ def with_ignores(text: str, wanted: Mapping[int, Collection[str]], reason: str =
         for at in here:
             codes.setdefault(number, set()).update(wanted[at])
         placed.update(here)
-    after = _written(text, lines, codes, reason)
-    if not _is_same(text, after) or not _holds(after, lines, wanted, placed):
+    known = read(text, starts=starts).suppressions
+    edits = [Edit("", span, content) for span, content in _edits(text, lines, codes, reason, known)]
+    after = splice(text, place(text, edits))
+    # (a comment above a statement moves the cells behind it)
+    moved = [start + sum(edit.span.line < start and "\n" in edit.content for edit in edits) for start in starts]
+    if not _is_same(text, after) or not _holds(after, moved, lines, wanted, placed):
         raise EditError("a comment would change the program")
-    return after, placed
+    return edits, placed
 
 
 def _logical_lines(text: str) -> Iterator[_Line]:
@@ -133,31 +139,32 @@ def _logical_lines(text: str) -> Iterator[_Line]:
             first, comment = first or token.start[0], ""
 
 
-def _written(text: str, lines: list[_Line], codes: Mapping[int, set[str]], reason: str) -> str:
+def _edits(
+    text: str, lines: list[_Line], codes: Mapping[int, set[str]], reason: str, known: Sequence[Suppression]
+) -> Iterator[tuple[Span, str]]:
     content = text_of(text)
-    rows = list(content.lines)
-    above: dict[int, str] = {}
-    known = read(text).suppressions
+    more: dict[Suppression, set[str]] = {}
     for number, names in codes.items():
         line = lines[number]
         ours = [one for one in known if one.by == "ignore" and one.first <= line.first and line.last <= one.last]
-        missing = sorted(names.difference(*(one.codes for one in ours)))
+        missing = names.difference(*(one.codes for one in ours))
         own = next((one for one in ours if reason in ("", one.reason)), None)
-        if not missing:
-            continue
         if own is not None:
-            row = rows[own.line - 1]
-            end = codes_at(own, row)
-            rows[own.line - 1] = row[:end].rstrip() + "".join(f", {name}" for name in missing) + row[end:]
-            continue
-        comment = f"# memlint: ignore[{', '.join(missing)}]" + (f" -- {reason}" if reason else "")
-        if _NEEDS_ITS_END.search(line.comment):
-            above[line.first] = content.indent(line.first) + comment + (content.newline(line.first) or "\n")
-        else:
-            row = rows[line.last - 1]
-            stripped = row.rstrip("\r\n")
-            rows[line.last - 1] = f"{stripped.rstrip()}  {comment}{row[len(stripped) :]}"
-    return "".join(above.get(number, "") + row for number, row in enumerate(rows, 1))
+            more.setdefault(own, set()).update(missing)
+        elif missing:
+            comment = f"# memlint: ignore[{', '.join(sorted(missing))}]" + (f" -- {reason}" if reason else "")
+            if _NEEDS_ITS_END.search(line.comment):
+                newline = content.newline(line.first)
+                yield Span(line.first, 1, line.first, 1), content.indent(line.first) + comment + newline
+            else:
+                row = content.lines[line.last - 1].rstrip("\r\n")
+                yield Span(line.last, len(row.rstrip()) + 1, line.last, len(row) + 1), f"  {comment}"
+    for own, missing in more.items():
+        row = content.lines[own.line - 1]
+        end = codes_at(own, row)
+        start = len(row[:end].rstrip())
+        if missing:
+            yield Span(own.line, start + 1, own.line, end + 1), "".join(f", {name}" for name in sorted(missing))
 
 
 def _is_same(before: str, after: str) -> bool:
@@ -189,9 +196,15 @@ def _tree(text: str) -> str:
     return ""
 
 
-def _holds(after: str, before: list[_Line], wanted: Mapping[int, Collection[str]], placed: Iterable[int]) -> bool:
+def _holds(
+    after: str,
+    starts: Sequence[int],
+    before: list[_Line],
+    wanted: Mapping[int, Collection[str]],
+    placed: Iterable[int],
+) -> bool:
     """Whether the comments do suppress what they are for."""
-    lines, known = list(_logical_lines(after)), read(after).suppressions
+    lines, known = list(_logical_lines(after)), read(after, starts=starts).suppressions
     if len(lines) != len(before):
         return False
     for at in placed:

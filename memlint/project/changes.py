@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import subprocess
@@ -13,8 +14,10 @@ from pathlib import Path
 import msgspec
 
 from memlint.patterns import lazy_pattern
+from memlint.project.cells import NotebookError, read_notebook
 from memlint.project.git import git
 from memlint.project.presence import exists
+from memlint.reading import MAX_DATA, read_file
 
 #: seconds that git is waited for in all
 SECONDS = 60.0
@@ -139,13 +142,35 @@ class _Repository:
         tracked = {os.fsdecode(name) for name in self._run(["ls-files", "-z", "--", *specs]).split(b"\0")}
         untracked = [name for name in names if name not in tracked]
         patch = self._run([*_DIFF, base, "--", *specs])
-        found = dict(_parsed(patch))
+        found = self._lines(patch, base, names)
         if untracked and b"\ndeleted file mode " in patch:
             # one of them may be a deleted one under a new name
-            found = dict(_parsed(self._with_added(untracked, [*_DIFF, base, "--", *specs])))
+            found = self._lines(self._with_added(untracked, [*_DIFF, base, "--", *specs]), base, names)
         else:
             found |= dict.fromkeys(untracked, ALL)
         return found
+
+    def _lines(self, patch: bytes, base: str, names: Mapping[str, Path]) -> dict[str, Lines]:
+        """The changed lines of the files of a patch; those of a notebook are lines of its module."""
+        return {
+            name: self._of_notebook(names[name], f"{base}:{old}") if name.endswith(".ipynb") and old else lines
+            for old, name, lines in _parsed(patch)
+            if name in names
+        }
+
+    def _of_notebook(self, path: Path, before: str) -> Lines:
+        """What has changed in the cells; all of it where one of the two is no notebook."""
+        try:
+            old = read_notebook(self._run(["cat-file", "blob", before])).text
+            new = read_notebook(read_file(path, MAX_DATA)).text
+        except (OSError, NotebookError, ChangesError):
+            return ALL
+        matcher = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"))
+        changes = [(start, end) for kind, _, _, start, end in matcher.get_opcodes() if kind != "equal"]
+        return Lines(
+            tuple((start + 1, end) for start, end in changes if start < end),
+            tuple(start for start, end in changes if start == end),
+        )
 
     def _with_added(self, names: Sequence[str], command: Sequence[str]) -> bytes:
         """What a command says where these files are added, without their content: in a copy of the index."""
@@ -195,9 +220,9 @@ class _Repository:
             raise ChangesError(f"it needs git, which cannot be run: {error.strerror or error}") from None
 
 
-def _parsed(patch: bytes) -> Iterator[tuple[str, Lines]]:
-    """The files of a patch with their changed lines."""
-    name: str | None = None
+def _parsed(patch: bytes) -> Iterator[tuple[str, str, Lines]]:
+    """The files of a patch: their names before ("" for a new file) and now, and their changed lines."""
+    old, name = "", ""
     ranges: list[tuple[int, int]] = []
     gaps: list[int] = []
     left = 0  # lines of a hunk that are still to come
@@ -205,30 +230,32 @@ def _parsed(patch: bytes) -> Iterator[tuple[str, Lines]]:
         if left:
             left -= row[:1] in (b"+", b"-")
         elif row.startswith(b"diff --git "):
-            if name is not None:
-                yield name, Lines(tuple(ranges), tuple(gaps))
-            name, ranges, gaps = None, [], []
+            if name:
+                yield old, name, Lines(tuple(ranges), tuple(gaps))
+            old, name, ranges, gaps = "", "", [], []
+        elif row.startswith(b"--- "):
+            old = _name(row[4:], b"a/")
         elif row.startswith(b"+++ "):
-            name = _name(row[4:])
+            name = _name(row[4:], b"b/")
         elif (hunk := _HUNK.match(row)) is not None:
-            old, new = (1 if count is None else int(count) for count in (hunk[1], hunk[3]))
-            first, left = int(hunk[2]), old + new
+            gone, new = (1 if count is None else int(count) for count in (hunk[1], hunk[3]))
+            first, left = int(hunk[2]), gone + new
             if new:
                 ranges.append((first, first + new - 1))
             else:
                 gaps.append(first)
-    if name is not None:
-        yield name, Lines(tuple(ranges), tuple(gaps))
+    if name:
+        yield old, name, Lines(tuple(ranges), tuple(gaps))
 
 
-def _name(text: bytes) -> str | None:
-    """The name of a file as a patch writes it; None for one that is gone."""
+def _name(text: bytes, prefix: bytes) -> str:
+    """The name of a file as a patch writes it; "" where there is none."""
     if text == b"/dev/null":
-        return None
+        return ""
     text = text.removesuffix(b"\t")  # which git puts behind a name with blanks
     if text.startswith(b'"'):
         text = _ESCAPE.sub(_unescaped, text[1:-1])
-    return os.fsdecode(text.removeprefix(b"b/"))
+    return os.fsdecode(text.removeprefix(prefix))
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

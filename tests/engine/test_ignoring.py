@@ -12,10 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlint.cli import main
-from memlint.engine.ignoring import with_ignores
+from memlint.engine.ignoring import ignores
 from memlint.engine.suppressions import read
+from memlint.fix.edits import place, splice
 
 Toy = Callable[..., Path]
+
+
+def with_ignores(text: str, wanted: dict[int, set[str]], reason: str = "") -> tuple[str, set[int]]:
+    """The text with its comments, and the lines that have them."""
+    edits, lines = ignores(text, wanted, reason)
+    return splice(text, place(text, edits)), lines
+
+
 Capture = pytest.CaptureFixture[str]
 IGNORE = "# memlint: ignore[MEM901]"
 
