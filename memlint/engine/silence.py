@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 import msgspec
 
@@ -29,13 +30,14 @@ def silence(source: Source, raws: list[Raw], rooms: Mapping[str, Room], ran: fro
         return raws
     codes = {one: _codes(one, rooms) for one in comments.suppressions}
     used: set[tuple[Suppression, str]] = set()
-    result = [_suppressed(raw, codes, used) for raw in raws]
+    covering = _Covering(codes)
+    result = [_suppressed(raw, covering, used) for raw in raws]
     own = [_raw(_without_effect(display, one)) for one in comments.malformed]
     for one, known in codes.items():
         own += (_raw(finding) for finding in _unknown(display, one, rooms))
         if whole and UNUSED not in known:
             own += (_raw(finding) for finding in _unused(display, one, known & ran, used))
-    return result + [_suppressed(raw, codes, used) for raw in own if raw.finding.code in ran]
+    return result + [_suppressed(raw, covering, used) for raw in own if raw.finding.code in ran]
 
 
 def _without_effect(display: str, one: Malformed) -> Finding:
@@ -60,15 +62,37 @@ def _code(word: str, rooms: Mapping[str, Room]) -> str | None:
     return next((code for code, room in rooms.items() if room.meta.name == name), None)
 
 
-def _suppressed(raw: Raw, codes: Mapping[Suppression, frozenset[str]], used: set[tuple[Suppression, str]]) -> Raw:
+class _Covering:
+    """The suppressions of a file, by the lines that they cover."""
+
+    #: one of more lines is asked at every line
+    MOST = 20
+
+    def __init__(self, codes: Mapping[Suppression, frozenset[str]]) -> None:
+        self._codes = codes
+        self._wide: list[tuple[int, Suppression]] = []
+        self._by_line: dict[int, list[tuple[int, Suppression]]] = {}
+        for place, one in enumerate(codes):
+            if one.by == "ignore-file" or one.last - one.first >= self.MOST:
+                self._wide.append((place, one))
+            else:
+                for line in range(one.first, one.last + 1):
+                    self._by_line.setdefault(line, []).append((place, one))
+
+    def at(self, line: int) -> Iterator[tuple[Suppression, frozenset[str]]]:
+        """Those that cover a line, in order, with the codes that they name."""
+        wide = (each for each in self._wide if each[1].by == "ignore-file" or each[1].first <= line <= each[1].last)
+        for _, one in sorted([*wide, *self._by_line.get(line, ())], key=itemgetter(0)):
+            yield one, self._codes[one]
+
+
+def _suppressed(raw: Raw, covering: _Covering, used: set[tuple[Suppression, str]]) -> Raw:
     code, line = raw.finding.code, raw.finding.line
     if code == ALWAYS:
         return raw
     by: Suppression | None = None
-    for one, known in codes.items():
-        if code not in known and (one.codes or code == UNUSED):
-            continue
-        if one.by == "ignore-file" or one.first <= line <= one.last:
+    for one, known in covering.at(line):
+        if code in known or not (one.codes or code == UNUSED):
             by = by or one
             used.add((one, code))
     if by is None:

@@ -85,7 +85,7 @@ def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str
         level = 0
         names = [alias.name for alias in statement.names] if isinstance(statement, ir.Import) else []
         names += [statement.module] if isinstance(statement, ir.ImportFrom) else []
-        if "sys.path" in program.module(key).text:
+        if names and "sys.path" in program.module(key).text:
             return
     for name in names:
         parts = name.split(".")
