@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("check", "verify", "rule", "new-rule", "clean", "config")
+COMMANDS = ("check", "verify", "rule", "new-rule", "clean", "config", "lsp")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,6 +93,10 @@ def _run(arguments: list[str]) -> int:
             from memlint.cli.config import show as show_config
 
             return show_config(parsed)
+        if parsed.command == "lsp":
+            from memlint.cli.lsp import run_lsp
+
+            return run_lsp(parsed)
         if parsed.command == "verify-rules":
             from memlint.cli.verify_rules import run_verify_rules
 

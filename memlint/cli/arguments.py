@@ -22,6 +22,7 @@ commands:
   new-rule CODE NAME   create the folder of a new rule
   clean [PATHS]        remove the cache (.memlint_cache)
   config [PATH]        print the settings in force, and where each comes from
+  lsp                  serve an editor (language server)
 
 exit codes: 0 clean or notes only, 1 errors or warnings (with --diff: there is something to change), 2 the run itself
 failed
@@ -51,6 +52,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         from memlint.cli.verify_arguments import parse_verify
 
         return parse_verify(rest)
+    if command == "lsp":
+        from memlint.cli.lsp import parse_lsp
+
+        return parse_lsp(rest)
     if command in ("check", "clean", "config") and "--" not in rest:
         _refuse_files_like_options(rest)
     makers = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +32,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     this one finds is kept. ``local_rules``: the rules of the project, which are programs, are loaded. ``baseline``: a
     file in place of the configured one; ``with_baseline``: whether one holds back what is in it; ``new_baseline``: it
     is about to be written, so it holds back all, and may not be there yet. ``since``: report on lines alone that have
-    changed since this revision; True: since this branch left the default branch."""
+    changed since this revision; True: since this branch left the default branch. ``unsaved``: what files (absolute
+    paths) hold in place of what is on the disk. ``trusting``: the user's own settings may allow the project's rules
+    where ``local_rules`` does not; else they never run."""
 
     cwd: Path
     overrides: Overrides = Overrides()
@@ -56,6 +58,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     with_baseline: bool = True
     new_baseline: bool = False
     since: str | Literal[True] | None = None
+    unsaved: Mapping[Path, bytes] = {}
+    trusting: bool = True
 
     @property
     def stdin_path(self) -> Path:

@@ -146,7 +146,8 @@ def _named(paths: Sequence[str], options: Options) -> Iterable[Named]:
             content = options.stdin if options.stdin is not None else sys.stdin.buffer.read()
             yield Named(options.stdin_path, content)
         else:
-            yield Named(absolute(path, options.cwd))
+            place = absolute(path, options.cwd)
+            yield Named(place, options.unsaved.get(place))
 
 
 def absolute(path: str, cwd: Path) -> Path:
@@ -158,7 +159,10 @@ def settings(root: Path, options: Options) -> Config:
     """The configuration of the project at ``root``, with the command line's excludes. Raises ConfigError."""
     file = None if options.isolated else options.config or configuration.find(root)
     config = Config() if file is None else configuration.load(file, root)
-    if config.rule_paths and not options.local_rules and not is_trusted(root, config.rule_paths):
+    allowed = options.local_rules or (
+        bool(config.rule_paths) and options.trusting and is_trusted(root, config.rule_paths)
+    )
+    if config.rule_paths and not allowed:
         config = msgspec.structs.replace(config, rule_paths=(), closed_rules=config.rule_paths)
     exclude = config.exclude if options.exclude is None else (options.exclude,)
     if options.extend_exclude is not None:
@@ -194,6 +198,7 @@ def _project(root: Path, named: Sequence[Named], options: Options, progress: Pro
             force_exclude=options.force_exclude,
             import_roots=config.import_roots,
             listing=listing,
+            unsaved=options.unsaved,
         )
         changed = _changed(found.project, options)
         yield Prepared(config, ruling.rooms, ruling.selection, found, proof, baseline, folders, changed)

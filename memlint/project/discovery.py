@@ -53,8 +53,10 @@ def discover(
     force_exclude: bool = False,
     import_roots: Iterable[Path] = (),
     listing: Listing | None = None,
+    unsaved: Mapping[Path, bytes] | None = None,
 ) -> Discovery:
     """The project at ``root`` with the files that ``named`` mean. ``listing``: its `list_context`, where it is known.
+    ``unsaved``: what files of it hold in place of what is on the disk.
 
     Named folders are searched; named files are taken as they are, ``excludes`` or not, unless
     ``force_exclude``. A path that is not there, or is no Python file, is a failure.
@@ -76,6 +78,8 @@ def discover(
             if one.content is not None:
                 given[path] = one.content
     found.context += _context_of_strangers(found, listing, cwd)
+    if unsaved:
+        given = {**{path: unsaved[path] for path in found.context if path in unsaved}, **given}
     project = Project(root, cwd, found.linted, found.context, import_roots, given, listing.notebooks)
     searched = {path.parent for path in listing.python}
     temporary = (*listing.temporary, *beside(path for path in found.linted if path.parent not in searched))

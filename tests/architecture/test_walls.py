@@ -59,6 +59,15 @@ FORBIDDEN = {
         "memlint.sdk",
         "memlint.fix",
     ),
+    "lsp": (
+        "memlint.flow",
+        "memlint.frontend",
+        "memlint.ir",
+        "memlint.knowledge",
+        "memlint.cli",
+        "memlint.sdk",
+        "memlint.plugins",
+    ),
 }
 MAY_IMPORT_TORCH = ("measure", "verifier", "estimator")
 
@@ -94,6 +103,23 @@ def test_nothing_flows_back(stop: str) -> None:
         and not name.startswith(f"memlint.{stop}")
     ]
     assert wrong == []
+
+
+def test_only_the_language_server_knows_the_protocol() -> None:
+    protocol = ("pygls", "lsprotocol", "memlint.lsp")
+    knowing = {
+        str(path.relative_to(PACKAGE))
+        for path in modules()
+        if path.relative_to(PACKAGE).parts[0] != "lsp"
+        and any(name in protocol or name.startswith(tuple(f"{one}." for one in protocol)) for name in imports(path))
+    }
+    assert knowing == {"cli/lsp.py"}
+
+
+def test_what_analyses_for_the_language_server_needs_no_protocol() -> None:
+    script = "import sys, memlint.lsp.worker; print([name for name in ('pygls', 'lsprotocol') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_only_what_measures_imports_torch() -> None:

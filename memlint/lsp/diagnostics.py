@@ -1,0 +1,96 @@
+"""Findings as the protocol's diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+from lsprotocol import types
+from pygls.uris import from_fs_path
+
+from memlint.engine.rooms import own_rooms
+from memlint.finding import Finding
+from memlint.lsp.documents import Places
+from memlint.lsp.messages import Answer
+from memlint.project.presence import is_file, listed
+
+SOURCE = "memlint"
+_SEVERITY = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "note": types.DiagnosticSeverity.Information,
+}
+#: the text of a file (absolute path), as open or on the disk; None where it cannot be read
+Texts = Callable[[str], Places | None]
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What was found in a document. ``findings`` and ``diagnostics`` go together; behind them come ``problems``.
+    ``version``: of the document that was analysed; ``number``: which analysis it was."""
+
+    version: int
+    number: int
+    answer: Answer
+    findings: tuple[Finding, ...] = ()
+    diagnostics: tuple[types.Diagnostic, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """What a client that pulls knows it by."""
+        return str(self.number)
+
+
+def report_of(answer: Answer, version: int, path: Path, places: Places, texts: Texts) -> Report:
+    """What an answer says of one document: the findings in it, and why it was not checked, where that is so."""
+    findings = tuple(one for one in answer.findings if answer.paths.get(one.path) == str(path))
+    diagnostics = [diagnostic(one, places, answer.paths, texts) for one in findings]
+    start = types.Range(types.Position(0, 0), types.Position(0, 0))
+    mistake = "an internal error, which the log of the language server tells" if answer.mistake else ""
+    for problem in filter(None, (*answer.problems, answer.error, mistake)):
+        said = f"this file was not checked: {problem}"
+        severity = types.DiagnosticSeverity.Error if answer.error else types.DiagnosticSeverity.Warning
+        diagnostics.append(types.Diagnostic(start, said, severity=severity, source=SOURCE))
+    return Report(version, answer.number, answer, findings, tuple(diagnostics))
+
+
+def diagnostic(finding: Finding, places: Places, paths: Mapping[str, str], texts: Texts) -> types.Diagnostic:
+    """One finding. ``data`` tells code actions and hovers which one it is."""
+    page = page_of(finding.code)
+    return types.Diagnostic(
+        range=range_of(finding, places),
+        message=f"{finding.message}\n{finding.help}" if finding.help else finding.message,
+        severity=_SEVERITY[finding.severity],
+        code=finding.code,
+        code_description=None if page is None else types.CodeDescription(uri_of(page)),
+        source=SOURCE,
+        related_information=list(_related(finding, paths, texts)) or None,
+        data={"code": finding.code, "fingerprint": finding.fingerprint},
+    )
+
+
+def range_of(finding: Finding, places: Places) -> types.Range:
+    start = places.position(finding.line, finding.column)
+    end = places.position(finding.end_line, finding.end_column)
+    return types.Range(start, max(start, end, key=lambda at: (at.line, at.character)))
+
+
+def page_of(code: str) -> Path | None:
+    """The page of one of our own rules."""
+    rooms = own_rooms()
+    folder = next((name for name in sorted(listed(rooms) or ()) if name.startswith(f"{code.lower()}_")), None)
+    page = None if folder is None else rooms / folder / "README.md"
+    return page if page is not None and is_file(page) else None
+
+
+def uri_of(path: Path | str) -> str:
+    return from_fs_path(str(path)) or ""
+
+
+def _related(finding: Finding, paths: Mapping[str, str], texts: Texts) -> Iterable[types.DiagnosticRelatedInformation]:
+    for step in finding.trace:
+        path = paths.get(step.path)
+        places = None if path is None else texts(path)
+        if path is not None and places is not None:
+            at = places.position(step.line, step.column)
+            yield types.DiagnosticRelatedInformation(types.Location(uri_of(path), types.Range(at, at)), step.message)

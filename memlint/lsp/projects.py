@@ -1,0 +1,129 @@
+"""What the worker keeps of projects between two keystrokes: the list of files, their texts and their indexes.
+
+The texts of open files come with each request. Of the others it is asked each time whether they have changed on the
+disk, which takes a fraction of the time that reading them does.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from memlint.config import OWN_FILE, PYPROJECT
+from memlint.engine.analysis import one_of_many
+from memlint.engine.judging import Linted
+from memlint.engine.options import Options, Progress
+from memlint.engine.run import Outcome, Prepared, lint, outcome, prepare
+from memlint.project import Project
+
+#: files whose projects are kept, and the seconds after which new files are looked for in any case
+MOST, FRESH = 8, 10.0
+#: indexes that are kept, in bytes
+_MOST_BYTES = 256 << 20
+
+_State = tuple[tuple[int, int], ...]
+
+
+class _Texts:
+    """What was made of texts (`memlint.project.Earlier`), in memory."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bytes] = {}
+        self._size = 0
+
+    def get(self, text: str) -> bytes | None:
+        return self._known.get(text)
+
+    def put(self, text: str, value: bytes) -> None:
+        self._size += len(text) + len(value)
+        if self._size > _MOST_BYTES:
+            self._known.clear()
+            self._size = len(text) + len(value)
+        self._known[text] = value
+
+
+class _Kept(msgspec.Struct):
+    """A project for one of its files. ``project``: with what open files held last, which ``given`` says; ``state``: how
+    its files on the disk were when they were listed, ``when``."""
+
+    prepared: Prepared
+    project: Project
+    given: Mapping[Path, bytes]
+    state: _State
+    when: float
+
+
+class Projects:
+    """Lints files of projects that it knows from before."""
+
+    def __init__(self) -> None:
+        self._texts = _Texts()
+        self._kept: dict[tuple[str, bytes], _Kept] = {}
+
+    def forget(self) -> None:
+        """Look for the files of every project anew."""
+        self._kept.clear()
+
+    def lint(self, path: Path, options: Options, progress: Progress) -> tuple[Outcome, Project | None]:
+        """What a run on one file says, and the project that the file is of; None where it cannot be linted.
+
+        Raises ConfigError.
+        """
+        started = time.perf_counter()
+        key = (str(path), msgspec.msgpack.encode((str(options.cwd), options.overrides)))
+        kept = self._kept.pop(key, None)
+        if kept is None or not _is_fresh(kept, options):
+            prepared = next(iter(prepare([str(path)], options, progress)))
+            project = prepared.found.project
+            if not project.linted:
+                return outcome([(prepared, Linted((), (), ()))], options, started), None
+            kept = _Kept(prepared, project, options.unsaved, _state(prepared, options), time.monotonic())
+        changed = {one: content for one, content in options.unsaved.items() if kept.given[one] != content}
+        if changed:
+            _update(kept, options.unsaved, changed)
+        self._kept[key] = kept
+        while len(self._kept) > MOST:
+            del self._kept[next(iter(self._kept))]
+        kept.project.kept.clear()
+        kept.project.earlier = self._texts
+        with one_of_many() as analyse:
+            linted = lint(kept.prepared, kept.project, options, progress=progress, analyse=analyse)
+        return outcome([(kept.prepared, linted)], options, started), kept.project
+
+
+def _update(kept: _Kept, given: Mapping[Path, bytes], changed: Mapping[Path, bytes]) -> None:
+    """Let the project hold what its open files hold now."""
+    base = kept.prepared.found.project
+    names = {base.path(display): display for display in base.sources}
+    contents = {names[path]: content for path, content in given.items() if path in names}
+    project = base.with_contents(contents)
+    project.sources.keep(kept.project.sources, frozenset(names[path] for path in changed if path in names))
+    kept.project, kept.given = project, given
+
+
+def _is_fresh(kept: _Kept, options: Options) -> bool:
+    """Whether the same files are open, and those on the disk are what they were."""
+    if kept.given.keys() != options.unsaved.keys() or time.monotonic() - kept.when > FRESH:
+        return False
+    return kept.state == _state(kept.prepared, options)
+
+
+def _state(prepared: Prepared, options: Options) -> _State:
+    """What tells that a file on the disk was changed: its size and time."""
+    project = prepared.found.project
+    files = [path for path in map(project.path, project.sources) if path not in options.unsaved]
+    files += [project.root / name for name in (PYPROJECT, OWN_FILE)]
+    files += [] if prepared.config.file is None else [prepared.config.file]
+    return tuple(map(_stamp, files))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return -1, -1
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,215 @@
+"""Who is analysed next, and by whom: one worker process, the document that was typed in last first.
+
+Nothing here waits for an analysis: the worker is written to and read from in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import BinaryIO, Literal, cast
+
+import msgspec
+
+from memlint.lsp.messages import ANSWERS, Answer, Cancel, Fix, Lint, Request, read, write
+
+#: what the worker runs: it imports what this process would, and nothing out of the working directory
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from memlint.lsp.worker import main; main()"
+
+Log = Callable[[str], None]
+
+
+class WorkerGone(Exception):  # noqa: N818 (it says what has happened)
+    """The worker ended before it answered. The next request starts another one."""
+
+
+class Crew:
+    """The worker process; it is started when it is first needed, and again when it was killed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        #: one thread that writes and one that reads: a message is never mixed with another
+        self._writes = ThreadPoolExecutor(1, "memlint-writes")
+        self._reads = ThreadPoolExecutor(1, "memlint-reads")
+        self._number = 0
+
+    async def ask(self, request: Lint | Fix) -> Answer:
+        """The answer to a request, one at a time; a cancelled one is answered as well. Raises WorkerGone."""
+        loop = asyncio.get_running_loop()
+        process = self._running()
+        try:
+            await loop.run_in_executor(self._writes, write, cast(BinaryIO, process.stdin), request)
+            answer = await loop.run_in_executor(self._reads, lambda: read(cast(BinaryIO, process.stdout), ANSWERS))
+        except (OSError, msgspec.MsgspecError) as error:
+            self.stop()
+            raise WorkerGone(str(error)) from None
+        if answer is None:
+            code = await loop.run_in_executor(self._reads, process.wait)
+            self._process = None
+            raise WorkerGone(_ended(code))
+        return answer
+
+    def cancel(self, number: int) -> None:
+        """Let a running request end."""
+        if self._process is not None:
+            self._writes.submit(_send, cast(BinaryIO, self._process.stdin), Cancel(number))
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def stop(self) -> None:
+        """End the worker."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def close(self) -> None:
+        """End the worker for good."""
+        self.stop()
+        self._writes.shutdown(wait=False)
+        self._reads.shutdown(wait=False)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            command = [sys.executable, "-c", _PROGRAM.format(path=[place for place in sys.path if place])]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        return self._process
+
+
+def _send(stream: BinaryIO, message: Request) -> None:
+    try:
+        write(stream, message)
+    except (OSError, ValueError):  # it is gone, which who waits for its answer notices
+        pass
+
+
+def _ended(code: int) -> str:
+    if code < 0:
+        return f"it was killed by signal {-code}, which is what happens where memory runs out"
+    return f"it ended with code {code}"
+
+
+class _Job(msgspec.Struct):
+    """An analysis that runs. ``stopped``: "again" where something more urgent came, "never" where nobody wants it."""
+
+    uri: str
+    number: int
+    stopped: Literal["", "again", "never"] = ""
+
+
+class Scheduler:
+    """Lets documents be analysed, once nobody has typed in them for a while, and hands on what was found.
+
+    ``make``: the request for a document as it is now, None where it is not to be analysed any more; ``done``: takes
+    the answer; ``log``: told of a mistake of ours.
+    """
+
+    def __init__(
+        self, crew: Crew, make: Callable[[str, int], Lint | None], done: Callable[[str, Lint, Answer], None], log: Log
+    ) -> None:
+        self._crew, self._make, self._done, self._log = crew, make, done, log
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        #: the documents to be analysed, the first one next
+        self._queue: list[str] = []
+        self._fixes: list[tuple[Fix, asyncio.Future[Answer]]] = []
+        self._job: _Job | None = None
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def schedule(self, uri: str, delay: float, *, first: bool = True) -> None:
+        """Analyse a document in ``delay`` seconds, or later if this is said again until then. What was begun on it
+        before is given up. ``first``: before others that wait."""
+        self.drop(uri)
+        loop = asyncio.get_running_loop()
+        if self._task is None:
+            self._task = loop.create_task(self._work())
+        self._timers[uri] = loop.call_later(delay, self._queued, uri, first)
+
+    def has(self, uri: str) -> bool:
+        """Whether a document is analysed, or is about to be."""
+        running = self._job is not None and self._job.uri == uri and self._job.stopped != "never"
+        return running or uri in self._timers or uri in self._queue
+
+    def drop(self, uri: str) -> None:
+        """Analyse a document no more."""
+        timer = self._timers.pop(uri, None)
+        if timer is not None:
+            timer.cancel()
+        if uri in self._queue:
+            self._queue.remove(uri)
+        if self._job is not None and self._job.uri == uri:
+            self._stop("never")
+
+    async def fix(self, make: Callable[[int], Fix]) -> Answer:
+        """The answer to a request for fixes, before any analysis."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._work())
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._fixes.append((make(self._crew.next_number()), future))
+        if self._job is not None and not self._job.stopped:
+            self._stop("again")
+        self._wake.set()
+        return await future
+
+    def close(self) -> None:
+        """Let go of all of it."""
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        self._crew.close()
+
+    def _queued(self, uri: str, first: bool) -> None:
+        self._timers.pop(uri, None)
+        self._queue.insert(0 if first else len(self._queue), uri)
+        if first and self._job is not None and not self._job.stopped:
+            self._stop("again")
+        self._wake.set()
+
+    def _stop(self, how: Literal["again", "never"]) -> None:
+        assert self._job is not None
+        self._job.stopped = how
+        self._crew.cancel(self._job.number)
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._fixes or self._queue:
+                try:
+                    if self._fixes:
+                        await self._fix(*self._fixes.pop(0))
+                    else:
+                        await self._lint(self._queue.pop(0))
+                except Exception:
+                    self._log(traceback.format_exc())
+
+    async def _fix(self, request: Fix, future: asyncio.Future[Answer]) -> None:
+        try:
+            answer = await self._crew.ask(request)
+        except WorkerGone as error:
+            answer = Answer(request.number, problems=(f"the analysis failed: {error}",))
+        if not future.done():
+            future.set_result(answer)
+
+    async def _lint(self, uri: str) -> None:
+        request = self._make(uri, self._crew.next_number())
+        if request is None:
+            return
+        job = self._job = _Job(uri, request.number)
+        try:
+            answer = await self._crew.ask(request)
+        except WorkerGone as error:
+            answer = Answer(request.number, problems=(f"the analysis failed: {error}",))
+        finally:
+            self._job = None
+        if not answer.cancelled:
+            self._done(uri, request, answer)
+        elif job.stopped == "again" and uri not in self._queue:
+            self._queue.append(uri)

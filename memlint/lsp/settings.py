@@ -1,0 +1,94 @@
+"""What the user has set in the editor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from memlint.config import nearest
+from memlint.engine.selection import Overrides
+from memlint.finding import Confidence
+from memlint.printable import clipped
+
+Run = Literal["onType", "onSave"]
+SECTION = "memlint"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """``enable``: whether anything is checked; ``run``: when. The others stand over the configuration, as options of
+    the command line do."""
+
+    enable: bool = True
+    run: Run = "onType"
+    preview: bool = False
+    min_confidence: Confidence | None = None
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+
+    @property
+    def overrides(self) -> Overrides:
+        return Overrides(
+            select=self.select, ignore=self.ignore, preview=self.preview, min_confidence=self.min_confidence
+        )
+
+
+#: the name in the editor, the field, and its type
+_FIELDS: dict[str, tuple[str, Any]] = {
+    "enable": ("enable", bool),
+    "lint.run": ("run", Run),
+    "preview": ("preview", bool),
+    "minConfidence": ("min_confidence", Confidence | None),
+    "select": ("select", tuple[str, ...] | None),
+    "ignore": ("ignore", tuple[str, ...] | None),
+}
+#: what the extension reads, and the server does not
+_OTHERS = frozenset({"path", "interpreter", "trace.server", "args"})
+
+
+def section_of(data: Any) -> Mapping[str, Any] | None:
+    """Our part of what a client sends, under our name or alone; None where it sends none, so that it may be asked."""
+    if not isinstance(data, Mapping):
+        return None
+    for key in ("settings", SECTION):
+        if isinstance(data.get(key), Mapping):
+            return section_of(data[key]) or data[key]
+    ours = {key.removeprefix(f"{SECTION}."): value for key, value in data.items()}
+    names = {name.partition(".")[0] for name in (*_FIELDS, *_OTHERS)}
+    return ours if any(key.partition(".")[0] in names for key in ours) else None
+
+
+def settings_of(data: Any) -> tuple[Settings, list[str]]:
+    """The settings, and what is wrong with them: each wrong one is as if it were not there."""
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, value in _flat(section_of(data) or {}, ""):
+        if name in _OTHERS:
+            continue
+        if name not in _FIELDS:
+            problems.append(f"there is no setting `{SECTION}.{clipped(name)}`{nearest(name, tuple(_FIELDS))}")
+            continue
+        field, kind = _FIELDS[name]
+        try:
+            found = msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            words = get_args(kind) if kind is Run else get_args(Confidence) if field == "min_confidence" else ()
+            wanted = f" (one of {', '.join(words)})" if words else ""
+            problems.append(f"`{SECTION}.{name}`: {error}{wanted}")
+            continue
+        if found is not None:
+            values[field] = found
+    # an editor sends a list that nobody has filled in as an empty one
+    if not values.get("select", True):
+        del values["select"]
+    return Settings(**values), problems
+
+
+def _flat(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """The settings by their names, dots in place of tables."""
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

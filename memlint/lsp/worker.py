@@ -1,0 +1,127 @@
+"""The process that analyses for the server: one request after the other; one that is cancelled ends at once.
+
+What goes wrong here, be it a process that is killed for its memory, leaves the server as it is.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import queue
+import sys
+import threading
+import traceback
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from memlint.config import ConfigError
+from memlint.engine.fixing import run_and_fix
+from memlint.engine.options import Options, Progress
+from memlint.engine.run import Outcome
+from memlint.finding import Finding
+from memlint.lsp.messages import REQUESTS, Answer, Cancel, Fix, Lint, Request, read, write
+from memlint.lsp.projects import Projects
+from memlint.project import Project
+
+
+class Superseded(BaseException):
+    """Nobody waits for this analysis any more. (No mistake of it, which would be caught and reported.)"""
+
+
+class Worker:
+    """Answers requests. ``take`` may be called from another thread."""
+
+    def __init__(self, answers: BinaryIO) -> None:
+        self._answers = answers
+        self._todo: queue.SimpleQueue[Lint | Fix] = queue.SimpleQueue()
+        self._cancelled: set[int] = set()
+        self._projects = Projects()
+
+    def take(self, request: Request) -> None:
+        """Note a request, or that one is cancelled."""
+        if isinstance(request, Cancel):
+            self._cancelled.add(request.number)
+        else:
+            self._todo.put(request)
+
+    def work(self) -> None:
+        """Answer the next request."""
+        request = self._todo.get()
+        try:
+            answer = self._answer(request)
+        except Superseded:
+            answer = Answer(request.number, cancelled=True)
+        except ConfigError as error:
+            answer = Answer(request.number, error=str(error))
+        except Exception:  # a mistake of ours, which the server tells its client of
+            self._projects.forget()
+            answer = Answer(request.number, mistake=traceback.format_exc())
+        write(self._answers, answer)
+        self._cancelled.discard(request.number)
+        if self._todo.empty():
+            gc.collect()
+
+    def _answer(self, request: Lint | Fix) -> Answer:
+        progress = self._progress(request.number)
+        options = Options(
+            cwd=Path(request.cwd),
+            overrides=request.overrides,
+            unsaved={Path(path): content for path, content in request.texts.items()},
+            force_exclude=True,
+            jobs=1,
+            trusting=False,
+        )
+        path = Path(request.path)
+        if isinstance(request, Fix):
+            done = run_and_fix([request.path], options, write_files=False, progress=progress)
+            fixed = next((change.after for change in done.changes if change.path == path), None)
+            return Answer(request.number, fixed=fixed)
+        if request.fresh:
+            self._projects.forget()
+        found, project = self._projects.lint(path, options, progress)
+        findings = tuple(one for one in found.result.findings if one.suppressed is None)
+        return Answer(
+            request.number,
+            findings=findings,
+            paths={} if project is None else _paths(findings, project),
+            problems=_problems(found),
+            notices=found.notices,
+        )
+
+    def _progress(self, number: int) -> Progress:
+        def check(stage: str, done: int, total: int) -> None:
+            if number in self._cancelled:
+                raise Superseded
+
+        return check
+
+
+def _problems(found: Outcome) -> tuple[str, ...]:
+    return tuple(failure.reason for failure in found.result.failures)
+
+
+def _paths(findings: Iterable[Finding], project: Project) -> Mapping[str, str]:
+    named = set()
+    for finding in findings:
+        named |= {finding.path, *(step.path for step in finding.trace)}
+        for fix in (*finding.alternatives, *([finding.fix] if finding.fix is not None else [])):
+            named |= {edit.path for edit in fix.edits}
+    return {display: str(project.path(display)) for display in sorted(named & project.sources.keys())}
+
+
+def main() -> None:
+    """Read requests from standard input until it ends, and write answers to standard output."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is printed by mistake is no answer
+    gc.disable()  # (an analysis makes what lives as long as it: see `work`)
+    worker = Worker(answers)
+
+    def listen() -> None:
+        while (request := read(sys.stdin.buffer, REQUESTS)) is not None:
+            worker.take(request)
+        os._exit(0)  # the server is gone
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        worker.work()
