@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from lsprotocol import types
 
-from memlint.engine.ignoring import with_ignores
+from memlint.engine.ignoring import ignores
 from memlint.engine.rooms import META_RULES
 from memlint.finding import Edit, Finding, Fix
 from memlint.fix.edits import Placed, place
@@ -166,8 +166,8 @@ def _ignore(desk: Desk, finding: Finding) -> types.WorkspaceEdit | None:
     if finding.code in _META:
         return None
     try:
-        after, placed = with_ignores(desk.document.text, {finding.line: {finding.code}})
+        found, placed = ignores(desk.document.text, {finding.line: {finding.code}})
+        edits = list(_text_edits(desk.document.places, place(desk.document.text, found)))
     except (EditError, SyntaxError):
         return None
-    edits = replaced(desk.document.places, after)
     return desk.edit({str(desk.document.path): edits}) if finding.line in placed and edits else None
