@@ -22,6 +22,10 @@ def __getattr__(name: str) -> "Any":
         from memlint.engine import api
 
         return getattr(api, name)
+    if name == "load_ipython_extension":  # by `%load_ext memlint`
+        from memlint.plugins import ipython
+
+        return ipython.load
     if name in {"Failure", "Finding", "FixResult", "Refusal", "Result"}:
         from memlint import finding
 

@@ -37,6 +37,9 @@ class Meter:
         """Why nothing can be measured, where nothing can."""
         return None
 
+    def close(self) -> None:
+        """Leave the process as it was, in which nothing more is measured."""
+
 
 class CudaMeter(Meter):
     """The counters of torch's caching allocator, on every device of the process (ROCm has the same names).
@@ -49,7 +52,7 @@ class CudaMeter(Meter):
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._peaks: Bytes = {}
-        read_before_resets(torch, self.peak)
+        self.close = read_before_resets(torch, self.peak)  # type: ignore[method-assign]
 
     def _stats(self) -> dict[str, Any]:
         cuda = self._torch.cuda
@@ -141,6 +144,9 @@ class CpuMeter(Meter):
 
     def peak(self) -> Bytes:
         return {"cpu": self.ledger.peak}
+
+    def close(self) -> None:
+        self._mode.__exit__(None, None, None)
 
     def free(self) -> Bytes:
         left = _available()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -38,9 +39,11 @@ def probes(
     findings: Iterable[Finding],
     changed: frozenset[str] = frozenset(),
     loops_in: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+    numbers: Iterator[int] | None = None,
 ) -> Probes:
     """The probes of a program. ``texts`` and ``paths``: its files by display path. ``changed``: those whose text is not
-    what is on the disk. ``loops_in``: the loops to watch, where they are known already."""
+    what is on the disk. ``loops_in``: the loops to watch, where they are known already. ``numbers``: new ones for the
+    probes, from 1 where none are given."""
     by_path: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.path in texts and finding.suppressed is None:
@@ -50,18 +53,18 @@ def probes(
     files: list[FilePlan] = []
     sites: dict[int, Finding] = {}
     loops: dict[int, tuple[str, int]] = {}
-    number = 0
+    numbers = itertools.count(1) if numbers is None else numbers
     for path, text in texts.items():
         tops: list[LoopPlan] = []
         for line, column in watched.get(path, ()):
-            number += 1
+            number = next(numbers)
             loops[number] = (path, line)
             tops.append(LoopPlan(number, line, column))
         there: list[SitePlan] = []
         ids = {(top.line, top.column): top.id for top in tops}
         around = innermost_loops(text, list(ids), flagged.get(path, ()))
         for finding in by_path.get(path, ()):
-            number += 1
+            number = next(numbers)
             sites[number] = finding
             place = finding.line, finding.column, finding.end_line, finding.end_column
             there.append(SitePlan(number, *place, loop=ids[around[finding.line]] if finding.line in around else None))
