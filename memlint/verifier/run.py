@@ -17,7 +17,7 @@ from memlint.engine.run import run as lint
 from memlint.evidence import content_hash
 from memlint.finding import Finding, Result
 from memlint.measure.plan import Plan
-from memlint.project import decode, display_path
+from memlint.project import decode, display_path, is_notebook
 from memlint.reading import MAX_SOURCE, read_file
 from memlint.verifier.child import Ran, python_for, run_program
 from memlint.verifier.closure import program_files
@@ -76,6 +76,10 @@ def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Targ
         if not script.is_file():
             what = "is a folder" if script.is_dir() else "does not exist"
             raise ConfigError(f"the script {name} {what}")
+        if is_notebook(script):
+            raise ConfigError(
+                f"{name} is a notebook: `%%memlint` verifies its cells in their kernel (docs/notebooks.md)"
+            )
         return Target(str(script.absolute()), False, script.absolute(), tuple(arguments), name)
     base = cwd.joinpath(*name.split("."))
     for file in (base.with_name(base.name + ".py"), base / "__main__.py", base / "__init__.py"):

@@ -85,6 +85,13 @@ def test_what_cannot_be_meant_is_said_and_exits_with_2(put: Put, arguments: list
     assert "ran" not in done.stdout
 
 
+def test_a_notebook_is_verified_in_its_kernel(put: Put) -> None:
+    cwd = put("print('ran')\n")
+    (cwd / "train.ipynb").write_text("{}")
+    done = verify("train.ipynb", cwd=cwd)
+    assert (done.returncode, "`%%memlint` verifies its cells" in done.stderr) == (2, True), done.stderr
+
+
 def test_an_environment_without_torch_is_told_what_to_install(put: Put, tmp_path: Path) -> None:
     cwd = put("print('ran')\n")
     python = tmp_path / "python"
