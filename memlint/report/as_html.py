@@ -152,7 +152,8 @@ def _markdown(text: str) -> str:
     tokens = reader.parse("\n".join(map(printable, text.split("\n"))))
     for token in tokens:
         token.tag = _LOWER.get(token.tag, token.tag)
-    # the first heading and sentence are the title of what it stands in
-    start = 3 if tokens and tokens[0].type == "heading_open" else 0
-    html: str = reader.renderer.render(tokens[start:], reader.options, {})
+    # the first heading and the first sentence are the title of what it stands in
+    for opening in ("heading_open", "paragraph_open"):
+        tokens = tokens[3:] if tokens and tokens[0].type == opening else tokens
+    html: str = reader.renderer.render(tokens, reader.options, {})
     return html

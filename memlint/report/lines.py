@@ -24,3 +24,7 @@ class Lines:
             self._lines[path, cell] = list(io.StringIO(text or "", newline=None))
         lines = self._lines[path, cell]
         return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else None
+
+    def newline(self, path: str) -> str:
+        """What ends the lines of a file, for what is written into it."""
+        return "\r\n" if "\r\n" in (self._text_of(path) or "") else "\n"

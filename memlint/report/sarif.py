@@ -91,7 +91,7 @@ def _result(one: Finding, index: dict[str, int], lines: Lines, setting: Setting)
         message=sarif.Message(text=_message(one)),
         locations=[_location(one.path, region, setting)],
         code_flows=[sarif.CodeFlow(thread_flows=[sarif.ThreadFlow(locations=flow)])] if flow else [],
-        fixes=list(_fixes(one, setting)),
+        fixes=list(_fixes(one, lines, setting)),
         suppressions=[] if one.suppressed is None else [_suppression(one.suppressed)],
         partial_fingerprints={"memlintFinding/v1": one.fingerprint},
         properties=_properties(one),
@@ -132,7 +132,7 @@ def _suppression(suppressed: Suppressed) -> sarif.Suppression:
     )
 
 
-def _fixes(one: Finding, setting: Setting) -> Iterator[sarif.Fix]:
+def _fixes(one: Finding, lines: Lines, setting: Setting) -> Iterator[sarif.Fix]:
     """The fixes that can be applied, with how safe each is: what may change what the code computes is marked."""
     for fix in (one.fix, *one.alternatives):
         if fix is None or fix.safety == "display" or not fix.edits:
@@ -146,7 +146,8 @@ def _fixes(one: Finding, setting: Setting) -> Iterator[sarif.Fix]:
             description=sarif.Message(text=said_of(fix)),
             artifact_changes=[
                 sarif.ArtifactChange(
-                    artifact_location=_artifact(path, setting), replacements=[_replacement(edit) for edit in edits]
+                    artifact_location=_artifact(path, setting),
+                    replacements=[_replacement(edit, lines) for edit in edits],
                 )
                 for path, edits in files.items()
             ],
@@ -154,12 +155,13 @@ def _fixes(one: Finding, setting: Setting) -> Iterator[sarif.Fix]:
         )
 
 
-def _replacement(edit: Edit) -> sarif.Replacement:
+def _replacement(edit: Edit, lines: Lines) -> sarif.Replacement:
     span = edit.span
     region = sarif.Region(
         start_line=span.line, start_column=span.column, end_line=span.end_line, end_column=span.end_column
     )
-    return sarif.Replacement(deleted_region=region, inserted_content=sarif.Content(text=edit.content))
+    text = edit.content.replace("\n", lines.newline(edit.path)) if "\n" in edit.content else edit.content
+    return sarif.Replacement(deleted_region=region, inserted_content=sarif.Content(text=text))
 
 
 def _step(step: TraceStep, setting: Setting) -> sarif.Location:

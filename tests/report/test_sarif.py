@@ -128,6 +128,14 @@ def test_fixes_can_be_applied_and_say_how_safe_they_are() -> None:
     assert "fixes" not in two and two["properties"]["shownFixes"] == ["detach `loss` [not applied by --fix]"]
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_what_fixes_insert_has_the_line_ends_of_its_file(newline: str) -> None:
+    made = fix(edit("    with no_grad():\n", 2, 1, 1))
+    text = rendered("sarif", result(finding(fix=made)), sources={PATH: SOURCE.replace("\n", newline)})
+    (change,) = json.loads(text)["runs"][0]["results"][0]["fixes"][0]["artifactChanges"]
+    assert change["replacements"][0]["insertedContent"]["text"] == f"    with no_grad():{newline}"
+
+
 @pytest.mark.parametrize(
     ("by", "kind"),
     [("noqa", "inSource"), ("ignore", "inSource"), ("ignore-file", "inSource"), ("evidence", "external")],
