@@ -222,6 +222,7 @@ def _run_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--config", metavar="FILE", help="use this configuration instead of the closest one")
     group.add_argument("--isolated", action="store_true", help="ignore all configuration")
     local_rules_option(group)
+    group.add_argument("--watch", action="store_true", help="lint again whenever a file changes, until Ctrl-C")
     group.add_argument(
         "-j", "--jobs", type=_count, default=0, metavar="N", help="number of worker processes (default: one per core)"
     )

@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,8 +29,6 @@ _CUTS_SHOWN = 3
 
 def check(parsed: argparse.Namespace) -> int:
     """Run ``memlint check`` and return its exit code. Raises ConfigError for a wrong option or configuration."""
-    from memlint.cli.progress import progress_bar
-
     agree(parsed)
     options = options_of_check(parsed)
     if parsed.write_baseline is not None:
@@ -43,6 +42,17 @@ def check(parsed: argparse.Namespace) -> int:
         from memlint.cli.ignoring import add
 
         add(paths, options, parsed)
+    if parsed.watch:
+        from memlint.cli.watching import check_watchable, watch
+
+        check_watchable()
+        return watch(paths, options.cwd, lambda: _check(paths, options, parsed))
+    return _check(paths, options, parsed)
+
+
+def _check(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:
+    from memlint.cli.progress import progress_bar
+
     with progress_bar(sys.stderr, quiet=parsed.quiet, verbose=parsed.verbose) as progress:
         outcome = run(paths, options, progress=progress)
     say(outcome, parsed)
@@ -89,18 +99,19 @@ def agree(parsed: argparse.Namespace) -> None:
             "--error-stale": parsed.error_stale,
             "--add-ignore": parsed.add_ignore is not None,
             "--no-baseline": parsed.no_baseline,
+            "--watch": parsed.watch,
             "--fix, --fix-only and --diff": fixes,
         }
     )
     _exclude({"--since": parsed.since is not None, "--write-baseline": parsed.write_baseline is not None})
-    if parsed.since is not None and STDIN in parsed.paths:
-        raise ConfigError("--since takes files and folders, not standard input")
+    of_files = {"--since": parsed.since, "--add-ignore": parsed.add_ignore, "--watch": parsed.watch or None}
+    for option, value in of_files.items():
+        if value is not None and STDIN in parsed.paths:
+            raise ConfigError(f"{option} takes files and folders, not standard input")
     if isinstance(parsed.since, str) and not parsed.paths and os.path.lexists(parsed.since):
         raise ConfigError(
             f"--since: `{parsed.since}` is a path; write `memlint {parsed.since} --since` if that is meant"
         )
-    if parsed.add_ignore is not None and STDIN in parsed.paths:
-        raise ConfigError("--add-ignore takes files and folders, not standard input")
     if parsed.error_stale and parsed.exit_zero:
         raise ConfigError("--exit-zero and --error-stale exclude each other")
     silent = "--diff" if parsed.diff else "--fix-only" if parsed.fix_only else None

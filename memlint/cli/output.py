@@ -103,7 +103,7 @@ def _wrote(one: Output, file: str, result: Result, lines: Lines, setting: Settin
 def _printed(one: Output, annotated: bool, result: Result, lines: Lines, setting: Setting, out: TextIO) -> bool:
     """Whether a report went to standard output; ``annotated``: with the workflow commands that annotate the lines."""
     if not annotated and one.format == "text":
-        writer(one.format)(result, lines, out)  # which asks whether it is a terminal
+        writer(one.format, setting)(result, lines, out)  # which asks whether it is a terminal
         return True
     text = _text(one, result, lines, setting)
     if text is None:
@@ -138,7 +138,16 @@ def _wants_annotations(parsed: argparse.Namespace, out: TextIO) -> bool:
 def _setting(outcome: Outcome, cwd: Path) -> Setting:
     root = next((folder for folder in (cwd, *cwd.parents) if exists(folder / ".git")), cwd)
     prefix = "" if root == cwd else f"{display_path(cwd, root)}/"
-    return Setting(lambda: _rules(outcome), str(root).replace(os.sep, "/").rstrip("/"), prefix)
+    root_name = str(root).replace(os.sep, "/").rstrip("/")
+    return Setting(lambda: _rules(outcome), root_name, prefix, lambda code: _page_of(outcome, code))
+
+
+def _page_of(outcome: Outcome, code: str) -> str | None:
+    """The address of a rule's page."""
+    from memlint.cli.links import address
+
+    rooms = (prepared.rooms.get(code) for prepared, _ in outcome.parts)
+    return next((address(room) for room in rooms if room is not None), None)
 
 
 def _rules(outcome: Outcome) -> dict[str, Rule]:

@@ -23,10 +23,10 @@ Render = Callable[[Result, Lines, Setting], str]
 
 def writer(name: Format, setting: Setting | None = None) -> Writer:
     """The function that writes this format; only it is imported (rich is slow to import)."""
-    if name == "text":
-        return _text
-    render = _render(name)
     used = Setting() if setting is None else setting
+    if name == "text":
+        return lambda result, lines, out: _text(result, lines, out, used)
+    render = _render(name)
     return lambda result, lines, out: _put(out, render(result, lines, used))
 
 
@@ -39,12 +39,12 @@ def _put(out: TextIO, text: str) -> None:
     out.write(text)
 
 
-def _text(result: Result, lines: Lines, out: TextIO) -> None:
+def _text(result: Result, lines: Lines, out: TextIO, setting: Setting) -> None:
     """Where nothing is shown or styled, the concise report says the same, and rich is not waited for."""
     shown = result.failures or any(finding.suppressed is None for finding in result.findings)
     if shown or out.isatty() or os.environ.get("FORCE_COLOR"):
         from memlint.report.text import write
 
-        write(result, lines, out)
+        write(result, lines, out, setting)
     else:
         out.write(_render("concise")(result, lines, Setting()))

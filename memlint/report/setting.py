@@ -28,11 +28,13 @@ class Rule(msgspec.Struct, frozen=True):
 
 class Setting(msgspec.Struct, frozen=True):
     """``rules``: all rules by code, asked for by the formats that show them. ``root``: the absolute path of the
-    repository, and ``prefix``: the way from there to the working directory (``sub/``); empty where they are one."""
+    repository, and ``prefix``: the way from there to the working directory (``sub/``); empty where they are one.
+    ``page_of``: the address of a rule's page."""
 
     rules: Callable[[], Mapping[str, Rule]] = dict
     root: str = ""
     prefix: str = ""
+    page_of: Callable[[str], str | None] = lambda code: None
 
     def from_root(self, path: str) -> str:
         """The path of a finding as services that know the repository name it; one outside of it stays absolute."""

@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 from memlint.finding import Finding, Result, Severity, TraceStep, shown_place
 from memlint.printable import printable
 from memlint.report.facts import facts, rule_of
 from memlint.report.lines import Lines
+from memlint.report.links import shows_links
+from memlint.report.setting import Setting
 from memlint.report.summary import offer, summary
 
 _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -40,13 +43,14 @@ def console(out: TextIO) -> Console:
     )
 
 
-def write(result: Result, lines: Lines, out: TextIO) -> None:
+def write(result: Result, lines: Lines, out: TextIO, setting: Setting | None = None) -> None:
     """Every finding that is not suppressed with its source, trace and advice; failures; the summary."""
     target = console(out)
     wrap = target.width if out.isatty() else None
+    link = setting.page_of if setting is not None and shows_links(out) else lambda code: None
     for finding in result.findings:
         if finding.suppressed is None:
-            for line in _finding(finding, lines, wrap, target.width):
+            for line in _finding(finding, lines, wrap, target.width, link(finding.code)):
                 target.print(line, soft_wrap=True)
             target.print()
     for failure in result.failures:
@@ -57,11 +61,13 @@ def write(result: Result, lines: Lines, out: TextIO) -> None:
         target.print(offered, soft_wrap=True)
 
 
-def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int) -> Iterator[Text]:
+def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int, link: str | None) -> Iterator[Text]:
     head = Text.assemble(
         (f"{shown_place(finding)}: ", "bold"),
         (finding.severity, _STYLES[finding.severity]),
-        (f" {rule_of(finding)} ", "bold"),
+        " ",
+        (rule_of(finding), Style(bold=True, link=link)),
+        " ",
         finding.message,
         (f" ({finding.confidence} confidence)", "dim"),
     )
