@@ -6,6 +6,8 @@ import ast
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from notebooks import code, notebook, old_notebook, prose
 
 from memlint.project import NotebookError, read_notebook
@@ -187,3 +189,57 @@ def test_numbers_that_only_python_writes_as_json() -> None:
 def test_what_is_no_notebook(raw: bytes, said: str) -> None:
     with pytest.raises(NotebookError, match=said):
         read_notebook(raw)
+
+
+LINES = st.sampled_from([
+    "x = 1", "!ls it's", "%time x = (1", "%%bash", "if x:", "    !ls", "    y = !ls \\", "'''", '"a', "x = [", "]",
+    "# c?",
+    "f(x)?", "\\", "x \\", "%", "!", "?", "pip install x", "é = '?'", "\tx = 1", "", "f'{x!r}'", "x = %s % y", ",f a",
+])  # fmt: skip
+
+
+@given(st.lists(LINES, max_size=8), st.sampled_from(["\n", "\r\n", "\r"]))
+def test_masks_keep_all_places_of_any_cell(lines: list[str], newline: str) -> None:
+    cell = newline.join(lines)
+    for made in (python_of_cell(cell), python_of_export(cell)):
+        assert len(made) == len(cell)
+        assert [len(line) for line in made.split("\n")] == [len(line) for line in cell.split("\n")]
+        for mask in masks_of(cell, made):
+            made = made[: mask.start] + mask.text + made[mask.start + len(mask.text) :]
+        assert made == cell
+
+
+NOTEBOOK = notebook(prose("x"), "!ls\nx = 1", code(["y = 'é'\n", "z"]), indent=None).encode()
+
+
+@given(st.lists(st.tuples(st.integers(0, len(NOTEBOOK)), st.integers(0, 6), st.binary(max_size=3)), max_size=3))
+def test_a_damaged_notebook_is_read_or_refused(damages: list[tuple[int, int, bytes]]) -> None:
+    raw = NOTEBOOK
+    for at, length, content in damages:
+        raw = raw[:at] + content + raw[at + length :]
+    try:
+        found = read_notebook(raw)
+    except NotebookError as error:
+        assert str(error).startswith("not a notebook: ")
+    else:
+        assert len(found.text) >= sum(cell.end - cell.start for cell in found.cells)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from(["code", "R", "python"]),
+        lambda inner: st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["cells", "worksheets", "source", "input", "cell_type", "metadata", "kernelspec", "vscode",
+                             "language", "name", "languageId"]),
+            inner,
+            max_size=4,
+        ),
+        max_leaves=12,
+    )
+)  # fmt: skip
+def test_any_json_is_read_or_refused(document: object) -> None:
+    try:
+        read_notebook(json.dumps(document).encode())
+    except NotebookError as error:
+        assert str(error).startswith("not a notebook: ")
