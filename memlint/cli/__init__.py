@@ -76,6 +76,11 @@ def _run(arguments: list[str]) -> int:
             os.getcwd()  # noqa: PTH109
         except OSError:
             raise ConfigError("the working directory is not there any more") from None
+        option, _, shell = arguments[0].partition("=") if arguments else ("", "", "")
+        if option == "--print-completion":
+            from memlint.cli.completion import print_completion
+
+            return print_completion([*([shell] if shell else []), *arguments[1:]])
         parsed = parse(arguments)
         if parsed.command == "rule":
             from memlint.cli.rule import show

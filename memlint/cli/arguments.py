@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from memlint import __version__
@@ -58,14 +58,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         return parse_lsp(rest)
     if command in ("check", "clean", "config") and "--" not in rest:
         _refuse_files_like_options(rest)
-    makers = {
-        "check": _check_parser,
-        "rule": _rule_parser,
-        "new-rule": _new_rule_parser,
-        "clean": _clean_parser,
-        "config": _config_parser,
-    }
-    parser = makers[command]()
+    parser = _MAKERS[command]()
     if command in ("check", "config"):
         # options may stand between paths; behind `--` everything is one
         end = rest.index("--") if "--" in rest else len(rest)
@@ -114,6 +107,9 @@ def _linting_parser(prog: str, usage: str, description: str, epilog: str = "") -
         "paths", nargs="*", metavar="PATHS", help="files and folders; `-` reads standard input (default: .)"
     )
     parser.add_argument("-V", "--version", action="version", version=f"memlint {__version__}")
+    parser.add_argument(
+        "--print-completion", metavar="SHELL", help="print a script for completion: bash, zsh or tcsh", default=None
+    )
     rules = parser.add_argument_group("rules")
     _rule_options(rules)
     _evidence_option(rules)
@@ -132,7 +128,7 @@ def _rule_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--ignore", type=words, action="extend", metavar="RULES", help="do not run these rules")
     group.add_argument("--preview", action="store_true", help="run preview rules, too")
     group.add_argument(
-        "--min-confidence", type=one_of("high", "medium", "low"), metavar="LEVEL",
+        "--min-confidence", type=OneOf("high", "medium", "low"), metavar="LEVEL",
         help="show findings of at least this confidence: high, medium (default) or low",
     )  # fmt: skip
 
@@ -194,7 +190,7 @@ def _fix_options(group: argparse._ArgumentGroup) -> None:
 def _output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--output-format",
-        type=one_of(*FORMATS),
+        type=OneOf(*FORMATS),
         metavar="FORMAT",
         help=f"{', '.join(FORMATS)} (default: text)",
     )
@@ -246,7 +242,7 @@ def _rule_parser() -> argparse.ArgumentParser:
     parser.add_argument("rule", nargs="?", metavar="CODE|NAME", help="for example MEM101 or loss-accumulation")
     parser.add_argument("--all", action="store_true", help="print every page")
     parser.add_argument(
-        "--output-format", type=one_of("text", "json"), default="text", metavar="FORMAT", help="text (default) or json"
+        "--output-format", type=OneOf("text", "json"), default="text", metavar="FORMAT", help="text (default) or json"
     )
     return parser
 
@@ -279,26 +275,46 @@ def _clean_parser() -> argparse.ArgumentParser:
     return parser
 
 
+_MAKERS = {
+    "check": _check_parser,
+    "rule": _rule_parser,
+    "new-rule": _new_rule_parser,
+    "clean": _clean_parser,
+    "config": _config_parser,
+}
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command."""
+    from memlint.cli.lsp import lsp_parser
+    from memlint.cli.verify_arguments import verify_parser
+
+    made = {name: make() for name, make in _MAKERS.items()} | {"verify": verify_parser(), "lsp": lsp_parser()}
+    return {name: made[name] for name in COMMANDS}
+
+
 def words(text: str) -> list[str]:
     """What stands between commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def one_of(*valid: str) -> Callable[[str], str]:
-    """Takes these words alone. (It gives them as they are: what is made of them goes to other processes.)"""
+class OneOf:
+    """Takes one of some words. (It gives it as it is: what is made of it goes to other processes.)"""
 
-    def choice(text: str) -> str:
-        if text not in valid:
-            raise argparse.ArgumentTypeError(f"`{text}` is not one of {', '.join(valid)}{nearest(text, valid)}")
+    def __init__(self, *valid: str) -> None:
+        self.words = valid
+
+    def __call__(self, text: str) -> str:
+        if text not in self.words:
+            said = f"`{text}` is not one of {', '.join(self.words)}{nearest(text, self.words)}"
+            raise argparse.ArgumentTypeError(said)
         return text
-
-    return choice
 
 
 def _output(text: str) -> tuple[str, str | None]:
     """The format and the file of ``FORMAT:FILE``; no file, or ``-``, is standard output."""
     name, _, file = text.partition(":")
-    return one_of(*FORMATS)(name), None if file in ("", "-") else file
+    return OneOf(*FORMATS)(name), None if file in ("", "-") else file
 
 
 def _count(text: str) -> int:

@@ -104,6 +104,8 @@ def agree(parsed: argparse.Namespace) -> None:
         }
     )
     _exclude({"--since": parsed.since is not None, "--write-baseline": parsed.write_baseline is not None})
+    if parsed.print_completion is not None:
+        raise ConfigError("--print-completion stands alone: memlint --print-completion bash")
     of_files = {"--since": parsed.since, "--add-ignore": parsed.add_ignore, "--watch": parsed.watch or None}
     for option, value in of_files.items():
         if value is not None and STDIN in parsed.paths:

@@ -13,8 +13,8 @@ from memlint.config import ConfigError
 INSTALL = "the language server needs pygls: pip install 'torch-memlint[lsp]'"
 
 
-def parse_lsp(arguments: Sequence[str]) -> argparse.Namespace:
-    """The parsed command line of ``memlint lsp``. Raises ConfigError."""
+def lsp_parser() -> argparse.ArgumentParser:
+    """The options of ``memlint lsp``."""
     parser = Parser(
         prog="memlint lsp",
         description="Serve an editor: findings as you type, on standard input and output.",
@@ -22,6 +22,12 @@ def parse_lsp(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--stdio", action="store_true", help="talk on standard input and output (the default)")
     parser.add_argument("--tcp", metavar="HOST:PORT", help="wait for one client on a port instead")
+    return parser
+
+
+def parse_lsp(arguments: Sequence[str]) -> argparse.Namespace:
+    """The parsed command line of ``memlint lsp``. Raises ConfigError."""
+    parser = lsp_parser()
     parsed = parser.parse_args(list(arguments))
     parsed.command = "lsp"
     return parsed

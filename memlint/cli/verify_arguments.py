@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from memlint.cli.arguments import Parser, local_rules_option, one_of, words
+from memlint.cli.arguments import OneOf, Parser, local_rules_option, words
 from memlint.cli.verify import parse_bytes
 from memlint.config import nearest
 
@@ -19,7 +19,7 @@ _FORMATS = ("text", "json", "html")
 
 def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
     """The parsed command line. Raises ConfigError for what cannot be meant."""
-    parser = _parser()
+    parser = verify_parser()
     words_before = list(rest)
     arguments: list[str] = []
     if "--" in words_before:
@@ -45,7 +45,7 @@ def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
     return parsed
 
 
-def _parser() -> argparse.ArgumentParser:
+def verify_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlint verify",
         usage="memlint verify [OPTIONS] SCRIPT|-m MODULE [-- ARGUMENTS…]",
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("script", nargs="?", metavar="SCRIPT", help="the program")
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as `python -m` does")
     measure = parser.add_argument_group("measuring")
-    measure.add_argument("--device", type=one_of("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
+    measure.add_argument("--device", type=OneOf("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
                          help="what to measure: cuda, cpu, or auto (default)")  # fmt: skip
     measure.add_argument(
         "--warmup", type=at_least(0), default=3, metavar="N", help="iterations that are not judged (default: 3)"
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--compare-with", metavar="SCRIPT", help="run another script, too, and compare")
     _rule_options(parser.add_argument_group("rules"))
     output = parser.add_argument_group("output")
-    output.add_argument("--output-format", type=one_of(*_FORMATS), default="text", metavar="FORMAT",
+    output.add_argument("--output-format", type=OneOf(*_FORMATS), default="text", metavar="FORMAT",
                         help=f"{', '.join(_FORMATS)} (default: text)")  # fmt: skip
     output.add_argument("--evidence", metavar="FILE", help="write what was measured, for `memlint check --evidence`")
     output.add_argument("-o", "--output-file", metavar="FILE", help="write the report to a file")
@@ -92,7 +92,7 @@ def _rule_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="verify these rules, too")
     group.add_argument("--ignore", type=words, action="extend", metavar="RULES", help="do not verify these rules")
     group.add_argument("--preview", action="store_true", help="verify preview rules, too")
-    group.add_argument("--min-confidence", type=one_of("high", "medium", "low"), metavar="LEVEL",
+    group.add_argument("--min-confidence", type=OneOf("high", "medium", "low"), metavar="LEVEL",
                        help="verify findings of at least this confidence: high, medium (default) or low")  # fmt: skip
     group.add_argument("--config", metavar="FILE", help="use this configuration instead of the closest one")
     group.add_argument("--isolated", action="store_true", help="ignore all configuration")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from memlint.cli.arguments import Parser, local_rules_option, one_of
+from memlint.cli.arguments import OneOf, Parser, local_rules_option
 from memlint.cli.output import write_whole
 from memlint.engine.run import local_rules
 from memlint.verifier.rules import Case, Measured, default_output, measure, probed_rooms
@@ -34,7 +34,7 @@ def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("--rules", nargs="*", metavar="CODE", required=True, help="these rules (default: all)")
-    parser.add_argument("--device", type=one_of("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
+    parser.add_argument("--device", type=OneOf("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
                         help="where the probes run: cuda, cpu, or auto (default)")  # fmt: skip
     parser.add_argument("--warmup", type=at_least(1), default=3, metavar="N", help="iterations not judged (3)")
     parser.add_argument("--window", type=at_least(2), default=12, metavar="N", help="iterations that are (12)")

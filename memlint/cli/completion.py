@@ -1,0 +1,60 @@
+"""``memlint --print-completion SHELL``: what makes a shell complete commands, options and files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from memlint.cli.arguments import OneOf, parsers
+from memlint.config import ConfigError, nearest
+
+OPTION = "--print-completion"
+SHELLS = ("bash", "zsh", "tcsh")
+#: the first word may be a command or a path, of which shtab takes one
+_PREAMBLE: Any = {"bash": "_shtab_memlint_pos_0_COMPGEN=_shtab_compgen_files"}
+_IN_ZSH = ("_describe 'memlint commands' _commands", "_describe 'memlint commands' _commands\n  _files")
+#: what an option takes, by the name that its help gives it
+_FILES, _FOLDERS = ("FILE", "PATH", "SCRIPT"), ("FOLDER", "DIR")
+
+
+def print_completion(arguments: Sequence[str]) -> int:
+    """Print the script for a shell. Raises ConfigError."""
+    shell = " ".join(arguments)
+    if shell not in SHELLS:
+        raise ConfigError(f"{OPTION}: `{shell}` is not one of {', '.join(SHELLS)}{nearest(shell, SHELLS)}")
+    try:
+        import shtab
+    except ImportError:
+        raise ConfigError(f"{OPTION} needs shtab", "pip install 'torch-memlint[completion]' installs it") from None
+    script = shtab.complete(_whole(shtab.FILE, shtab.DIRECTORY), shell, preamble=_PREAMBLE)
+    print(script.replace(*_IN_ZSH) if shell == "zsh" else script)
+    return 0
+
+
+def _whole(file: object, folder: object) -> argparse.ArgumentParser:
+    """One parser of all commands, whose first word is a command, a file or an option of check."""
+    every = parsers()
+    whole = argparse.ArgumentParser(prog="memlint", add_help=False)
+    commands = whole.add_subparsers(metavar="COMMAND")
+    for name, parser in every.items():
+        _complete(parser, file, folder)
+        commands.add_parser(
+            name, parents=[parser], add_help=False, description=parser.description, help=parser.description
+        )
+    for action in every["check"]._actions:
+        if action.option_strings:
+            whole._add_action(action)
+    return whole
+
+
+def _complete(parser: argparse.ArgumentParser, file: object, folder: object) -> None:
+    """Say of each option what it takes."""
+    for action in parser._actions:
+        name = str(action.metavar or "").lstrip("=")
+        if isinstance(action.type, OneOf):
+            action.choices = action.type.words
+        elif name in _FILES or name.startswith("PATHS"):
+            action.complete = file  # type: ignore[attr-defined]
+        elif name in _FOLDERS:
+            action.complete = folder  # type: ignore[attr-defined]
