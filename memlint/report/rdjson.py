@@ -31,7 +31,7 @@ class _Location(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class _Code(msgspec.Struct, frozen=True):
     value: str
-    url: str = HOME
+    url: str
 
 
 class _Suggestion(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class _Report(msgspec.Struct, frozen=True):
 
 def render(result: Result, lines: Lines, setting: Setting) -> str:
     """One object with all diagnostics: the findings, and the files that could not be analysed."""
-    rows = [_diagnostic(one, lines) for one in shown(result)]
+    rows = [_diagnostic(one, lines, setting) for one in shown(result)]
     rows += [
         _Diagnostic(
             message=f"this file could not be analysed: {failure.reason}",
@@ -79,7 +79,7 @@ def render(result: Result, lines: Lines, setting: Setting) -> str:
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
 
 
-def _diagnostic(one: Finding, lines: Lines) -> _Diagnostic:
+def _diagnostic(one: Finding, lines: Lines, setting: Setting) -> _Diagnostic:
     where = _range(one, (one.line, one.column), (one.end_line, one.end_column), lines)
     suggestion = _suggestion(one, lines)
     # reviewdog itself takes paths from the working directory
@@ -88,7 +88,7 @@ def _diagnostic(one: Finding, lines: Lines) -> _Diagnostic:
         message=f"{in_cell(one)}{said}",
         location=_Location(one.path, where),
         severity=_SEVERITIES[one.severity],
-        code=_Code(one.code),
+        code=_Code(one.code, setting.help_uri(one.code)),
         suggestions=() if suggestion is None else (suggestion,),
         related_locations=tuple(
             _Related(f"{in_cell(step)}{step.message}", _Location(step.path, _range(step, at, at, lines)))

@@ -35,7 +35,7 @@ def render(result: finding.Result, lines: Lines, setting: Setting) -> str:
                 version=__version__,
                 semantic_version=__version__,
                 information_uri=HOME,
-                rules=[_rule(rule) for rule in rules],
+                rules=[_rule(rule, setting.help_uri(rule.code)) for rule in rules],
             )
         ),
         invocations=[
@@ -60,7 +60,7 @@ def render(result: finding.Result, lines: Lines, setting: Setting) -> str:
     return sarif.encode(sarif.Log(schema=sarif.SCHEMA, version="2.1.0", runs=[run]))
 
 
-def _rule(rule: Rule) -> sarif.Descriptor:
+def _rule(rule: Rule, help_uri: str) -> sarif.Descriptor:
     page = brief(rule.page) if rule.page else rule.summary
     what = section(page, "What it does") or rule.summary
     return sarif.Descriptor(
@@ -69,7 +69,7 @@ def _rule(rule: Rule) -> sarif.Descriptor:
         short_description=sarif.Message(text=rule.summary[:_LONGEST]),
         full_description=sarif.Message(text=" ".join(what.partition("\n\n")[0].split())[:_LONGEST]),
         help=sarif.Message(text=f"{rule.summary}\n\n{what}", markdown=page),
-        help_uri=HOME,
+        help_uri=help_uri,
         default_configuration=sarif.Configuration(level=rule.severity),
         properties={"tags": ["memory", "performance", "pytorch", *(["preview"] if rule.preview else [])]},
     )

@@ -42,6 +42,11 @@ class Setting(msgspec.Struct, frozen=True):
             return path.removeprefix(f"{self.root}/") if self.root else path
         return f"{self.prefix}{path}"
 
+    def help_uri(self, code: str) -> str:
+        """Where those who get a report elsewhere read more of a rule: a page on this machine is none to them."""
+        address = self.page_of(code)
+        return address if address is not None and address.startswith("https:") else HOME
+
     def rules_of(self, result: Result) -> list[Rule]:
         """The rules of the findings, in order of code; of one that is not known here, what its findings say."""
         known = self.rules()

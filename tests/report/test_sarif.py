@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made import MEASURED, PAGE, PATH, SETTING, SILENCED, SOURCE, VARIED, edit, finding, fix, rendered, result
+from made import MEASURED, PAGE, PATH, RULES, SETTING, SILENCED, SOURCE, VARIED, edit, finding, fix, rendered, result
 
 from memlint.finding import Failure, Suppressed, TraceStep
-from memlint.report.setting import Rule, Setting, brief
+from memlint.report.setting import HOME, Rule, Setting, brief
 
 jsonschema = pytest.importorskip("jsonschema")
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "sarif-schema-2.1.0.json").read_text("utf-8"))
@@ -56,6 +56,21 @@ def test_rules_have_their_pages() -> None:
     assert leak["defaultConfiguration"] == {"level": "error"}
     assert "preview" in burst["properties"]["tags"] and "preview" not in leak["properties"]["tags"]
     assert other["name"] == "of-another-project", "the rule of a project that is not known here"
+
+
+@pytest.mark.parametrize(
+    ("address", "uri"),
+    [
+        ("https://docs.example.org/rules/x/", "https://docs.example.org/rules/x/"),
+        ("file:///home/me/x/README.md", HOME),
+        (None, HOME),
+    ],
+)
+def test_help_is_where_others_can_read_it(address: str | None, uri: str) -> None:
+    setting = Setting(lambda: RULES, page_of=lambda code: address)
+    (rule,) = run_of(finding(), setting=setting)["tool"]["driver"]["rules"]
+    (row,) = json.loads(rendered("rdjson", result(finding()), setting))["diagnostics"]
+    assert (rule["helpUri"], row["code"]["url"]) == (uri, uri)
 
 
 def test_a_page_to_be_read_elsewhere() -> None:
