@@ -76,7 +76,7 @@ class Crew:
         self._reads.shutdown(wait=False)
 
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
+        if self._process is None or self._process.poll() is not None:
             command = [sys.executable, "-c", _PROGRAM.format(path=[place for place in sys.path if place])]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self._process

@@ -352,6 +352,9 @@ def make_server() -> Server:
 
     kinds = types.CodeActionOptions(code_action_kinds=list(actions.KINDS), resolve_provider=True)
     pulls = types.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier=SECTION)
+    # the documents are ours: pygls takes a form feed for the end of a line, and rewrites the places of changes by that
+    for event in (types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE, types.TEXT_DOCUMENT_DID_CLOSE):
+        del server.protocol.fm.builtin_features[event]
     server.feature(types.INITIALIZE)(quiet(server.begin))
     server.feature(types.INITIALIZED)(quiet_later(server.begun))
     server.feature(types.TEXT_DOCUMENT_DID_OPEN)(quiet(server.opened))

@@ -35,6 +35,18 @@ def train(model: torch.nn.Module, loader, optimizer, criterion):
     return total
 """
 
+EVALUATION = """\
+import torch
+
+
+def evaluate(model: torch.nn.Module, loader):
+    model.eval()
+    seen = 0
+    for x in loader:
+        seen += int(model(x).argmax())
+    return seen
+"""
+
 
 class Editor:
     """One session. ``published``: all that the server has sent of diagnostics, in order."""
