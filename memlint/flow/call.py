@@ -21,6 +21,7 @@ from memlint.flow.values import (
     CALLABLE,
     CONTAINER,
     CPU,
+    EMPTY,
     INSTANCE,
     MODULE,
     NOTHING,
@@ -90,7 +91,8 @@ def _super_call(frame: Frame, state: State, expr: ir.Call, name: str, args: Args
     if held is not None:
         return held
     if receiver.kinds & MODULE and _computes_outside(frame, cls, name):
-        return run_module(frame, state, expr, receiver, args, words)
+        # what runs is the forward of the library, not that of the object's own class
+        return run_module(frame, state, expr, receiver.but(refs=EMPTY), args, words)
     return unknown_call(frame, state, expr, NOTHING, args, words)
 
 

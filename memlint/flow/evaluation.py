@@ -100,11 +100,19 @@ def model_calls(
                 "loss" if in_loss else consumed_as(frame, run),
                 keeper=keeper,
                 owner=owner,
+                small=_is_small(analyser, frame, run),
             )
             continue
         if verdict.evaluation == "eval" and verdict.wanted == REACHED and teaches(analyser, frame, run):
             verdict.evaluation = "beside"
-            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "loss")
+            yield _event(
+                frame,
+                verdict,
+                run.loop.loop if run.loop is not None else None,
+                "medium",
+                "loss",
+                small=_is_small(analyser, frame, run),
+            )
         elif _is_evaluation(analyser, frame, verdict, kept):
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
         elif verdict.evaluation == "cut":
@@ -154,7 +162,7 @@ def model_calls(
         if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
             consumed = "detached"
         beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
-        small = all(_is_small(analyser, frame, item.run, loop) for item in group)
+        small = all(_is_small(analyser, frame, item.run) for item in group)
         yield _event(
             frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, small=small
         )
@@ -248,16 +256,14 @@ def _event(
     )
 
 
-def _is_small(analyser: Analyser, frame: Frame, run: ModelRun, loop: Loop | None) -> bool:
-    """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample. (The
-    batches of a loader are as large as a setting says: layers that save little for a row say nothing of them.)"""
+def _is_small(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample."""
     if runs_a_large_network(analyser, frame, run):
         return False
     if runs_on_one_state(frame, run):
         return True
     size = size_of_network(analyser, frame, run)
-    of_loader = loop is not None and loop.over == "loader" and loop.names_data and not loop.single
-    return (size == "small" and not of_loader) or (size != "large" and runs_on_one_sample(frame, run))
+    return size == "small" or (size != "large" and runs_on_one_sample(frame, run))
 
 
 def _held_by(frame: Frame, run: ModelRun) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.state import State
-from memlint.flow.syntax import last_name, mentions, text
+from memlint.flow.syntax import is_member, last_name, mentions, text
 from memlint.flow.values import ELSEWHERE, Sources, V, join
 from memlint.ir import nodes as ir
 
@@ -143,11 +142,6 @@ def inplace(frame: Frame, state: State, expr: ir.Expr, place: str) -> str:
         op, operand = steps[0]
         return f"{place} {op}= {text(operand, 40)}"
     return place + "".join(f".{_OPERATORS[op]}({text(operand, 30)})" for op, operand in steps)
-
-
-def is_member(expr: ir.Expr) -> TypeGuard[ir.Subscript]:
-    """``state["exp_avg"]``: the member of a dictionary."""
-    return isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const) and expr.index.kind == "str"
 
 
 def is_place(expr: ir.Expr, place: str) -> bool:

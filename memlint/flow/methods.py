@@ -11,6 +11,7 @@ from memlint.flow.functions import accepts, call_function, is_abstract, is_idle
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.held import held_module
+from memlint.flow.kept import kept
 from memlint.flow.leaves import flagged
 from memlint.flow.models import run_module
 from memlint.flow.modes import PARAMETERS, set_mode
@@ -21,7 +22,7 @@ from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use
 from memlint.flow.state import State, join_states
 from memlint.flow.summands import note_summands
-from memlint.flow.syntax import dotted
+from memlint.flow.syntax import dotted, is_member, parts, text
 from memlint.flow.told import note_asked
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.uses import is_no_network
@@ -319,6 +320,12 @@ def _worth_keeping(value: V) -> bool:
     return value.size in (OUTPUT, ACTIVATION) and value.is_only(TENSORS)
 
 
+@kept
+def _mappings(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """What a body reads or writes the members of by literal names: ``stats[phase]["loss"] = …``."""
+    return frozenset(text(part.value, 200) for part in parts(body) if is_member(part))
+
+
 def by_name(
     frame: Frame,
     state: State,
@@ -333,11 +340,13 @@ def by_name(
     """A call on an unknown receiver may mean any project method of that name. ``idles``: or one that does nothing."""
     if name.startswith("__") or not any(map(_worth_keeping, (*args, *words.values()))):
         return None
+    mapping = isinstance(expr.func, ir.Attr) and text(expr.func.value, 200) in _mappings(frame.function.body)
     candidates = [
         method
         for method in frame.analyser.methods_named(name, frame.function)
         if instances.may_be_of(frame.analyser.program, receiver, method)
         and not frame.analyser.unused.is_never_made(method, frame.function)
+        and not (mapping and method.cls is not None and not frame.analyser.program.method(method.cls, "__getitem__"))
     ]
     acting = [method for method in candidates if not is_abstract(method)] or candidates
     if not 0 < len(acting) <= MAX_CANDIDATES:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _FEW = LARGE // 4
 #: networks in networks, and methods of one, that are read
 _DEPTH, _MAX_METHODS = 4, 64
-#: a step of a recurrent layer saves its gates as well, and a sequence has many steps
-_RECURRENT = 16
+#: a step of a recurrent layer saves its gates as well, for each token
+_RECURRENT = 6
 #: the argument that tells how many numbers a layer saves for a row
 _WIDTHS = {
     "Linear": (1, "out_features"),

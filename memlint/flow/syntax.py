@@ -7,7 +7,7 @@ import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from memlint.flow.kept import kept
 from memlint.ir import nodes as ir
@@ -508,6 +508,11 @@ def mentions(expr: ir.Expr, place: str) -> bool:
     """Whether the expression reads the place with this text."""
     names, places = _reads(expr)
     return place in (names if place.isidentifier() else places)
+
+
+def is_member(expr: ir.Expr) -> TypeGuard[ir.Subscript]:
+    """``state["exp_avg"]``: the member of a dictionary."""
+    return isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const) and expr.index.kind == "str"
 
 
 def is_true(expr: ir.Expr) -> bool:

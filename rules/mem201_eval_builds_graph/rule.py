@@ -65,8 +65,10 @@ def _severity(event: ModelCall) -> Severity:
         return "note"
     if event.trace and event.certainty != "high" and not event.unguarded:
         return "note"  # a helper runs it, in one of its phases
-    if event.small and not event.retained:
+    if event.small and not (event.retained and (event.rounds is None or event.rounds.over_data)):
         return "note"
+    if event.loop is None and not (event.retained or event.large or event.unguarded):
+        return "note"  # it runs once, for all that is known
     grows = event.rounds is not None and event.rounds.over_data
     evaluated = event.evaluation == "eval" and event.certainty == "high"
     return "error" if grows and (signs > 1 or (evaluated and through_data)) else "warning"

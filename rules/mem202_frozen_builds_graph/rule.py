@@ -52,7 +52,7 @@ def _help(event: ModelCall) -> str:
 def _severity(event: ModelCall) -> Severity:
     if event.retained:
         return "warning"
-    return "warning" if event.consumed == "loss" and event.owner == "no" else "note"
+    return "warning" if event.consumed == "loss" and event.owner == "no" and not event.small else "note"
 
 
 def _cost(event: ModelCall) -> str:

@@ -841,8 +841,8 @@ from torch import nn
 class Coder(nn.Module):
     def __init__(self):
         super().__init__()
-        self.encoder = nn.Linear(8, 8)
-        self.sigma = nn.Linear(8, 8)
+        self.encoder = nn.Linear(8, 4096)
+        self.sigma = nn.Linear(4096, 4096)
 
     def loss(self, x):
         with torch.no_grad():
@@ -1071,3 +1071,59 @@ def test_data_of_a_parameter_of_a_class_of_its_own(tmp_path: Path) -> None:
     init = "def __init__(self, data):\n        self.data = data\n\n    def update(self, rmse):\n        "
     other = SIGMAS.replace("def update(self, rmse):\n        ", init).format(base="object", update=moved)
     assert {code for code, _ in said(tmp_path, train=other)} & {"MEM101", "MEM103"}
+
+
+METERS = """
+import torch
+from torch import nn
+
+
+class Meter:
+    def __init__(self):
+        self.sum = 0
+
+    def update(self, value):
+        self.sum += value
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 1
+        self.metrics = {{"train": {{}}, "valid": {{}}}}
+
+    def configure(self, steps):
+        self.steps = steps
+
+    def forward(self, *args):
+        return super().forward(*args)
+
+    def step(self, batch):
+        _, loss, scores = self(batch)
+        loss = loss / self.steps
+        loss.backward()
+        return loss, scores
+
+    def note(self, phase, scores):
+        self.metrics[phase].update(scores)
+        self.metrics[phase]["loss"] = 0.0
+
+    def fit(self, loader):
+        total = Meter()
+        for batch in loader:
+            loss, scores = self.step(batch)
+            {kept}
+        return total.sum
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        pytest.param("total.update(loss.item() * self.steps)", set(), id="what the loss is divided by has no graph"),
+        pytest.param('self.note("train", scores)', set(), id="what has members by name is a dictionary"),
+        pytest.param("total.update(loss * self.steps)", {"MEM101"}, id="the loss itself"),
+    ],
+)
+def test_numbers_in_meters(tmp_path: Path, kept: str, told: set[str]) -> None:
+    assert {code for code, _ in said(tmp_path, train=METERS.format(kept=kept))} == told

@@ -26,11 +26,11 @@ parser.add_argument("--required", type=int)
 args = parser.parse_args()
 """
 LOOP = """
-def test(samples):
+def test(loader):
     model = {made}
     model.eval()
     hits = 0
-    for x, y in samples:
+    for x, y in loader:
         hits += (model(x.cuda()).argmax(1).cpu() == y).sum().item()
     return hits
 """
@@ -316,14 +316,6 @@ def test_small_networks_are_notes(tmp_path: Path, defined: str, made: str) -> No
     assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + LOOP.format(made=made)) == ["note"]
 
 
-@pytest.mark.parametrize("which", ["literal widths", "a chain"])
-def test_small_networks_are_warnings_over_a_loader(tmp_path: Path, which: str) -> None:
-    """Its batches are as large as a setting says."""
-    defined, made = SMALL[which]
-    loop = LOOP.replace("samples", "loader")
-    assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + loop.format(made=made)) == ["warning"]
-
-
 @pytest.mark.parametrize(("defined", "made"), OTHER.values(), ids=OTHER)
 def test_other_networks_are_warnings(tmp_path: Path, defined: str, made: str) -> None:
     assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + LOOP.format(made=made)) == ["warning"]
@@ -332,7 +324,6 @@ def test_other_networks_are_warnings(tmp_path: Path, defined: str, made: str) ->
 def test_a_small_network_whose_graphs_are_kept(tmp_path: Path) -> None:
     defined, made = SMALL["literal widths"]
     loop = LOOP.replace("hits += (model(x.cuda()).argmax(1).cpu() == y).sum().item()", "hits += model(x.cuda()).sum()")
-    loop = loop.replace("samples", "loader")
     assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + loop.format(made=made)) == ["error"]
 
 
@@ -367,7 +358,7 @@ def play(env, samples, loader, batch):
     model.eval()
     obs = env.reset()
     found = []
-    for sample in samples:
+    for sample in loader:
         {before}
         scores = model({given})
         found.append(scores.argmax(1).item())
