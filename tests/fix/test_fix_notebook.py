@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,6 +19,8 @@ from toy_process import memlint
 from memlint.cli import main
 from memlint.fix.edits import Placed
 from memlint.fix.json_strings import rewritten
+
+nbformat = pytest.importorskip("nbformat")
 
 Toy = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
