@@ -254,21 +254,26 @@ def _table_of(file: Path) -> dict[str, Any] | None:
 
 def read_toml(file: Path) -> dict[str, Any]:
     """What a TOML file holds. Raises ConfigError."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
         text = read_file(file, MAX_SETTINGS).decode("utf-8-sig")
         if _LONG_KEY.search(text):
             raise ConfigError(f"{file}: not valid TOML: a key has more than 100 parts")
-        data: dict[str, Any] = tomllib.loads(text)
+        return parse_toml(text)
     except RecursionError:
         raise ConfigError(f"{file}: not valid TOML: it nests too deeply") from None
     except ValueError as error:  # bad TOML, bad UTF-8, numbers of too many digits
         raise ConfigError(f"{file}: not valid TOML: {clipped(str(error), 300)}") from None
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What a text in TOML says. Raises ValueError and RecursionError."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    data: dict[str, Any] = tomllib.loads(text)
     return data
 
 

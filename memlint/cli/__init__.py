@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("check", "verify", "rule", "new-rule", "clean", "config", "lsp")
+COMMANDS = ("check", "verify", "rule", "new-rule", "clean", "config", "init", "lsp")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -98,6 +98,10 @@ def _run(arguments: list[str]) -> int:
             from memlint.cli.config import show as show_config
 
             return show_config(parsed)
+        if parsed.command == "init":
+            from memlint.cli.init import init
+
+            return init(parsed)
         if parsed.command == "lsp":
             from memlint.cli.lsp import run_lsp
 

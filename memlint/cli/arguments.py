@@ -22,6 +22,7 @@ commands:
   new-rule CODE NAME   create the folder of a new rule
   clean [PATHS]        remove the cache (.memlint_cache)
   config [PATH]        print the settings in force, and where each comes from
+  init [FOLDER]        write a configuration, a pre-commit hook and a workflow, where there are none
   lsp                  serve an editor (language server)
 
 exit codes: 0 clean or notes only, 1 errors or warnings (with --diff: there is something to change), 2 the run itself
@@ -265,6 +266,17 @@ def _config_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _init_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="memlint init",
+        description="Write a configuration, a pre-commit hook and a CI workflow, where there are none.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="of the project (default: .)")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be written, and write nothing")
+    return parser
+
+
 def _clean_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlint clean",
@@ -281,6 +293,7 @@ _MAKERS = {
     "new-rule": _new_rule_parser,
     "clean": _clean_parser,
     "config": _config_parser,
+    "init": _init_parser,
 }
 
 
