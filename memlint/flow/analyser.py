@@ -54,6 +54,7 @@ from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.mends.mentions import Mention
+    from memlint.flow.reasons import Observer
 
 #: bytes of source in a project, up to which memory is no matter (other parts of a larger one may be worked on beside)
 ROOM = 8_000_000
@@ -90,6 +91,8 @@ class Analyser:
         #: the networks that each module which is asked for one by a computed name has; none where it may be any thing
         self.networks_in: dict[str, frozenset[Ref]] = {}
         self.remarks: list[str] = []
+        #: who is told why candidates are dropped, None where nobody asks
+        self.observer: Observer | None = None
         #: functions whose analysis failed, by (module, qualified name): mistakes of ours
         self.errors: dict[tuple[str, str], Exception] = {}
 

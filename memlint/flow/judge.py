@@ -5,68 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
-import msgspec
-
 from memlint.finding import Confidence, weakest
 from memlint.flow import batches, growing, inert, updates
-from memlint.flow.as_called import freed_as_called, frozen_as_called, left_out
-from memlint.flow.bounds import (
-    begun_by_inner_loop,
-    ends_with_members,
-    holds_layers,
-    may_be_bounded,
-    once_in_a_loop,
-    spent_and_begun,
-)
-from memlint.flow.carried_on import carried_on, is_carried_alone, state_of
-from memlint.flow.carry import PART
-from memlint.flow.collected import becomes_array, compared_with, proved_free, trained_on
-from memlint.flow.described import lacks_guard, of_evaluation, self_name, value_of
-from memlint.flow.distinct import in_one_round
-from memlint.flow.doubts import (
-    adds_a_graph,
-    begun_elsewhere,
-    counts,
-    from_last_call,
-    goes_through_data,
-    held_already,
-    in_trial,
-    is_array,
-    is_moved_member,
-    is_trained_by,
-    may_sum_itself,
-    of_one_step,
-    once_a_batch,
-    rebuilt_each_batch,
-    unwanted,
-    would_raise,
-)
+from memlint.flow.bounds import may_be_bounded
+from memlint.flow.candidate import Candidate
+from memlint.flow.carried_on import carried_on, state_of
+from memlint.flow.described import lacks_guard, self_name, value_of
+from memlint.flow.doubts import unwanted
 from memlint.flow.evaluation import Keeper, evaluations, model_calls
 from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, Step, SummedLosses
-from memlint.flow.first_round import begun_each_round
-from memlint.flow.first_step import begun_at_first_step
 from memlint.flow.frame import Frame, Store
-from memlint.flow.judged_runs import of_layers
 from memlint.flow.later import marks_of, wanted_later
-from memlint.flow.made_places import MADE
 from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of
-from memlint.flow.periods import FEW, ends_early, ends_soon
-from memlint.flow.popped import is_popped
 from memlint.flow.practices import events as practice_events
-from memlint.flow.repeats import each_call, is_training_step
+from memlint.flow.reasons import first
+from memlint.flow.repeats import is_training_step
+from memlint.flow.retention import (
+    BOUNDED,
+    DOUBTED,
+    DOUBTED_TENSOR,
+    DROPPED,
+    FEW_ROUNDS_OF_A_TEST,
+    MAY_BE_NEEDED,
+    ONE_BATCH,
+)
 from memlint.flow.spent import is_test
-from memlint.flow.stores import carried_loosely
-from memlint.flow.values import DATA, Path, Source
-from memlint.flow.wanted_whole import wanted_whole
+from memlint.flow.values import Path, Source
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
-
-
-#: functions that build models, and those that may build an index or a table of what a model says of data just as well
-_BUILDERS = ("init__", "make_layer", "make_block", "make_stage")
-_MAY_BUILD = ("build_", "create_")
 
 
 #: the rules on what grows by its graphs, by how it does
@@ -117,96 +85,20 @@ def _lost_to(event: Retain | Carry) -> Confidence:
 
 
 def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
-    if _builds_layers(frame, store):
+    one = Candidate(analyser, frame, store)
+    reason = first(DROPPED, one)
+    if reason is not None:
+        one.tell("dropped", reason)
+        if reason is ONE_BATCH:
+            yield from _summed_anew(analyser, frame, store)
         return
-    loop = _loop_of(analyser, frame, store)
-    if loop is None or not store.ended or store.cleared == FEW:
-        return
-    if store.local and _in_module(analyser, frame, store):
-        return
-    if store.local and store.how != "call" and rebuilt_each_batch(frame, store):
-        yield from _summed_anew(analyser, frame, store)
-        return
-    if not store.local and _in_module(analyser, frame, store) and not from_last_call(analyser, frame, store):
-        return
-    if _handed_down(frame, store) and _in_forward(analyser, frame):
-        return
+    loop, value = one.loop, one.value
+    assert loop is not None
     place = Place(store.place_kind, store.place_text)
-    incoming = store.incoming or store.value
-    if store.kind == "carry" and store.key[-1] == PART and not store.spent and not of_evaluation(frame, incoming):
-        return  # it may be what somebody trains by, whoever fills it
-    value = value_of(analyser, frame, store, incoming)
-    if value.freed == "some" and freed_as_called(analyser, frame, store):
-        value = msgspec.structs.replace(value, freed="yes")
-    if value.attached == "unknown" or holds_layers(frame, store) or begun_by_inner_loop(store):
-        return
-    if _in_few_rounds(store):
-        return
-    if once_in_a_loop(store) or in_one_round(frame, store) or begun_each_round(frame, store) or spent_and_begun(store):
-        return
-    if begun_at_first_step(analyser, frame, store):
-        return
-    if value.attached != "no" and store.evaluates and frame.hook is not None and frame.hook.grad == "ambient":
-        return  # a forward in eval mode: whether it records is told where the model is called
-    if store.kind == "carry" and store.how == "call" and store.lifted and value.freed == "yes":
-        return  # its backward would raise in the second round: a program that runs resets it on a way not seen here
-    if is_trained_by(frame, store, value):
-        return
-    if value.attached == "no":
-        if once_a_batch(analyser, frame, store) or (store.loop is not None and ends_early(store.loop)):
-            return
-        if is_moved_member(store):
-            return
-        record = bool(store.parts) or store.text.startswith(("(", "[", "{"))
-        if incoming.may_be(DATA) and not incoming.objs and not record:
-            return  # a number on some path
-    elif (
-        is_array(frame, store)
-        or proved_free(frame, incoming.src, store.tests)
-        or becomes_array(frame, store)
-        or not adds_a_graph(frame, store, incoming)
-        or frozen_as_called(analyser, frame, store)
-    ):
-        return
     # (see `is_carried_alone`)
     alone = store.loop is None and loop.kind == "calls" and frame.hook is None and not is_training_step(analyser, frame)
     needed = not alone and wanted_later(analyser, frame, store) and value.freed != "yes"
-    certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
-    if value.attached in ("yes", "some"):
-        certainty = weakest(certainty, "medium" if alone else unwanted(analyser, frame, store, value))
-        if (
-            carried_loosely(frame, store)
-            or would_raise(frame, store, value)
-            or begun_elsewhere(analyser, frame, store)
-            or held_already(frame, store, incoming)
-            or may_sum_itself(analyser, frame, store)
-            or is_popped(analyser, store)
-            or (certainty != "high" and counts(store))
-            or (value.freed == "no" and loop.kind == "for" and store.loop is not None and ends_early(store.loop))
-            or of_one_step(frame, store)
-            or (value.freed == "no" and store.loop is not None and store.loop.over_objects)
-            or ends_with_members(frame, store)
-            or (value.attached == "some" and incoming.may_be(DATA) and value.freed == "no" and not store.sure_part)
-            or (store.loop is None and in_trial(frame.function))
-            or inert.guards_in_its_time(frame)
-            or left_out(analyser, frame, store.tests)
-        ):
-            certainty = "low"
-    elif (
-        trained_on(analyser, frame, store)
-        or compared_with(analyser, frame, store)
-        or wanted_whole(analyser, frame, store)
-        or not goes_through_data(frame, store)
-    ):
-        certainty = "low"
-    # a state of a module that an evaluation carries on, whatever those do that train
-    name = state_of(frame, store) if certainty != "low" and value.attached in ("yes", "some") else ""
-    seen = carried_on(analyser, frame, name) if name else None
-    if certainty != "low" and seen is None and not alone and may_be_bounded(analyser, frame, store, value):
-        certainty = "low"
-    few = store.loop is None or store.loop.loop.over not in ("loader", "epochs")
-    if few and is_test(frame.function, by_name=frame.hook is None):
-        certainty = "low"  # the few rounds of a test (``test_step`` of a framework is none)
+    certainty, seen = _certainty(one, alone)
     if (
         needed
         and (store.how == "add" or (store.kind == "retain" and value.size == "scalar"))
@@ -214,7 +106,7 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
         and store.loop is not None
     ):
         yield from _summed(frame, store, place, loop)
-    retained_run = lacks_guard(frame, incoming)
+    retained_run = lacks_guard(frame, one.incoming)
     shown = not needed and "low" not in (certainty, value.certainty)
     cut = cut_of(analyser, frame, store) if shown else None
     if store.kind == "retain":
@@ -249,85 +141,32 @@ def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Eve
     )
 
 
-def _builds_layers(frame: Frame, store: Store) -> bool:
-    """Whether what a function puts together are layers, by its name: a loop through data is about none."""
-    name = frame.function.name.lstrip("_")
-    if not name.startswith(_MAY_BUILD):
-        return name.startswith(_BUILDERS)
-    around = (frame.notes.rounds.get(item) for item in store.loops)
-    return not any(loop is not None and (loop.loop.over_data or loop.loop.batches) for loop in around)
-
-
-def _in_few_rounds(store: Store) -> bool:
-    """Whether the place lives no longer than a loop of a few rounds, by a literal."""
-    if not store.local or store.loop is None or store.loop.id not in store.loops:
-        return False
-    around = store.loops[: store.loops.index(store.loop.id)]
-    return ends_soon(store.loop) and store.made[: len(around)] == around
-
-
-def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
-    """What repeats the store: a loop in sight, or a framework that calls the function again and again.
-
-    A loop inside a hook goes through the parts of one call: what outlives the call grows with each one.
-    """
-    seen = None
-    if store.loop is not None:
-        seen = frame.seen(store.loop)
-        if store.local or frame.hook is None or seen.over == "loader":
-            return seen
-    if store.how == "key":
-        return None  # each call counts its keys anew, and overwrites what the last one left there
-    if seen is None and state_of(frame, store) and is_carried_alone(analyser, frame, store):
-        return each_call(frame.function)  # (what it reads, its last call has left)
-    return _calls_from_elsewhere(analyser, frame, store) or seen
-
-
-def _calls_from_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
-    """Each call of the function, where a framework calls it once an iteration, or whoever trains does, and the place
-    outlives the call."""
-    if store.local or not isinstance(store.place, Path):
-        return None
-    if frame.hook.every != "iteration" if frame.hook is not None else not is_training_step(analyser, frame):
-        return None
-    if store.place.root.startswith("p:") and store.place.root != f"p:{self_name(frame.function)}":
-        return None
-    if not store.place.steps and store.place.root.startswith("p:"):
-        return None
-    if store.place.root.startswith(MADE):
-        return None  # the call makes it
-    if store.place.root.startswith("c:") and frame.function.owner(store.place.root[2:]) is None:
-        return None  # a variable of whoever handed a function down: it goes with that call
-    return each_call(frame.function)
-
-
-def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
-    """Helpers of a forward are like it: their loops run over layers and steps, unless they train or see batches."""
-    if _in_forward(analyser, frame):
-        return True
-    function = frame.function
-    if function.cls is None or not analyser.program.is_module(function.cls):
-        return False
-    trains = bool(frame.backwards) or bool(frame.notes.evaluations) or frame.hook is not None
-    if store.how == "call" and not any(
-        (node := frame.graphs.nodes.get(item)) is not None and (node.definite or node.unknown or node.guess)
-        for item in frame.notes.returned
-    ):
-        return False  # it gives away numbers only (sampling, decoding): nobody outside can want the graph
-    loop = store.loop.loop if store.loop is not None else None
-    return not trains and loop is not None and loop.over != "loader" and not loop.names_data
-
-
-def _in_forward(analyser: Analyser, frame: Frame) -> bool:
-    """Loops in a module's forward run over layers, heads or time steps; what it keeps locally dies with it."""
-    return of_layers(analyser, frame.function)
-
-
-def _handed_down(frame: Frame, store: Store) -> bool:
-    """Whether the place is an argument, which is the caller's to judge: a list that a forward passes to its parts."""
-    place = store.place
-    own = f"p:{self_name(frame.function)}" if frame.function.takes_self else ""
-    return isinstance(place, Path) and place.root.startswith("p:") and place.root != own
+def _certainty(one: Candidate, alone: bool) -> tuple[Confidence, Step | None]:
+    """How sure it is that a store retains memory for nothing, and the evaluation that carries a state on, if one does.
+    ``alone``: nothing in sight calls the function again and again."""
+    analyser, frame, store, value = one.analyser, one.frame, one.store, one.value
+    has_graph = value.attached in ("yes", "some")
+    certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
+    if has_graph:
+        certainty = weakest(certainty, "medium" if alone else unwanted(analyser, frame, store, value))
+        if certainty == "low":
+            one.tell("low", MAY_BE_NEEDED)
+    one.certainty = certainty
+    doubt = first(DOUBTED if has_graph else DOUBTED_TENSOR, one)
+    if doubt is not None:
+        one.tell("low", doubt)
+        certainty = "low"
+    # a state of a module that an evaluation carries on, whatever those do that train
+    name = state_of(frame, store) if certainty != "low" and has_graph else ""
+    seen = carried_on(analyser, frame, name) if name else None
+    if certainty != "low" and seen is None and not alone and may_be_bounded(analyser, frame, store, value):
+        one.tell("low", BOUNDED)
+        certainty = "low"
+    few = store.loop is None or store.loop.loop.over not in ("loader", "epochs")
+    if few and is_test(frame.function, by_name=frame.hook is None):
+        one.tell("low", FEW_ROUNDS_OF_A_TEST)  # (``test_step`` of a framework is none)
+        certainty = "low"
+    return certainty, seen
 
 
 # -------------------------------------------------------------------------------------- later use
