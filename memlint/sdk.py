@@ -13,8 +13,8 @@ A room is a folder ``memNNN_some_name`` with ``rule.py`` and ``README.md``. ``ru
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -117,6 +117,7 @@ __all__ = [
     "Report",
     "Retain",
     "Severity",
+    "Silent",
     "SingleProcess",
     "Site",
     "Step",
@@ -133,6 +134,7 @@ __all__ = [
     "guard_plan",
     "inference_plans",
     "kind_of_growth",
+    "silent",
     "weakest",
     "weight",
 ]
@@ -168,6 +170,22 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     trace: tuple[Step, ...] = ()
     fix: Plan | None = None
     alternatives: tuple[Plan, ...] = ()
+
+
+class Silent(msgspec.Struct, frozen=True):
+    """Why a rule says nothing of an event of a kind: a condition with a name and one line of ``text``, in which
+    ``{event.…}`` stands for what the event has. Without a name, it is another rule's event. ``SILENT = (Silent(…), …)``
+    in a rule is asked in order (`silent`), and read by ``memlint explain``."""
+
+    kind: type[Event]
+    name: str
+    text: str
+    applies: Callable[[Any], bool]
+
+
+def silent(event: Event, reasons: Iterable[Silent]) -> Silent | None:
+    """The first reason that applies to an event."""
+    return next((one for one in reasons if isinstance(event, one.kind) and one.applies(event)), None)
 
 
 class Facts:

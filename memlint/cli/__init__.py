@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("check", "verify", "rule", "new-rule", "clean", "config", "init", "lsp")
+COMMANDS = ("check", "explain", "verify", "rule", "new-rule", "clean", "config", "init", "lsp")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,6 +86,10 @@ def _run(arguments: list[str]) -> int:
             from memlint.cli.rule import show
 
             return show(parsed)
+        if parsed.command == "explain":
+            from memlint.cli.explain import explain
+
+            return explain(parsed)
         if parsed.command == "new-rule":
             from memlint.cli.new_rule import scaffold
 

@@ -17,6 +17,7 @@ from memlint.report import FORMATS
 _EPILOG = """\
 commands:
   check PATHS          lint files and folders; the default, so `memlint PATHS` is the same
+  explain FILE:LINE    say what the analysis knows of a line, and why a rule fired there or did not
   verify SCRIPT        run a program and measure what its findings cost
   rule [CODE|NAME]     print a rule's page, or list all rules
   new-rule CODE NAME   create the folder of a new rule
@@ -112,7 +113,7 @@ def _linting_parser(prog: str, usage: str, description: str, epilog: str = "") -
         "--print-completion", metavar="SHELL", help="print a script for completion: bash, zsh or tcsh", default=None
     )
     rules = parser.add_argument_group("rules")
-    _rule_options(rules)
+    rule_options(rules)
     _evidence_option(rules)
     _file_options(parser.add_argument_group("files"))
     _baseline_options(parser.add_argument_group("baseline"))
@@ -122,7 +123,7 @@ def _linting_parser(prog: str, usage: str, description: str, epilog: str = "") -
     return parser
 
 
-def _rule_options(group: argparse._ArgumentGroup) -> None:
+def rule_options(group: argparse._ArgumentGroup) -> None:
     codes = "codes, prefixes of codes or names, separated by commas"
     group.add_argument("--select", type=words, action="extend", metavar="RULES", help=f"run only these rules: {codes}")
     group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="run these rules, too")
@@ -248,6 +249,12 @@ def _rule_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _explain_parser() -> argparse.ArgumentParser:
+    from memlint.cli.explain import explain_parser
+
+    return explain_parser()
+
+
 def _new_rule_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlint new-rule",
@@ -289,6 +296,7 @@ def _clean_parser() -> argparse.ArgumentParser:
 
 _MAKERS = {
     "check": _check_parser,
+    "explain": _explain_parser,
     "rule": _rule_parser,
     "new-rule": _new_rule_parser,
     "clean": _clean_parser,

@@ -54,7 +54,7 @@ def _complete(parser: argparse.ArgumentParser, file: object, folder: object) -> 
         name = str(action.metavar or "").lstrip("=")
         if isinstance(action.type, OneOf):
             action.choices = action.type.words
-        elif name in _FILES or name.startswith("PATHS"):
+        elif name in _FILES or name.startswith(("PATHS", "FILE:")):
             action.complete = file  # type: ignore[attr-defined]
         elif name in _FOLDERS:
             action.complete = folder  # type: ignore[attr-defined]

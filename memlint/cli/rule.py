@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from memlint.config import ConfigError, nearest
+from memlint.config import ConfigError
 from memlint.engine.rooms import Room, load_rooms
 from memlint.engine.run import local_rules
-from memlint.engine.selection import known_words
+from memlint.engine.selection import find_room
 from memlint.printable import printable
 from memlint.reading import read_text
 
@@ -23,7 +23,7 @@ def show(parsed: argparse.Namespace) -> int:
     rooms = load_rooms(config.rule_paths, config.closed_rules)
     if parsed.rule is not None and parsed.all:
         raise ConfigError("name a rule, or --all, not both")
-    chosen = [_room(rooms, parsed.rule)] if parsed.rule is not None else list(rooms.values())
+    chosen = [find_room(rooms, parsed.rule)] if parsed.rule is not None else list(rooms.values())
     if parsed.output_format == "json":
         rows = [_row(room) for room in chosen]
         data = msgspec.json.encode(rows[0] if parsed.rule is not None else rows)
@@ -33,14 +33,6 @@ def show(parsed: argparse.Namespace) -> int:
     else:
         _pages(chosen)
     return 0
-
-
-def _room(rooms: dict[str, Room], word: str) -> Room:
-    name = word.lower().replace("_", "-")
-    for code, room in rooms.items():
-        if word.upper() == code or name == room.meta.name:
-            return room
-    raise ConfigError(f"unknown rule `{word}`{nearest(word, known_words(rooms))}; `memlint rule` lists all rules")
 
 
 def _row(room: Room) -> dict[str, Any]:

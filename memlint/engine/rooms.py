@@ -16,7 +16,7 @@ from memlint.config import ConfigError
 from memlint.patterns import lazy_pattern
 from memlint.project.presence import is_file, listed
 from memlint.reading import MAX_SETTINGS, read_file
-from memlint.sdk import Facts, Meta, Report
+from memlint.sdk import Facts, Meta, Report, Silent
 
 ROOM = lazy_pattern(r"mem\d{3}_[a-z0-9_]+")
 CODE = lazy_pattern(r"MEM\d{3}")
@@ -29,6 +29,9 @@ class Room(msgspec.Struct, frozen=True):
     check: Callable[[Facts], Iterable[Report]]
     folder: Path
     closed: bool = False
+    #: what it looks for, and why it says nothing of some events (`memlint.sdk.Silent`), as far as it tells
+    seeks: str = ""
+    silent: tuple[Silent, ...] = ()
 
     @property
     def page(self) -> Path:
@@ -128,7 +131,8 @@ def _load(folder: Path) -> Room:
     expected = folder.name.partition("_")[0].upper()
     if not CODE.fullmatch(meta.code) or meta.code != expected:
         raise ConfigError(f"the rule in {folder} has the code {meta.code!r}; its folder's name says {expected}")
-    return Room(meta, check, folder)
+    silent = tuple(row for row in getattr(module, "SILENT", ()) if isinstance(row, Silent))
+    return Room(meta, check, folder, seeks=str(getattr(module, "SEEKS", "")), silent=silent)
 
 
 def _module(folder: Path) -> ModuleType:

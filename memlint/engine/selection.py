@@ -113,6 +113,15 @@ def resolve(rooms: Mapping[str, Room], word: str, where: str) -> tuple[str, ...]
     raise ConfigError(f"{where}: unknown rule `{clipped(text)}`{nearest(text, known_words(rooms))}")
 
 
+def find_room(rooms: Mapping[str, Room], word: str) -> Room:
+    """The rule of a code or name. Raises ConfigError."""
+    name = word.lower().replace("_", "-")
+    for code, room in rooms.items():
+        if word.upper() == code or name == room.meta.name:
+            return room
+    raise ConfigError(f"unknown rule `{word}`{nearest(word, known_words(rooms))}; `memlint rule` lists all rules")
+
+
 def known_words(rooms: Mapping[str, Room]) -> list[str]:
     """Codes and names of all rules."""
     return [*rooms, *(room.meta.name for room in rooms.values())]

@@ -170,6 +170,10 @@ class Analyser:
             self.remarks.append(f"{function.module.key}: {function.qual}: {CUT_SHORT}{context}")
         return frame
 
+    def again(self, function: Function) -> Frame:
+        """A summary that is made once more and not kept: who watches sees how it comes about."""
+        return self._interpret(function, ())
+
     def _run(self, frame: Frame) -> None:
         """Interpret the function of a frame from its beginning."""
         function = frame.function

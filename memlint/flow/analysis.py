@@ -22,6 +22,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.kept import forget
 from memlint.flow.program import Function
 from memlint.flow.reach import Reachability
+from memlint.flow.reasons import Observer
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements
 from memlint.frontend.problem import SyntaxProblem, outdated
@@ -33,12 +34,14 @@ if TYPE_CHECKING:
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
     """``screen``: look only at definitions that can matter; ``enabled``: codes of the rules that will ask;
-    ``progress``: called with what is being done, how much of it is done and how much there is."""
+    ``progress``: called with what is being done, how much of it is done and how much there is; ``observer``: who is
+    told why candidates are dropped, and then asks more."""
 
     screen: bool = True
     jobs: int = 1
     enabled: frozenset[str] = frozenset()
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None
+    observer: Observer | None = None
 
 
 class Analysis:
@@ -55,7 +58,7 @@ class Analysis:
         self.failures = failures
         self.remarks = remarks
         self.errors: Mapping[tuple[str, str], Exception] = analyser.errors
-        self._analyser = analyser
+        self.analyser = analyser
         self._program = analyser.program
         self._tables: dict[tuple[str, int], SpanTable] = {}
         #: by file and unit: the ordinals of its statements, in order
@@ -69,9 +72,9 @@ class Analysis:
     def close(self) -> None:
         """Let go of what the answers were found by; nothing can be asked any more."""
         forget()
-        self._analyser.close()
+        self.analyser.close()
 
-    def _table(self, site: Site) -> SpanTable:
+    def table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
         if key not in self._tables:
             # what places comes in here, for what is reported on alone
@@ -91,16 +94,16 @@ class Analysis:
 
     def span(self, site: Site) -> Span:
         """The source range of a site; a compound statement's is its header."""
-        table = self._table(site)
+        table = self.table(site)
         return table.header(site.at)
 
     def extent(self, site: Site) -> Span:
         """The source range of all that a site is, a compound statement's body included."""
-        return self._table(site)[site.at]
+        return self.table(site)[site.at]
 
     def statement(self, site: Site) -> tuple[Span, str]:
         """The statement around a site (a compound one's header) and its source."""
-        table = self._table(site)
+        table = self.table(site)
         span = table.header(self._statement_at(site))
         lines = self._lines(site.path)[span.line - 1 : span.end_line]
         if not lines:
@@ -111,7 +114,7 @@ class Analysis:
 
     def reach(self, site: Site) -> Reached:
         """Whether the code of a site is used and can run, and why not."""
-        return self._reach.of(self._function_at(site), site)
+        return self._reach.of(self.function_at(site), site)
 
     def dated(self, path: str) -> str:
         """What tells that a file is written for a torch before 0.4, which knows no grad mode; "" where nothing does."""
@@ -121,14 +124,14 @@ class Analysis:
 
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""
-        return self._function_at(site).qual
+        return self.function_at(site).qual
 
     def _lines(self, path: str) -> list[str]:
         if path not in self._split:
             self._split = {path: self._program.module(path).text.splitlines()}  # (file by file)
         return self._split[path]
 
-    def _function_at(self, site: Site) -> Function:
+    def function_at(self, site: Site) -> Function:
         """The innermost function around a site."""
         module = self._program.module(site.path)
         inside = module.by_place.get(site.unit, {})
@@ -229,6 +232,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     analyser.renew()
     _summarise(analyser, (*functions, *context), "analysing functions again", options)
     analyser.settle()
+    analyser.observer = options.observer
     events: dict[str, list[Event]] = {key: [] for key in linted}
     wanted = set(linted)
     frames = list(analyser.frames())
@@ -263,7 +267,10 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
         key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
     }
     analyser.errors.update(analyser.program.mistakes())
-    return Analysis(analyser, ordered, failures, sorted(set(analyser.remarks)))
+    analysis = Analysis(analyser, ordered, failures, sorted(set(analyser.remarks)))
+    if options.observer is not None:
+        options.observer.finish(analysis)
+    return analysis
 
 
 def _summarise(analyser: Analyser, functions: Sequence[Function], stage: str, options: AnalysisOptions) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence, weakest
-from memlint.flow.as_called import left_out
 from memlint.flow.events import Fact, Loop, ModelCall, Step
 from memlint.flow.frame import Frame, ModelRun, excluded
 from memlint.flow.heap import deep
@@ -17,15 +16,15 @@ from memlint.flow.judged_runs import (
     is_layer_code,
     judge_run,
     loop_of,
-    of_module,
     records,
 )
 from memlint.flow.large_networks import runs_a_large_network
-from memlint.flow.layered import guards_a_way, may_be_any
 from memlint.flow.owner import owner_of
 from memlint.flow.parameters import of_networks
 from memlint.flow.phases import Phase
-from memlint.flow.program import Function, in_tests
+from memlint.flow.program import Function
+from memlint.flow.run_doubts import doubt_of
+from memlint.flow.run_reasons import tell_run
 from memlint.flow.siblings import is_beside_training
 from memlint.flow.single_samples import runs_on_one_sample, runs_on_one_state
 from memlint.flow.small_networks import size_of_network
@@ -35,13 +34,10 @@ from memlint.flow.teachers import teaches
 from memlint.flow.useless import runs_for_nothing
 from memlint.flow.values import CPU, Source, Sources
 from memlint.flow.wanted import ASKED, ENABLED, ITSELF, REACHED, REQUIRES, asked_for, differentiates_itself, wanted_by
-from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-#: names of files that measure how long things take
-_BENCHMARK = lazy_pattern(r"(^|_)(bench|benchmarks?|benchmarking|profile|profiling|timing|timeit|speed)(_|\.|$)")
 #: how an evaluation is known, the surest way first
 _SUREST = ("eval", "spent", "kept", "name")
 
@@ -64,13 +60,21 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
     if is_layer_code(analyser, frame):
         # (in what mode a forward runs is its caller's to say; what it cuts is cut for all of them)
         recorded = [run for run in frame.runs.values() if not run.tests and records(analyser, frame, run)]
+        for run in frame.runs.values():
+            tell_run(analyser, frame, run, "dropped", "layer-code")
         return [Verdict(run, "cut", "") for run in recorded if runs_for_nothing(analyser, frame, run)]
     found = []
     for run in sorted(frame.runs.values(), key=lambda run: run.site):
         verdict = judge_run(analyser, frame, run)
-        if verdict is None or _reported_inside(analyser, run) or _left_to_callers(analyser, frame, run):
+        if verdict is None:
             continue
-        if verdict.evaluation != "spent" or not _spent_inside(analyser, run):
+        if _reported_inside(analyser, run):
+            tell_run(analyser, frame, run, "dropped", "reported-inside")
+        elif _left_to_callers(analyser, frame, run):
+            tell_run(analyser, frame, run, "dropped", "left-to-callers")
+        elif verdict.evaluation == "spent" and _spent_inside(analyser, run):
+            tell_run(analyser, frame, run, "dropped", "spent-inside")
+        else:
             found.append(verdict)
     shown = [item for item in found if item.evaluation == "eval" and item.phase is None]
     frame.notes.evaluations = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
@@ -117,10 +121,16 @@ def model_calls(
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
         elif verdict.evaluation == "cut":
             yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
+        elif verdict.evaluation and verdict.wanted:
+            tell_run(analyser, frame, run, "dropped", "gradients-wanted", verdict.wanted)
+        else:
+            tell_run(analyser, frame, run, "dropped", "no-evaluation")
     for name, group in [(name, part) for name, whole in groups.items() for part in _apart(whole)]:
         if name == ("function",):
             group = _on_their_own(group, groups)
         if not group or _guarded_with(name, group[0].run, groups):
+            for item in group:
+                tell_run(analyser, frame, item.run, "dropped", "same-guard")
             continue
         first = min(group, key=lambda item: _SUREST.index(item.evaluation))
         retained = _keeper(frame, [first.run], kept)
@@ -130,35 +140,32 @@ def model_calls(
                 first, retained = other, keeper
                 break
         run = first.run
+        for other in group:
+            if other is not first:
+                tell_run(analyser, frame, other.run, "dropped", "same-guard")
         loop = loop_of(analyser, frame, run)
         told = run.mode is not None or first.thread is not None
         certainty: Confidence = "high" if told and first.evaluation == "eval" else "medium"
         if first.unguarded:
             certainty = "medium"
-        script = _is_script(analyser, frame, loop, run)
+        script, doubt = _is_script(analyser, frame, loop, run), ""
         if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
             # (what follows a training loop is no trial)
             beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
-            certainty = "medium" if (frame.backwards and beside) or _applies(analyser, frame, first) else "low"
+            sure = (frame.backwards and beside) or _applies(analyser, frame, first)
+            certainty, doubt = ("medium", "") if sure else ("low", "trial")
         elif loop is None and (run.probes or is_dropped(frame, run)):
-            certainty = "low"  # it asks for the shape of what layers give, or for nothing
+            doubt = "asks-for-shape"
         elif loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
-            certainty = "low"  # a new model runs once, and nothing trains or loads it: a trial
+            doubt = "new-model-runs-once"
         elif first.evaluation == "kept" and retained is not None:
             certainty = weakest(certainty, retained.lost)
-        if run.origin is None and may_be_any(analyser, run) and analyser.facts.differentiates:
-            certainty = "low"  # it may be a model whose forward needs its graph
-        if in_tests(frame.module.key) and frame.function.node is not None:
-            certainty = "low"  # (how much a test of a library takes, nobody asks)
-        if guards_a_way(analyser, run):
-            certainty = "low"  # (which way it goes, a setting of its own says)
-        if left_out(analyser, frame, run.tests) or analyser.facts.is_skipped(frame.function):
-            certainty = "low"
-        if first.evaluation == "name" and of_module(analyser, frame.function):
-            certainty = "low"
+            doubt = "may-be-trained-by" if retained.lost == "low" else ""
         consumed = consumed_as(frame, run)
-        if consumed == "dropped" and _times_training(frame):
-            certainty = "low"  # (how long a step takes is measured, be it one of training, which has its graph)
+        doubt = doubt or doubt_of(analyser, frame, first, consumed)
+        if doubt:
+            tell_run(analyser, frame, run, "low", doubt)
+            certainty = "low"
         if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
             consumed = "detached"
         beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
@@ -172,11 +179,6 @@ def _may_be_asked(frame: Frame) -> bool:
     """Whether the function asks for gradients of what may be given to the run: of a part of a batch, of another name
     for it. (The parameters of a network that it goes through are none.)"""
     return frame.notes.gradients or asked_for(frame, of_networks(frame.function.body)) in (REQUIRES, ASKED)
-
-
-def _times_training(frame: Frame) -> bool:
-    """Whether a file measures how long things take, and this function trains."""
-    return bool(frame.backwards) and _BENCHMARK.search(frame.module.key.rpartition("/")[2].lower()) is not None
 
 
 def _keeps_for_nobody(keeper: Keeper | None) -> bool:

@@ -13,6 +13,7 @@ from memlint.flow.large_networks import starts_evaluating
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call, repeated
+from memlint.flow.run_reasons import tell_run
 from memlint.flow.spent import is_spent, is_test, is_trial
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.teachers import teaches
@@ -71,9 +72,14 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     if not always and _teaches_in_a_phase(analyser, frame, run):
         return Verdict(run, "eval", REACHED)
     unguarded = () if always else unguarded_call(analyser, frame, run)
-    if not (always or unguarded) or gives_no_graph(frame, run):
+    if not (always or unguarded):
+        tell_run(analyser, frame, run, "dropped", "not-recorded")
+        return None
+    if gives_no_graph(frame, run):
+        tell_run(analyser, frame, run, "dropped", "gives-no-graph")
         return None
     if unguarded and may_give_no_graph(frame, run):
+        tell_run(analyser, frame, run, "dropped", "gives-no-graph")
         return None  # (that call may be the one for which it raises)
     mode = _mode(analyser, frame, run)
     named = is_evaluation_name(frame.function) and run.origin is None
@@ -89,6 +95,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         if evaluation and made_to:
             evaluation = "eval"
     if unguarded and evaluation != "eval":
+        tell_run(analyser, frame, run, "dropped", "only-some-callers")
         return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
@@ -100,6 +107,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
         trains = bool(frame.backwards) or trained_by_callers(analyser, frame, run)
         return Verdict(run, "cut" if trains and runs_for_nothing(analyser, frame, run) else "", "")
     if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
+        tell_run(analyser, frame, run, "dropped", "frozen")
         return None
     return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded, thread=thread)
 

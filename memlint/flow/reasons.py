@@ -41,7 +41,7 @@ class Observer(Protocol):
     def judged(self, one: Judged) -> None:
         """A reason has decided over a candidate."""
 
-    def finish(self, analyser: Any) -> None:
+    def finish(self, analysis: Any) -> None:
         """The analysis is done, and can be asked still."""
 
 

@@ -55,7 +55,7 @@ def write(result: Result, lines: Lines, out: TextIO, setting: Setting | None = N
             target.print()
     for failure in result.failures:
         said = Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason)
-        target.print(_wrapped(said, wrap, 2), soft_wrap=True)
+        target.print(wrapped(said, wrap, 2), soft_wrap=True)
     target.print(Text(summary(result), "bold"), soft_wrap=True)
     if offered := offer(result):
         target.print(offered, soft_wrap=True)
@@ -71,14 +71,14 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int, link:
         finding.message,
         (f" ({finding.confidence} confidence)", "dim"),
     )
-    yield _wrapped(head, wrap, 2)
+    yield wrapped(head, wrap, 2)
     gutter = len(str(max(finding.line, *(step.line for step in finding.trace), 1)))
     yield from _excerpt(finding, lines, gutter, width)
     for number, step in enumerate(finding.trace, 1):
         yield from _step(number, step, lines, gutter, wrap, width)
     for word, said in facts(finding):
         row = Text.assemble((" " * gutter + " = ", "blue"), (f"{word}: ", "bold green"), said)
-        yield _wrapped(row, wrap, gutter + 3)
+        yield wrapped(row, wrap, gutter + 3)
 
 
 def _excerpt(finding: Finding, lines: Lines, gutter: int, width: int) -> Iterator[Text]:
@@ -105,7 +105,7 @@ def _underlined(line: int, source: str, column: int, end: int, gutter: int, widt
 
 def _step(number: int, step: TraceStep, lines: Lines, gutter: int, wrap: int | None, width: int) -> Iterator[Text]:
     where = f"{shown_place(step)}: "
-    yield _wrapped(
+    yield wrapped(
         Text.assemble((" " * gutter + " = ", "blue"), (f"{number}. ", "bold"), (where, "bold"), step.message),
         wrap,
         gutter + 6,
@@ -150,7 +150,7 @@ def clean(text: Text) -> Text:
     return text if plain == text.plain else Text(plain)
 
 
-def _wrapped(text: Text, width: int | None, indent: int) -> Text:
+def wrapped(text: Text, width: int | None, indent: int) -> Text:
     """``text`` broken at ``width`` cells with later lines indented; unbroken without a width.
 
     Long words such as paths are never cut: a terminal breaks them itself, and they can be copied.

@@ -12,11 +12,13 @@ from memlint.sdk import (
     Meta,
     Report,
     Severity,
+    Silent,
     cause,
     cut_plan,
     each_round,
     grouped,
     kind_of_growth,
+    silent,
     weakest,
     weight,
 )
@@ -29,13 +31,37 @@ META = Meta(
 )
 
 
+SEEKS = "a value with a graph that a loop adds to something that outlives the iteration"
+
+SILENT = (
+    Silent(Carry, "", "", lambda event: event.how != "add"),
+    Silent(
+        Carry,
+        "graph-needed",
+        "the graph that `{event.place.text}` keeps is needed: a later backward() runs through it, or it leaves to code "
+        "that cannot be followed",
+        lambda event: event.needed,
+    ),
+    Silent(
+        Carry,
+        "no-graph",
+        "`{event.value.text}` has no autograd graph here",
+        lambda event: event.value.attached not in ("yes", "some"),
+    ),
+    Silent(
+        Carry,
+        "not-a-loss",
+        "`{event.value.text}` is a tensor of {event.value.size} size and not a loss: MEM103 is about such states",
+        lambda event: event.value.size not in ("scalar", "unknown"),
+    ),
+)
+
+
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(Carry):
+        if silent(event, SILENT) is not None:
+            continue
         value = event.value
-        if event.how != "add" or event.needed:
-            continue
-        if value.attached not in ("yes", "some") or value.size not in ("scalar", "unknown"):
-            continue
         severity, memory, cost = _cost(event)
         yield Report(
             site=event.site,

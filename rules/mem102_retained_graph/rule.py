@@ -12,11 +12,13 @@ from memlint.sdk import (
     Report,
     Retain,
     Severity,
+    Silent,
     cause,
     cut_plan,
     each_round,
     grouped,
     kind_of_growth,
+    silent,
     weakest,
     weight,
 )
@@ -31,11 +33,30 @@ META = Meta(
 LARGE = ("batch", "activation", "model")
 
 
+SEEKS = "a tensor with a graph that a loop stores in something that outlives the iteration"
+
+SILENT = (
+    Silent(
+        Retain,
+        "graph-needed",
+        "the graph that `{event.place.text}` keeps is needed: a later backward() runs through it, or it leaves to code "
+        "that cannot be followed",
+        lambda event: event.needed,
+    ),
+    Silent(
+        Retain,
+        "no-graph",
+        "`{event.value.text}` has no autograd graph here",
+        lambda event: event.value.attached not in ("yes", "some"),
+    ),
+)
+
+
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(Retain):
-        value = event.value
-        if event.needed or value.attached not in ("yes", "some"):
+        if silent(event, SILENT) is not None:
             continue
+        value = event.value
         severity, memory, cost = _cost(event)
         yield Report(
             site=event.site,

@@ -15,11 +15,13 @@ from memlint.sdk import (
     Plan,
     Report,
     Severity,
+    Silent,
     Step,
     Top,
     cause,
     each_round,
     kind_of_growth,
+    silent,
     weakest,
     weight,
 )
@@ -34,11 +36,32 @@ META = Meta(
 LARGE = ("sample", "batch", "activation", "model")
 
 
+SEEKS = "a variable or attribute that each iteration computes from its own previous value, with its graph"
+
+SILENT = (
+    Silent(
+        Carry,
+        "graph-needed",
+        "the graph of `{event.place.text}` is needed: a later backward() runs through it, or it leaves to code that "
+        "cannot be followed",
+        lambda event: event.needed,
+    ),
+    Silent(
+        Carry,
+        "no-graph",
+        "`{event.value.text}` has no autograd graph here",
+        lambda event: event.value.attached not in ("yes", "some"),
+    ),
+    # (sums of losses are of MEM101, what is concatenated is of MEM302)
+    Silent(Carry, "", "", lambda event: not _is_state(event)),
+)
+
+
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(Carry):
-        value = event.value
-        if event.needed or value.attached not in ("yes", "some") or not _is_state(event):
+        if silent(event, SILENT) is not None:
             continue
+        value = event.value
         severity, memory, cost = _cost(event)
         yield Report(
             site=event.site,

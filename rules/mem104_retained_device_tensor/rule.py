@@ -15,10 +15,12 @@ from memlint.sdk import (
     Report,
     Retain,
     Severity,
+    Silent,
     Value,
     cause,
     each_round,
     grouped,
+    silent,
     weakest,
 )
 
@@ -38,14 +40,41 @@ FEW_ROUNDS = 10
 _BATCH = re.compile(r"batch|data|tensors|inputs|samples|images")
 
 
+SEEKS = "a tensor of batch size without a graph, on the accelerator, that a loop over batches collects"
+
+SILENT = (
+    Silent(
+        Retain,
+        "has-a-graph",
+        "`{event.value.text}` has an autograd graph, or may have one: MEM102 is about such values",
+        lambda event: event.value.attached != "no",
+    ),
+    Silent(
+        Retain,
+        "not-on-accelerator",
+        "`{event.value.text}` is not known to be on the accelerator (device: {event.value.device})",
+        lambda event: event.value.device not in ("accelerator", "likely"),
+    ),
+    Silent(
+        Retain,
+        "small",
+        "`{event.value.text}` is not known to be of batch size or larger (size: {event.value.size})",
+        lambda event: event.value.size not in ("batch", "activation") and event.value.weight != "large",
+    ),
+    Silent(
+        Retain,
+        "not-each-batch",
+        "nothing tells that each round of `{event.loop.text}` brings a batch",
+        lambda event: not (_every_batch(event) or _generates(event)),
+    ),
+)
+
+
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(Retain):
+        if silent(event, SILENT) is not None:
+            continue
         value = event.value
-        if value.attached != "no" or value.device not in ("accelerator", "likely"):
-            continue
-        wide = value.size in ("batch", "activation") or value.weight == "large"
-        if not wide or not (_every_batch(event) or _generates(event)):
-            continue
         yield Report(
             site=event.site,
             message=f"`{event.place.text}` keeps `{value.text}` on {_where(value.device)}: device memory grows by "

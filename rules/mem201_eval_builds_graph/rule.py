@@ -13,8 +13,10 @@ from memlint.sdk import (
     ModelCall,
     Report,
     Severity,
+    Silent,
     guard_plan,
     inference_plans,
+    silent,
     weakest,
 )
 
@@ -27,11 +29,38 @@ META = Meta(
 )
 
 
+SEEKS = "a model that an evaluation runs while autograd records"
+
+SILENT = (
+    Silent(
+        ModelCall,
+        "no-evaluation",
+        "nothing says that this run of `{event.module}` is an evaluation: no eval mode, no use of the output that cuts "
+        "its graph, no name of the function",
+        lambda event: event.evaluation == "",
+    ),
+    Silent(
+        ModelCall,
+        "part-of-training",
+        "`{event.module}` runs beside training: MEM202 is about such runs",
+        lambda event: event.evaluation in ("cut", "beside"),
+    ),
+    Silent(
+        ModelCall, "gradients-wanted", "gradients of this run are wanted: {event.wanted}", lambda event: event.wanted
+    ),
+    Silent(ModelCall, "guarded", "{event.guard} guards this run", lambda event: event.guard),
+    Silent(
+        ModelCall,
+        "no-optimizer-owns-it",
+        "no optimizer owns `{event.module}`: MEM202 knows more about such networks",
+        lambda event: event.owner == "no",
+    ),
+)
+
+
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(ModelCall):
-        if event.evaluation in ("", "cut", "beside") or event.wanted or event.guard:
-            continue
-        if event.owner == "no":  # a network that no optimizer owns: MEM202 knows more about it
+        if silent(event, SILENT) is not None:
             continue
         memory: Memory = "none" if not event.retained else "host" if event.on_host else "device-graph"
         yield Report(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Memory, Meta, ModelCall, Report, Severity, guard_plan
+from memlint.sdk import Facts, Growth, Memory, Meta, ModelCall, Report, Severity, Silent, guard_plan, silent
 
 META = Meta(
     code="MEM202",
@@ -15,11 +15,27 @@ META = Meta(
 )
 
 
+SEEKS = "a network that no optimizer trains, or whose output is used without its graph, run while autograd records"
+
+SILENT = (
+    # (an evaluation of a model that is trained is of MEM201)
+    Silent(ModelCall, "", "", lambda event: event.owner != "no" and event.evaluation not in ("cut", "beside")),
+    Silent(
+        ModelCall, "gradients-wanted", "gradients of this run are wanted: {event.wanted}", lambda event: event.wanted
+    ),
+    Silent(ModelCall, "guarded", "{event.guard} guards this run", lambda event: event.guard),
+    Silent(
+        ModelCall,
+        "output-escapes",
+        "what `{event.module}` gives is returned or passed on, and a caller may need its graph",
+        lambda event: event.consumed == "escapes" and not event.retained,
+    ),
+)
+
+
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(ModelCall):
-        if (event.owner != "no" and event.evaluation not in ("cut", "beside")) or event.wanted or event.guard:
-            continue
-        if event.consumed == "escapes" and not event.retained:
+        if silent(event, SILENT) is not None:
             continue
         memory: Memory = "device-graph" if event.retained else "none"
         yield Report(

@@ -32,6 +32,8 @@ META = Meta(
     severity="error",
 )
 
+SEEKS = "a tensor that a loop, or each call of a function, concatenates onto itself"
+
 LARGE = ("batch", "activation", "model")
 _GRAVEST: tuple[Severity, ...] = ("error", "warning", "note")
 _LARGEST = ("large", "unknown", "small")

@@ -46,6 +46,14 @@ def test_commands_that_measure_run(page: Path, tmp_path: Path) -> None:
         assert [name for name in written if not (folder / name).is_file()] == []
 
 
+_SHOWN = re.compile(r"(?s)```console\n\$ (memlint explain [^\n]*)\n```\n\n```text\n(.*?)```")
+
+
+@pytest.mark.parametrize(("command", "output"), _SHOWN.findall((DOCS / "explain.md").read_text("utf-8")))
+def test_the_page_on_explain_shows_what_is_said(command: str, output: str, project: Path) -> None:
+    assert run(command, project).stdout == output
+
+
 def test_new_rule_command_makes_a_room(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.memlint]\nrule-paths = ["lint"]\n', encoding="utf-8")
     (tmp_path / "lint").mkdir()

@@ -1,0 +1,63 @@
+"""``memlint explain``: what the analysis knows of a line, and why a rule fired there or did not."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import msgspec
+
+from memlint.cli.arguments import OneOf, Parser, local_rules_option, rule_options
+from memlint.cli.options import options_of
+from memlint.config import ConfigError
+from memlint.engine.explaining import Asked
+from memlint.engine.explaining import explain as explained
+from memlint.report.explain_text import write
+
+_PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?::(?P<column>\d+))?")
+
+
+def explain_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="memlint explain",
+        description="Say what the analysis knows of the values on a line, and why a rule fired there or did not.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("place", metavar="FILE:LINE[:COLUMN]", help="for example train.py:14")
+    parser.add_argument(
+        "--rule", metavar="CODE|NAME", help="explain this rule (default: all that have something to say of the line)"
+    )
+    parser.add_argument(
+        "--output-format", type=OneOf("text", "json"), default="text", metavar="FORMAT", help="text (default) or json"
+    )
+    group = parser.add_argument_group("rules")
+    rule_options(group)
+    group.add_argument("--config", metavar="FILE", help="use this configuration instead of the closest one")
+    group.add_argument("--isolated", action="store_true", help="ignore all configuration")
+    local_rules_option(group)
+    return parser
+
+
+def explain(parsed: argparse.Namespace) -> int:
+    """Explain one line. Raises ConfigError for what is no line of a file, and for an unknown rule."""
+    asked = asked_of(parsed.place, parsed.rule)
+    options = msgspec.structs.replace(options_of(parsed, Path.cwd()), with_baseline=True)
+    found = explained(asked, options)
+    if parsed.output_format == "json":
+        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    else:
+        write(found, sys.stdout)
+    return 0
+
+
+def asked_of(place: str, rule: str | None) -> Asked:
+    """The file, line and column of ``FILE:LINE[:COLUMN]``. Raises ConfigError."""
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        raise ConfigError(f"`{place}` is not of the form FILE:LINE or FILE:LINE:COLUMN, for example train.py:14")
+    line, column = int(found["line"]), found["column"]
+    if not line or column == "0":
+        raise ConfigError(f"`{place}`: lines and columns count from 1")
+    return Asked(found["path"], line, None if column is None else int(column), rule)

@@ -1,0 +1,242 @@
+"""Why rules report, or do not report, something on one line of a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from memlint.config import ConfigError
+from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted
+from memlint.engine.judging import Linted
+from memlint.engine.options import Options, no_progress
+from memlint.engine.rooms import META_RULES, Room
+from memlint.engine.run import Prepared, absolute, prepare
+from memlint.engine.selection import find_room
+from memlint.engine.silence import silence
+from memlint.explanation import Explanation, RuleFacts, Status, Why
+from memlint.finding import Finding
+from memlint.flow import Analysis, AnalysisOptions, analyse
+from memlint.flow.events import Event
+from memlint.flow.explained.line import LineWatch
+from memlint.flow.reasons import Judged
+from memlint.project import Project
+from memlint.sdk import silent
+
+#: rules that a candidate of a kind is one for: (how it is stored, the codes); "" is any other way
+_RULES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("retain", ""): ("MEM102", "MEM104"),
+    ("carry", "add"): ("MEM101", "MEM103"),
+    ("carry", ""): ("MEM103",),
+    ("cat", ""): ("MEM302",),
+    ("run", ""): ("MEM201", "MEM202"),
+}
+
+
+#: files with callers that are looked at
+MAX_CALLERS = 20
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A line of a file, and the rule (code or name) that is asked for; None for all that have something to say."""
+
+    path: str
+    line: int
+    column: int | None = None
+    rule: str | None = None
+
+
+def explain(asked: Asked, options: Options) -> Explanation:
+    """What is known of a line. Raises ConfigError where there is no such line, file or rule."""
+    path = absolute(asked.path, options.cwd)
+    if not path.is_file():
+        raise ConfigError(f"there is no file {asked.path}" if not path.exists() else f"{asked.path} is no file")
+    prepared = next(iter(prepare([asked.path], options, no_progress)))
+    project = prepared.found.project
+    room = None if asked.rule is None else find_room(prepared.rooms, asked.rule)
+    if not project.linted:
+        skipped = next((row.reason for row in prepared.found.skipped), "it is not Python")
+        raise ConfigError(f"{asked.path} cannot be explained: {skipped}")
+    display = project.linted[0]
+    source = project.sources[display]
+    if source.unreadable is not None:
+        raise ConfigError(f"{display} cannot be read: {source.unreadable}")
+    if source.cells:
+        raise ConfigError(f"{display} is a notebook, and lines of notebooks are not explained: export it as a script")
+    lines = list(io.StringIO(source.text, newline=None))
+    if not 0 < asked.line <= len(lines):
+        raise ConfigError(f"{display} has {len(lines)} lines, so there is no line {asked.line}")
+    return _explained(asked, prepared, display, room, lines[asked.line - 1].rstrip("\n"))
+
+
+def _explained(asked: Asked, prepared: Prepared, display: str, room: Room | None, source: str) -> Explanation:
+    project = prepared.found.project
+    watch, analysis = _analysed(asked, project, display)
+    callers = sorted(watch.callers - {display})
+    if 0 < len(callers) <= MAX_CALLERS:
+        # (a run that lints this file alone does not look at what calls it; here that is the question)
+        analysis.close()
+        project = project.part((display, *callers))
+        watch, analysis = _analysed(asked, project, display)
+    codes = frozenset(prepared.rooms)
+    raws: list[Raw] = []
+    failures: list[str] = []
+    for one in project.linted:
+        events = analysis.events.get(one, ())
+        found, problems = ask_rules(one, events, prepared.rooms, codes, analysis, project.sources, prepared.config)
+        raws += silence(project.sources[one], found, prepared.rooms, codes, False)
+        failures += (failure.reason for failure in problems)
+    lines = {number for one in watch.statements for number in range(one.line, one.line + one.source.count("\n") + 1)}
+    here = [event for event in analysis.events.get(display, ()) if analysis.span(event.site).line in lines]
+    findings = _judged(prepared, project, raws)
+    own = [one for one in findings if one.path == display and one.line in lines]
+    elsewhere = [
+        one
+        for one in findings
+        if one not in own and any(step.path == display and step.line in lines for step in one.trace)
+    ]
+    failures += (f"{name or one}: {error}" for (one, name), error in analysis.errors.items())
+    said = _Said(prepared, watch, here, own, elsewhere)
+    explanation = Explanation(
+        path=display,
+        line=asked.line,
+        column=asked.column,
+        source=source,
+        statements=tuple(watch.statements),
+        rules=tuple(said.rules(room)),
+        failures=tuple(failures),
+    )
+    analysis.close()
+    return explanation
+
+
+def _analysed(asked: Asked, project: Project, display: str) -> tuple[LineWatch, Analysis]:
+    """What is known of the line. Raises ConfigError where the file does not parse, and where the line has no code."""
+    watch = LineWatch(display, asked.line, asked.column)
+    analysis = analyse(project, AnalysisOptions(screen=False, observer=watch))
+    for path, problem in analysis.failures:
+        if path == display:
+            raise ConfigError(f"{display} does not parse: line {problem.line}: {problem.message}")
+    if not watch.statements:
+        raise ConfigError(f"there is no code on line {asked.line} of {display}")
+    return watch, analysis
+
+
+def _judged(prepared: Prepared, project: Project, raws: Sequence[Raw]) -> tuple[Finding, ...]:
+    """The findings with what the baseline and measurements say of them."""
+    findings = tuple(raw.finding for raw in fingerprinted(list(raws), project.relative))
+    findings = tuple(prepared.proof.applied(findings, project)[0])
+    linted = Linted(findings, (), ())
+    if prepared.baseline is not None:
+        linted = prepared.baseline.applied(linted, project, prepared, prepared.folders)
+    return linted.findings
+
+
+class _Said:
+    """What each rule says of the line."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        watch: LineWatch,
+        events: Sequence[Event],
+        own: Sequence[Finding],
+        elsewhere: Sequence[Finding],
+    ) -> None:
+        self._prepared = prepared
+        self._watch = watch
+        self._events = events
+        self._own, self._elsewhere = own, elsewhere
+
+    def rules(self, room: Room | None) -> Iterator[RuleFacts]:
+        """Of one rule, or of all that have a finding or a dropped candidate."""
+        rooms = [room] if room is not None else list(self._prepared.rooms.values())
+        for one in rooms:
+            own = [finding for finding in self._own if finding.code == one.meta.code]
+            others = [finding for finding in self._elsewhere if finding.code == one.meta.code]
+            for finding in own:
+                yield self._found(one, finding)
+            for finding in others:
+                yield self._facts(one, "elsewhere", list(self._hidden(finding)), finding)
+            if not own and not others:
+                dropped = list(self._dropped(one))
+                if dropped:
+                    yield self._facts(one, "dropped", dropped)
+                elif room is not None:
+                    yield self._facts(one, "no candidate", list(self._missing(one)))
+
+    @staticmethod
+    def _facts(room: Room, status: Status, reasons: list[Why], finding: Finding | None = None) -> RuleFacts:
+        meta = room.meta
+        return RuleFacts(code=meta.code, name=meta.name, status=status, reasons=tuple(reasons), finding=finding)
+
+    def _found(self, room: Room, finding: Finding) -> RuleFacts:
+        hidden = list(self._hidden(finding))
+        doubts = [self._why(one) for one in self._reasons(room) if one.effect == "low"]
+        # (a store may be judged in several functions, of which the surest is reported)
+        reasons = [*hidden, *(doubts if finding.confidence == "low" else ())]
+        return self._facts(room, "not shown" if hidden else "reported", reasons, finding)
+
+    def _hidden(self, finding: Finding) -> Iterator[Why]:
+        """Why `memlint check` does not show a finding."""
+        selection, code = self._prepared.selection, finding.code
+        least = selection.min_confidence
+        if code in selection.preview:
+            yield Why("preview", "this is a preview rule, which runs with `--preview` only")
+        elif code not in selection.enabled:
+            yield Why("not-selected", "the configuration or the command line does not select this rule")
+        if code in selection.ignored_in(self._prepared.found.project.path(finding.path)):
+            yield Why("per-file-ignores", "`per-file-ignores` in the configuration drops this rule in this file")
+        if CONFIDENCE[finding.confidence] < CONFIDENCE[least]:
+            yield Why(
+                "below-confidence",
+                f"its confidence is {finding.confidence}, and findings of at least {least} confidence are shown: "
+                f"`--min-confidence {finding.confidence}` shows it",
+            )
+        if finding.suppressed is not None:
+            reason = f": {finding.suppressed.reason}" if finding.suppressed.reason else ""
+            by = {"baseline": "the baseline", "evidence": "a measurement"}.get(
+                finding.suppressed.by, f"a comment ({finding.suppressed.by})"
+            )
+            yield Why("suppressed", f"{by} suppresses it{reason}")
+        if finding.reach == "unused" and self._prepared.config.unused_code == "ignore":
+            yield Why("unused-code", f"the configuration ignores unused code: {finding.reach_reason}")
+
+    def _reasons(self, room: Room) -> Iterator[Judged]:
+        for one in self._watch.reasons:
+            kind, how = one.what
+            if room.meta.code in _RULES.get((kind, how), _RULES.get((kind, ""), ())):
+                yield one
+
+    @staticmethod
+    def _why(one: Judged) -> Why:
+        return Why(one.name, one.text if one.effect == "dropped" else f"low confidence: {one.text}")
+
+    def _dropped(self, room: Room) -> Iterator[Why]:
+        """The reasons of the rule itself for the events that it got, and those of the engine, each once."""
+        seen: set[Why] = set()
+        for event in self._events:
+            reason = silent(event, room.silent)
+            if reason is not None and reason.name:
+                seen.add(Why(reason.name, reason.text.format(event=event)))
+        if not seen:
+            seen = {self._why(one) for one in self._reasons(room) if one.effect == "dropped"}
+        yield from sorted(seen, key=lambda why: why.name)
+
+    def _missing(self, room: Room) -> Iterator[Why]:
+        """What the rule looks for, and what of it is not there."""
+        meta = room.meta
+        if meta.code in {one.code for one in META_RULES}:
+            yield Why(
+                "of-the-file", f"{meta.code} is about files and comments, not about what code does: {meta.summary}"
+            )
+            return
+        said = f"{meta.code} looks for {room.seeks}" if room.seeks else f"{meta.code} reports this: {meta.summary}"
+        lacks = self._watch.absent.get(meta.code)
+        if lacks:
+            yield Why("no-candidate", f"{said.rstrip('.')}; {lacks}")
+        else:
+            yield Why("no-candidate", f"{said.rstrip('.')}; the analysis found nothing of that kind on this line")
+        if room.closed:
+            yield Why("not-loaded", "this is a rule of the project, which runs with `--local-rules` only")
