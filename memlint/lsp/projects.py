@@ -6,6 +6,7 @@ disk, which takes a fraction of the time that reading them does.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -63,6 +64,11 @@ class Projects:
     def __init__(self) -> None:
         self._texts = _Texts()
         self._kept: dict[tuple[str, bytes], _Kept] = {}
+        self._after = contextlib.ExitStack()
+
+    def tidy(self) -> None:
+        """Let go of what the last analysis needed, which nobody has to wait for."""
+        self._after.close()
 
     def forget(self) -> None:
         """Look for the files of every project anew."""
@@ -90,8 +96,8 @@ class Projects:
             del self._kept[next(iter(self._kept))]
         kept.project.kept.clear()
         kept.project.earlier = self._texts
-        with one_of_many() as analyse:
-            linted = lint(kept.prepared, kept.project, options, progress=progress, analyse=analyse)
+        analyse = self._after.enter_context(one_of_many())
+        linted = lint(kept.prepared, kept.project, options, progress=progress, analyse=analyse)
         return outcome([(kept.prepared, linted)], options, started), kept.project
 
 

@@ -59,8 +59,7 @@ class Worker:
             answer = Answer(request.number, mistake=traceback.format_exc())
         write(self._answers, answer)
         self._cancelled.discard(request.number)
-        if self._todo.empty():
-            gc.collect()
+        self._projects.tidy()
 
     def _answer(self, request: Lint | Fix) -> Answer:
         progress = self._progress(request.number)
@@ -114,7 +113,7 @@ def main() -> None:
     """Read requests from standard input until it ends, and write answers to standard output."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is printed by mistake is no answer
-    gc.disable()  # (an analysis makes what lives as long as it: see `work`)
+    gc.disable()  # (what an analysis makes lives as long as it: see `Projects.tidy`)
     worker = Worker(answers)
 
     def listen() -> None:
