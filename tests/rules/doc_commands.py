@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -38,13 +39,31 @@ def measures(command: str) -> bool:
     return " verify " in command or "--evidence" in command
 
 
+#: a notebook of one cell
+NOTEBOOK = json.dumps(
+    {
+        "cells": [
+            {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": "import torch\n"}
+        ],
+        "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
+        "nbformat": 4,
+        "nbformat_minor": 4,
+    },
+    indent=1,
+)
+
+
 def make_project(folder: Path) -> Path:
-    """A repository with the configuration of docs/configuration.md, the demo as its ``src``, and an empty baseline."""
+    """A repository with the configuration of docs/configuration.md, the demo as its ``src``, notebooks, and an empty
+    baseline."""
     (toml,) = blocks(pages.ROOT / "docs" / "configuration.md", "toml")
     (folder / "pyproject.toml").write_text(toml, encoding="utf-8")
     (folder / "memlint-baseline.json").write_text('{"version": 1, "findings": []}', encoding="utf-8")
     demo = pages.ROOT / "fixtures" / "demo"
     shutil.copytree(demo, folder / "src", ignore=shutil.ignore_patterns("pyproject.toml", ".memlint_cache"))
+    (folder / "notebooks").mkdir()
+    for notebook in (folder / "train.ipynb", folder / "notebooks" / "train.ipynb"):
+        notebook.write_text(NOTEBOOK, encoding="utf-8")
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q", "-b", "main"], ["add", "-A"], [*identity, "commit", "-q", "-m", "Begin"]):
         subprocess.run(["git", *words], cwd=folder, check=True)
