@@ -237,6 +237,8 @@ class _Said:
         if lacks:
             yield Why("no-candidate", f"{said.rstrip('.')}; {lacks}")
         else:
-            yield Why("no-candidate", f"{said.rstrip('.')}; the analysis found nothing of that kind on this line")
+            page = f"`memlint rule {meta.code}` shows code that it reports, and code that it does not"
+            nothing = f"the analysis found nothing of that kind on this line ({page})"
+            yield Why("no-candidate", f"{said.rstrip('.')}; {nothing}")
         if room.closed:
             yield Why("not-loaded", "this is a rule of the project, which runs with `--local-rules` only")

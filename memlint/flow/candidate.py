@@ -16,7 +16,7 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.judged_runs import of_layers
 from memlint.flow.made_places import MADE
 from memlint.flow.periods import ends_soon
-from memlint.flow.reasons import Judged, Reason
+from memlint.flow.reasons import Reason, tell_store
 from memlint.flow.repeats import each_call, is_training_step
 from memlint.flow.values import Path, V
 
@@ -62,17 +62,8 @@ class Candidate:
 
     def tell(self, effect: Literal["dropped", "low"], reason: Reason[Candidate]) -> None:
         """Tell who asks why, if anybody does."""
-        observer = self.analyser.observer
-        if observer is not None:
-            store = self.store
-            text = reason.text.format(
-                place=f"`{store.place_text}`",
-                value=f"`{store.text}`",
-                loop=f"`{self.loop.text}`" if self.loop is not None else "the loop",
-                function=f"`{self.frame.function.name}`",
-            )
-            what = (store.kind, store.how)
-            observer.judged(Judged(store.site, self.frame.function.qual, what, effect, reason.name, text))
+        if self.analyser.observer is not None:
+            tell_store(self.analyser, self.frame, self.store, self.loop, effect, reason)
 
 
 def builds_layers(frame: Frame, store: Store) -> bool:

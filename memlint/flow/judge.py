@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from memlint.finding import Confidence, weakest
-from memlint.flow import batches, growing, inert, updates
+from memlint.flow import batches, grown, inert, updates
 from memlint.flow.bounds import may_be_bounded
 from memlint.flow.candidate import Candidate
 from memlint.flow.carried_on import carried_on, state_of
@@ -52,7 +52,7 @@ def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     kept: dict[Source, Keeper] = {}
     events: list[Event] = []
     for store in frame.stores.values():
-        judged = growing.judged(analyser, frame, store) if store.kind == "cat" else _judge_store(analyser, frame, store)
+        judged = grown.judged(analyser, frame, store) if store.kind == "cat" else _judge_store(analyser, frame, store)
         for event in judged:
             events.append(event)
             if isinstance(event, Retain | Carry) and _keeps(event):

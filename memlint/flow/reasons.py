@@ -7,9 +7,13 @@ Judging goes through tables of them in order; the first one that applies decides
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from memlint.flow.events import Site
+from memlint.flow.events import Loop, Site
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
+    from memlint.flow.frame import Frame, Store
 
 C = TypeVar("C")
 
@@ -48,3 +52,23 @@ class Observer(Protocol):
 def first(table: Sequence[Reason[C]], candidate: C) -> Reason[C] | None:
     """The first reason of a table that applies."""
     return next((reason for reason in table if reason.applies(candidate)), None)
+
+
+def tell_store(
+    analyser: Analyser,
+    frame: Frame,
+    store: Store,
+    loop: Loop | None,
+    effect: Literal["dropped", "low"],
+    reason: Reason[Any],
+) -> None:
+    """Tell who asks why a store is no finding, if anybody does."""
+    if analyser.observer is not None:
+        text = reason.text.format(
+            place=f"`{store.place_text}`",
+            value=f"`{store.text}`",
+            loop=f"`{loop.text}`" if loop is not None else "the loop",
+            function=f"`{frame.function.name}`",
+        )
+        what = (store.kind, store.how)
+        analyser.observer.judged(Judged(store.site, frame.function.qual, what, effect, reason.name, text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Meta, Plan, Rebind, Replace, Report, Severity, each_round
+from memlint.sdk import Facts, Growth, Meta, Plan, Rebind, Replace, Report, Severity, Silent, each_round, silent
 
 META = Meta(
     code="MEM301",
@@ -17,9 +17,23 @@ LARGE = ("activation", "model")
 SMALL = ("scalar", "sample")
 
 
+SEEKS = "a large tensor without a graph that each iteration replaces by an out-of-place result"
+
+SILENT = (
+    Silent(Rebind, "recorded", "autograd records `{event.op}`, or may do so", lambda event: event.recorded != "no"),
+    Silent(
+        Rebind,
+        "old-value-in-use",
+        "the old value of `{event.target}` is needed elsewhere, or may be",
+        lambda event: event.alone != "yes",
+    ),
+    Silent(Rebind, "small", "`{event.target}` is small (size: {event.size})", lambda event: event.size in SMALL),
+)
+
+
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(Rebind):
-        if event.recorded != "no" or event.alone != "yes" or event.size in SMALL:
+        if silent(event, SILENT) is not None:
             continue
         yield Report(
             site=event.site,

@@ -83,7 +83,11 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
         ["--rule", "MEM302"],
         ["concatenates nothing", "nothing to report"],
     ),
-    "a rule without a table": (TRAIN.format(line="total += loss"), ["--rule", "MEM105"], ["MEM105 reports this: "]),
+    "a rule without a table": (
+        TRAIN.format(line="total += loss"),
+        ["--rule", "MEM105"],
+        ["MEM105 reports this: ", "`memlint rule MEM105`"],
+    ),
     "stored with its graph": (TRAIN.format(line="history.append(loss)"), [], ["MEM102[retained-graph]: reported"]),
     "suppressed": (
         TRAIN.format(line="total += loss  # memlint: ignore[MEM101] -- measured"),
@@ -265,6 +269,21 @@ def train(loader: torch.utils.data.DataLoader):
     for x in loader:
         kept.append(model(x).mean())  # here
     print(np.array(kept))
+""",
+    "cut-back": """
+import torch
+def collect(loader: torch.utils.data.DataLoader):
+    rows = torch.empty(0, 4)
+    for x in loader:
+        rows = torch.cat([rows, x])  # here
+        rows = rows[-100:]
+""",
+    "no-graph": """
+import torch
+def train(loader: torch.utils.data.DataLoader):
+    state = torch.zeros(())
+    for x in loader:
+        state = state * 0.5  # here
 """,
     "graph-needed": """
 import torch
