@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -75,6 +76,7 @@ def range_of(finding: Finding, places: Places) -> types.Range:
     return types.Range(start, max(start, end, key=lambda at: (at.line, at.character)))
 
 
+@functools.cache
 def page_of(code: str) -> Path | None:
     """The page of one of our own rules."""
     rooms = own_rooms()

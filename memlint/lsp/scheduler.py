@@ -20,6 +20,9 @@ from memlint.lsp.messages import ANSWERS, Answer, Cancel, Fix, Lint, Request, re
 #: what the worker runs: it imports what this process would, and nothing out of the working directory
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from memlint.lsp.worker import main; main()"
 
+#: seconds after which an analysis that is to end is ended
+PATIENCE = 5.0
+
 Log = Callable[[str], None]
 
 
@@ -62,8 +65,13 @@ class Crew:
         self._number += 1
         return self._number
 
+    def kill(self) -> None:
+        """End the worker, whose request is then answered by WorkerGone."""
+        if self._process is not None:
+            self._process.kill()
+
     def stop(self) -> None:
-        """End the worker."""
+        """End the worker, and wait for that."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -176,6 +184,12 @@ class Scheduler:
         assert self._job is not None
         self._job.stopped = how
         self._crew.cancel(self._job.number)
+        asyncio.get_running_loop().call_later(PATIENCE, self._overdue, self._job)
+
+    def _overdue(self, job: _Job) -> None:
+        """An analysis that does not notice that it is to end keeps all others waiting: its process ends instead."""
+        if self._job is job:
+            self._crew.kill()
 
     async def _work(self) -> None:
         while True:
@@ -206,7 +220,8 @@ class Scheduler:
         try:
             answer = await self._crew.ask(request)
         except WorkerGone as error:
-            answer = Answer(request.number, problems=(f"the analysis failed: {error}",))
+            problem = f"the analysis failed: {error}"
+            answer = Answer(request.number, problems=(problem,), cancelled=job.stopped != "")
         finally:
             self._job = None
         if not answer.cancelled:

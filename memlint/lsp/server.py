@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import sys
 import traceback
@@ -250,7 +251,9 @@ class Server(LanguageServer):
         self._log(answer)
         if document is None or document.version != version:
             return
-        report = report_of(answer, version, document.path, document.places, self._text)
+        # (many traces lead through few files)
+        texts = functools.cache(self._text)
+        report = report_of(answer, version, document.path, document.places, texts)
         self.reports[uri] = report
         if not self.scheduler.has(uri):
             self._stale.discard(uri)

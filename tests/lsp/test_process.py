@@ -156,6 +156,34 @@ async def test_an_analysis_that_is_killed_is_said_and_the_next_one_works(tmp_pat
 
 
 @pytest.mark.asyncio
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the worker")
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_an_edit_supersedes_the_analysis_that_runs_and_nothing_else_waits(tmp_path: Path, hangs: bool) -> None:
+    (tmp_path / "train.py").write_text(LEAK)
+    (tmp_path / "other.py").write_text(LEAK)
+    async with editing(tmp_path) as editor:
+        uri, other = editor.open(tmp_path / "train.py"), editor.open(tmp_path / "other.py")
+        await editor.found(uri)
+        (found,) = await editor.found(other)
+        assert editor.client._server is not None
+        worker = worker_of(editor.client._server.pid)
+        os.kill(worker, signal.SIGSTOP)
+        superseded = editor.change(uri, ((0, 0, 0, 0), "\n"))
+        while not (request := waiting_bytes(worker)):
+            await asyncio.sleep(0.01)
+        assert "MEM101" in await editor.hover(other, found.range.start.line, found.range.start.character)
+        newest = editor.change(uri, ((0, 0, 0, 0), "\n"))
+        while waiting_bytes(worker) == request:  # until it is told that nobody waits
+            await asyncio.sleep(0.01)
+        if not hangs:
+            os.kill(worker, signal.SIGCONT)
+        (found,) = await editor.found(uri, newest)
+        assert (found.code, found.range.start.line) == ("MEM101", LEAK.splitlines().index("        total += loss") + 2)
+        assert superseded not in [one.version for one in editor.published]
+        assert (worker_of(editor.client._server.pid) != worker) == hangs
+
+
+@pytest.mark.asyncio
 async def test_a_mistake_of_ours_is_logged_and_nothing_ends(tmp_path: Path) -> None:
     patch = tmp_path / "patch"
     patch.mkdir()
