@@ -79,8 +79,8 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     ),
     Reason(
         "loop-of-layers",
-        "{function} runs inside a forward: its loop runs over layers, heads or time steps, and {place} goes when the "
-        "call returns",
+        "{function} is a forward, or another method of a module that trains nothing: its loop runs over layers, heads "
+        "or time steps, and {place} goes when the call returns",
         lambda one: one.store.local and one.in_module,
     ),
     ONE_BATCH,

@@ -127,6 +127,19 @@ def run(x):
         ["--rule", "MEM102"],
         ["nothing to report", "`for _ in range(3)` runs over layers, steps or a few parts, and not over data"],
     ),
+    "a local variable of a step": (
+        """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, y):
+        loss = 0
+        loss += torch.nn.functional.mse_loss(self.layer(x), y)  # here
+        return loss
+""",
+        ["--rule", "MEM101"],
+        ["nothing to report", "`loss` is a local variable that each call makes anew"],
+    ),
     "no loop": (
         "import torch\n\ndef run(x, kept):\n    kept.append(torch.nn.Linear(4, 1)(x))  # here\n",
         ["--rule", "MEM102"],

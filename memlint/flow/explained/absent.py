@@ -26,7 +26,7 @@ def absent(frame: Frame, recording: Recording, statement: ir.Stmt, facts: Statem
     found: dict[str, str] = {}
     added = _added(statement)
     stored = _stored(statement)
-    repeats = _unrepeated(recording, statement, facts)
+    repeats = _unrepeated(frame, recording, statement, facts)
     if added is None:
         found["MEM101"] = "this line adds nothing to a running sum (`total += …`, `total = total + …`)"
         found["MEM103"] = "no variable is computed from its own previous value here"
@@ -55,14 +55,34 @@ def absent(frame: Frame, recording: Recording, statement: ir.Stmt, facts: Statem
     return {code: said for code, said in found.items() if said}
 
 
-def _unrepeated(recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> str:
+def _unrepeated(frame: Frame, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> str:
     """Why what is kept here does not grow; "" where something repeats the line."""
     around = recording.loops.get(statement.at, ())
     if not facts.loops:
         return "nothing in sight repeats this line: there is no loop around it or around a call of the function"
     if around and len(facts.loops) == len(around) and not any(loop.counts for loop in around):
         return f"`{around[-1].loop.text}` runs over layers, steps or a few parts, and not over data"
+    name = _local(frame, statement)
+    if name and not around:
+        return (
+            f"`{name}` is a local variable that each call makes anew, and no loop in the function is around this line"
+        )
     return ""
+
+
+def _local(frame: Frame, statement: ir.Stmt) -> str:
+    """The local variable that keeps something by the statement, "" for another place."""
+    target: ir.Expr | None = None
+    if isinstance(statement, ir.AugAssign):
+        target = statement.target
+    elif isinstance(statement, ir.Assign):
+        target = statement.targets[0]
+    else:
+        call = next(_calls(statement), None)
+        target = call.func.value if call is not None and isinstance(call.func, ir.Attr) else None
+    names = {param.name for param in frame.function.params}
+    is_local = isinstance(target, ir.Name) and target.id in frame.function.locals and target.id not in names
+    return target.id if is_local and isinstance(target, ir.Name) and frame.function.node is not None else ""
 
 
 def _calls(statement: ir.Stmt) -> Iterator[ir.Call]:

@@ -12,7 +12,7 @@ from memlint.flow.described import ambient_only, analyser_grad
 from memlint.flow.events import Fact, Site
 from memlint.flow.frame import Frame
 from memlint.flow.ops import on_accelerator
-from memlint.flow.state import AMBIENT, ON, State
+from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.syntax import text
 from memlint.flow.values import (
     ACTIVATION,
@@ -87,6 +87,8 @@ class Words:
             unknown=unknown,
         )
         graph = self.attached(value) if value.kinds & (TENSORS | UNKNOWN) else ""
+        if isinstance(expr, ir.Call) and state.grad == OFF and not value.src:
+            graph = "no"  # (nothing is recorded here)
         if graph and graph != "no":
             said = msgspec.structs.replace(
                 said,
@@ -111,8 +113,8 @@ class Words:
 
     def _kinds(self, value: V, state: State) -> Iterator[str]:
         for bit, words in _KINDS:
-            if not value.kinds & bit:
-                continue
+            if not value.kinds & bit or (bit == INSTANCE and value.kinds & MODULE):
+                continue  # (an object of a module's class is a module)
             objects = [state.heap[key] for key in value.objs if key in state.heap]
             if bit == CONTAINER and objects:
                 yield " or ".join(sorted({f"a {one.kind}" for one in objects}))
