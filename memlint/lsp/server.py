@@ -44,6 +44,7 @@ class Server(LanguageServer):
         self.scheduler = Scheduler(Crew(), self._request, self._answered, self.mistake)
         #: whether the client asks for diagnostics, so that it is sent none
         self._pulls = False
+        self._initial: Any = None
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         #: the versions that analyses which run are of, by the number of the request
         self._asked: dict[int, int] = {}
@@ -59,7 +60,8 @@ class Server(LanguageServer):
         """Note what the client can do and wants."""
         document = params.capabilities.text_document
         self._pulls = document is not None and document.diagnostic is not None
-        self.configure(params.initialization_options)
+        self._initial = params.initialization_options
+        self.configure(None)
 
     async def begun(self, _: types.InitializedParams) -> None:
         """Ask for what the client has to be asked for."""
@@ -78,12 +80,13 @@ class Server(LanguageServer):
             item = types.ConfigurationItem(section=SECTION)
             answer = await self.workspace_configuration_async(types.ConfigurationParams([item]))
             found = answer[0] if answer else None
-        self.configure(found)
-        self.look_again()
+        if section_of(found) is not None:  # (some send an empty table as they begin, which takes nothing back)
+            self.configure(found)
+            self.look_again()
 
     def configure(self, data: Any) -> None:
-        """Take settings, and say which of them are wrong."""
-        self.settings, problems = settings_of(data)
+        """Take settings over those that the client began with, and say which of them are wrong."""
+        self.settings, problems = settings_of(self._initial, data)
         for problem in problems:
             self.tell(problem, types.MessageType.Warning)
 

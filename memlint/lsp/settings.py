@@ -59,11 +59,13 @@ def section_of(data: Any) -> Mapping[str, Any] | None:
     return ours if any(key.partition(".")[0] in names for key in ours) else None
 
 
-def settings_of(data: Any) -> tuple[Settings, list[str]]:
-    """The settings, and what is wrong with them: each wrong one is as if it were not there."""
+def settings_of(*layers: Any) -> tuple[Settings, list[str]]:
+    """The settings, of which the last layer that names one decides, and what is wrong with them: each wrong one is as
+    if it were not there."""
     values: dict[str, Any] = {}
     problems: list[str] = []
-    for name, value in _flat(section_of(data) or {}, ""):
+    flat = {name: value for data in layers for name, value in _flat(section_of(data) or {}, "")}
+    for name, value in flat.items():
         if name in _OTHERS:
             continue
         if name not in _FIELDS:

@@ -41,6 +41,13 @@ def test_settings_come_in_the_forms_that_clients_have(sent: Any, settings: Setti
     assert settings_of(sent) == (settings, [])
 
 
+def test_what_comes_later_stands_over_what_a_client_began_with() -> None:
+    first = {"preview": True, "select": ["MEM1"], "lint": {"run": "onSave"}}
+    assert settings_of(first, None)[0] == settings_of(first, {})[0] == settings_of(first)[0]
+    later = {"memlint": {"select": None, "lint.run": "onType", "ignore": ["MEM101"]}}
+    assert settings_of(first, later) == (Settings(preview=True, ignore=("MEM101",)), [])
+
+
 @pytest.mark.parametrize(
     ("sent", "settings", "said"),
     [
@@ -74,17 +81,25 @@ async def test_settings_hold_from_the_start_and_change_while_it_runs(file: Path)
         uri = editor.open(file)
         codes = [one.code for one in await editor.found(uri)]
         assert codes and "MEM101" not in codes
+        send({})
+        version = editor.change(uri, ((0, 0, 0, 0), "\n"))
+        assert [one.code for one in await editor.found(uri, version)] == codes
+        send({"memlint": {"ignore": None, "select": ["MEM201"]}})
+        assert [one.code for one in await editor.found(uri, version)] == ["MEM201"]
         assert "memlint.nonsense" in await editor.logged("nonsense")
         send({"memlint": {"select": ["MEM101"]}})
-        assert [one.code for one in await editor.found(uri)] == ["MEM101"]
+        (found,) = await editor.found(uri, version)  # (what the client began with ignores this one)
+        assert "no rule is selected" in found.message
+        send({"memlint": {"ignore": None, "select": ["MEM101"]}})
+        assert [one.code for one in await editor.found(uri, version)] == ["MEM101"]
         send({"memlint": {"select": ["MEM999"]}})
-        (found,) = await editor.found(uri)
+        (found,) = await editor.found(uri, version)
         assert "MEM999" in found.message and found.severity == types.DiagnosticSeverity.Error
         send({"memlint": {"enable": False}})
         assert await editor.found(uri, None) == []
-        editor.change(uri, LEAK)
-        send({"memlint": {"enable": True}})
-        assert [one.code for one in await editor.found(uri, 2)] == ["MEM101"]
+        version = editor.change(uri, LEAK)
+        send({"memlint": {"enable": True, "ignore": []}})
+        assert [one.code for one in await editor.found(uri, version)] == ["MEM101"]
 
 
 @pytest.mark.asyncio
