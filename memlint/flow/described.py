@@ -96,7 +96,7 @@ def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
         size=_size(frame, store, value, fact),
         text=store.text,
         certainty=certainty,
-        origin=_origin(frame, sources),
+        origin=_origin(frame, sources, attached),
         by_backward=by_backward,
         moved_later=moved_later,
         several=bool(store.parts),
@@ -232,8 +232,8 @@ def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:
     return "medium" if guessed else "high"
 
 
-def _origin(frame: Frame, sources: frozenset[Source]) -> tuple[Step, ...]:
-    """Where the graph was made: the model call, through callees."""
+def _origin(frame: Frame, sources: frozenset[Source], attached: Fact) -> tuple[Step, ...]:
+    """Where the value was made, with its graph if it has one: the model call, through callees."""
     best = None
     for item in sorted(frame.graphs.closure(sources), key=repr):
         node = frame.graphs.nodes.get(item)
@@ -241,7 +241,8 @@ def _origin(frame: Frame, sources: frozenset[Source]) -> tuple[Step, ...]:
             best = node
     if best is None:
         return ()
-    steps = [Step(frame.site(best.at), f"`{best.what}` records the graph")]
+    does = "makes it, without a graph" if attached == "no" else "records the graph"
+    steps = [Step(frame.site(best.at), f"`{best.what}` {does}")]
     steps += [Step(site, f"which runs `{what}`") for site, what in best.via]
     return tuple(steps)
 
