@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.bound_names import argument
+from memlint.flow.bound_names import argument, bindings
 from memlint.flow.definitions import functions_of
 from memlint.flow.extent_ops import literal, size_of
 from memlint.flow.extents import NO_BOUND
+from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import assignments, calls, calls_named, dotted, walk_statements
+from memlint.flow.syntax import calls, calls_named, dotted, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -74,7 +75,7 @@ class Numbers:
     def _variable(self, name: str, scope: Scope, depth: int) -> int | None:
         function = scope.function
         param = next((one for one in function.params if one.name == name), None)
-        bound = assignments(function.body).get(name, [])
+        bound = bindings(function.body).get(name, [])
         if param is not None and not bound:
             if scope.given is not None:
                 return scope.given.get(name)
@@ -83,8 +84,10 @@ class Numbers:
             return None
         if not bound and function.node is not None and name not in function.locals:
             scope = Scope(function.module.main)
-            bound = assignments(function.module.statements).get(name, [])
-        return _largest([self.most(one.value, scope, depth - 1) for one in bound])
+            bound = bindings(function.module.statements).get(name, [])
+        if name in _updated(scope.function.body):
+            return None
+        return _largest([None if unpacked else self.most(value, scope, depth - 1) for value, unpacked in bound])
 
     def _option(self, name: str, scope: Scope) -> int | None:
         """The default of a command-line option: of the same file, or else the largest of the project."""
@@ -143,11 +146,23 @@ class Numbers:
         held: dict[str, list[tuple[ir.Expr, Scope]]] = {}
         for scope in scopes:
             for statement in walk_statements(scope.function.body, into_definitions=False):
-                for target in statement.targets if isinstance(statement, ir.Assign) else ():
+                if isinstance(statement, ir.Assign):
+                    targets, value = statement.targets, statement.value
+                elif isinstance(statement, ir.AugAssign):
+                    targets, value = (statement.target,), ir.Const(statement.at, "Ellipsis", None)
+                else:
+                    continue
+                for target in targets:
                     if isinstance(target, ir.Attr) and dotted(target.value) == scope.function.own_name:
-                        assert isinstance(statement, ir.Assign)
-                        held.setdefault(target.name, []).append((statement.value, scope))
+                        held.setdefault(target.name, []).append((value, scope))
         return held
+
+
+@kept
+def _updated(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """The names that a body changes by ``+=`` and the like."""
+    updates = (one for one in walk_statements(body) if isinstance(one, ir.AugAssign))
+    return frozenset(dotted(one.target) for one in updates)
 
 
 def _default(param: ir.Param) -> int | None:

@@ -14,6 +14,7 @@ from memlint.flow.extents import LARGE, NO_BOUND
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.given_networks import parameter_of
 from memlint.flow.known_numbers import Numbers, Scope
+from memlint.flow.network_parts import Parts
 from memlint.flow.program import Class, Function
 from memlint.flow.shape_words import SAME_LAYERS
 from memlint.flow.syntax import calls, dotted, last_name, loops_around, parts, walk_expression
@@ -115,7 +116,6 @@ class _Network:
         if depth == 0 or not program.is_module(cls) or not all(map(_PLAIN_BASES.fullmatch, outside)):
             raise _UnknownError
         self._analyser, self._numbers, self._depth = analyser, numbers, depth
-        self._names = {name for item in order for name in item.methods}
         init = program.method(cls, "__init__")
         methods = [method for item in order for method in item.methods.values()]
         if len(methods) > _MAX_METHODS:
@@ -124,8 +124,8 @@ class _Network:
         self._held = numbers.attributes(self._scopes)
         for scope in self._scopes:
             scope.held = self._held
-        #: the calls that make layers
-        self._layers: set[tuple[Function, int]] = set()
+        #: the calls that make layers, and how much each saves
+        self._layers: dict[tuple[Function, int], int] = {}
 
     def saved(self) -> int:
         """The numbers that it saves for a row."""
@@ -133,12 +133,16 @@ class _Network:
         for scope in self._scopes:
             for call, times in self._calls(scope):
                 try:
-                    total += self._made(call, scope) * times
+                    saved = self._made(call, scope)
                 except _UnknownError:  # (what else it has may be large)
                     unknown = True
-        if any(_attends(item) for item in self._by_class()):
+                    continue
+                if saved is not None:
+                    self._layers[scope.function, call.at] = saved
+                    total += saved * times
+        if any(map(_attends, self._by_class())):
             raise _LargeError
-        if unknown or not self._knows_what_it_calls():
+        if unknown or not Parts(self._analyser.program, self._scopes, self._layers, self._held).knows_all():
             raise _UnknownError
         return total
 
@@ -167,11 +171,10 @@ class _Network:
                 times = NO_BOUND if rounds is None else min(times * rounds, NO_BOUND)
             yield call, times
 
-    def _made(self, call: ir.Call, scope: Scope) -> int:
-        """The numbers that the layer saves which a call makes; none for a call that makes no layer."""
+    def _made(self, call: ir.Call, scope: Scope) -> int | None:
+        """The numbers that the layer saves which a call makes; None for a call that makes no layer."""
         kind, what = self._analyser.program.find_expression(scope.function.module, call.func, scope.function)
         if kind == "class" and what is not None and self._analyser.program.is_module(what):
-            self._layers.add((scope.function, call.at))
             init = self._analyser.program.method(what, "__init__")
             given = self._numbers.bound(call, init, scope) if init is not None else {}
             return _Network(self._analyser, self._numbers, what, given, self._depth - 1).saved()
@@ -180,11 +183,9 @@ class _Network:
         if name.startswith("torch.") and own in _HEAVY:
             raise _LargeError
         if _GRAPH_LAYER.fullmatch(name) is not None:
-            self._layers.add((scope.function, call.at))
             return self._width(argument(call, 1, "out_channels"), scope)
         if not name.startswith("torch.nn.") or not own[:1].isupper():
-            return 0
-        self._layers.add((scope.function, call.at))
+            return None
         return self._of_layer(own, call, scope)
 
     def _of_layer(self, name: str, call: ir.Call, scope: Scope) -> int:
@@ -206,62 +207,6 @@ class _Network:
         if found is None:
             raise _UnknownError
         return found
-
-    def _knows_what_it_calls(self) -> bool:
-        """Whether all attributes that the methods call hold layers that were counted, or functions of torch; and no
-        other loop than one over the layers runs one again and again."""
-        for scope in self._scopes:
-            own = scope.function.own_name
-            for call in calls(scope.function.body):
-                func = call.func
-                if not isinstance(func, ir.Attr) or not own or dotted(func.value) != own or func.name in self._names:
-                    continue
-                held = self._held.get(func.name, [])
-                if not held or not all(self._holds_layers(value, inner) for value, inner in held):
-                    if not (func.name in _INHERITED and not held):
-                        return False
-                elif loops_around(scope.function.body, call.at):
-                    return False
-        return True
-
-    def _holds_layers(self, value: ir.Expr, scope: Scope) -> bool:
-        if any((scope.function, part.at) in self._layers for part in walk_expression(value)):
-            return True
-        if isinstance(value, ir.Lambda):
-            return True
-        kind, what = self._analyser.program.find_expression(scope.function.module, value, scope.function)
-        return kind == "function" or (kind == "ext" and str(what).startswith("torch."))
-
-
-#: methods that a module has from torch
-_INHERITED = frozenset(
-    {
-        "add_module",
-        "apply",
-        "buffers",
-        "children",
-        "cpu",
-        "cuda",
-        "eval",
-        "float",
-        "half",
-        "load_state_dict",
-        "log",
-        "log_dict",
-        "modules",
-        "named_modules",
-        "named_parameters",
-        "parameters",
-        "register_buffer",
-        "register_parameter",
-        "requires_grad_",
-        "save_hyperparameters",
-        "state_dict",
-        "to",
-        "train",
-        "zero_grad",
-    }
-)
 
 
 def _attends(methods: list[Function]) -> bool:
