@@ -392,3 +392,44 @@ def test_refuses(
     said = capsys.readouterr()
     assert said.out == ""
     assert message in said.err
+
+
+OWN_RULE = """
+from memlint.sdk import Facts, Growth, Meta, Report, Retain, Silent, silent
+
+META = Meta(code="MEM901", name="kept-logits", summary="Logits are kept.", severity="note")
+SEEKS = "logits that are kept"
+SILENT = (
+    Silent(
+        Retain, "other-name", "`{event.value.text}` is not named logits", lambda event: event.value.text != "logits"
+    ),
+)
+
+
+def check(facts: Facts):
+    for event in facts.of(Retain):
+        if silent(event, SILENT) is None:
+            yield Report(
+                site=event.site, message="`logits` are kept", help="", severity="note", confidence="high",
+                growth=Growth("host", "once"),
+            )
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("history.append(loss)", "other-name: `loss` is not named logits"),
+        ("logits = loss; history.append(logits)", "MEM901[kept-logits]: reported"),
+        ("pass", "MEM901 looks for logits that are kept"),
+    ],
+)
+def test_a_rule_of_the_project_names_its_reasons(
+    line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = tmp_path / "lint" / "mem901_kept_logits"
+    room.mkdir(parents=True)
+    (room / "rule.py").write_text(OWN_RULE, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[tool.memlint]\nrule-paths = ["lint"]\n', encoding="utf-8")
+    assert explained(tmp_path, TRAIN.format(line=line), ["--rule", "MEM901", "--local-rules"]) == 0
+    assert said in capsys.readouterr().out
