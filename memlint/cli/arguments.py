@@ -48,7 +48,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         # a script that lost its paths must not look clean
         _check_parser().print_help(sys.stderr)
         raise ConfigError("no paths; `memlint .` lints the working directory")
-    elif (hint := nearest(arguments[0], COMMANDS)) and not os.path.lexists(arguments[0]):
+    elif (
+        not arguments[0].startswith("-")
+        and (hint := nearest(arguments[0], COMMANDS))
+        and not os.path.lexists(arguments[0])
+    ):
         raise ConfigError(f"there is no file or command `{arguments[0]}`{hint}")
     if command == "verify":
         from memlint.cli.verify_arguments import parse_verify

@@ -134,6 +134,9 @@ def test_a_typo_exits_with_2_and_names_the_nearest(
         ["--preview", "a.py", "--statistics", "b.py"],
         ["a.py", "--select", "MEM9", "--", "b.py"],
         ["--jobs", "1", "--", "a.py", "b.py"],
+        # an option whose name is that of a command
+        ["--config", "pyproject.toml", "a.py", "b.py"],
+        ["--config=pyproject.toml", "a.py", "b.py"],
     ],
 )
 def test_options_stand_where_they_like(toy: Toy, capsys: Capture, arguments: list[str]) -> None:
