@@ -79,8 +79,7 @@ def report(outcome: Outcome, options: Options, parsed: argparse.Namespace, out: 
     whole = all(files)
     for one in wanted:
         if one.file is None:
-            annotated = one.format == "text" and _wants_annotations(parsed, out)
-            whole = _printed(one, annotated, result, lines, setting, out) and whole
+            whole = _printed(one, parsed, result, lines, setting, out) and whole
     if parsed.statistics:
         # JSON on standard output stays JSON
         to = sys.stderr if any(one.file is None and one.format not in _FOR_PEOPLE for one in wanted) else out
@@ -100,18 +99,23 @@ def _wrote(one: Output, file: str, result: Result, lines: Lines, setting: Settin
     return text is not None
 
 
-def _printed(one: Output, annotated: bool, result: Result, lines: Lines, setting: Setting, out: TextIO) -> bool:
-    """Whether a report went to standard output; ``annotated``: with the workflow commands that annotate the lines."""
-    if not annotated and one.format == "text":
+def _printed(
+    one: Output, parsed: argparse.Namespace, result: Result, lines: Lines, setting: Setting, out: TextIO
+) -> bool:
+    """Whether a report went to standard output. In a job of GitHub Actions, no line of what people read is taken for a
+    command, and those that annotate the lines follow the text report."""
+    in_job = one.format in _FOR_PEOPLE and out is sys.stdout and os.environ.get("GITHUB_ACTIONS") == "true"
+    if not in_job and one.format == "text":
         writer(one.format, setting)(result, lines, out)  # which asks whether it is a terminal
         return True
     text = _text(one, result, lines, setting)
     if text is None:
         return False
-    if annotated:
+    if in_job:
         from memlint.report.github import guarded, render
 
-        text = guarded(text) + render(result, lines, setting)
+        annotated = one.format == "text" and parsed.annotations is True
+        text = guarded(text) + (render(result, lines, setting) if annotated else "")
     out.write(text)
     return True
 
@@ -129,10 +133,6 @@ def _text(one: Output, result: Result, lines: Lines, setting: Setting) -> str | 
 
 def _tell(problem: str) -> None:
     print(f"memlint: error: {printable(problem)}", file=sys.stderr)
-
-
-def _wants_annotations(parsed: argparse.Namespace, out: TextIO) -> bool:
-    return parsed.annotations is True and out is sys.stdout and os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def _setting(outcome: Outcome, cwd: Path) -> Setting:

@@ -150,17 +150,21 @@ def test_annotations_follow_the_text_in_a_job_of_github(
     assert "::warning" not in capsys.readouterr().out
 
 
-def test_names_in_the_text_command_nothing_in_a_job_of_github(
-    toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("words", "after"),
+    [([], ["::warning"]), (["--no-annotations"], []), (["--output-format", "concise"], [])],
+)
+def test_names_in_what_people_read_command_nothing_in_a_job_of_github(
+    toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch, words: list[str], after: list[str]
 ) -> None:
     toy({"::add-mask::x.py": "leak(1)\n"})
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    main(["."])
+    main([".", *words])
     lines = capsys.readouterr().out.splitlines()
     token = lines[0].removeprefix("::stop-commands::")
     end = lines.index(f"::{token}::")
     assert any(line.startswith("::add-mask::") for line in lines[1:end])
-    assert [line.split()[0] for line in lines[end + 1 :]] == ["::warning"]
+    assert [line.split()[0] for line in lines[end + 1 :]] == after
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "text"])
