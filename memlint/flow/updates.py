@@ -320,8 +320,12 @@ def _is_number(path: Path) -> bool | None:
 
 
 def _is_state(path: Path, own: str) -> bool | None:
-    """What a step of an optimizer reads of its object has no graph: numbers, parameters' data and gradients."""
-    return False if path.root == f"p:{own}" else _is_number(path)
+    """What a step of an optimizer reads of its object has no graph: numbers, its state, gradients; parameters are
+    recorded themselves."""
+    if path.root != f"p:{own}":
+        return _is_number(path)
+    members = [step for step in path.steps if step != "[]"]
+    return None if members[-1:] == ["[params]"] else False
 
 
 def _plain_operands(one: Candidate) -> bool:
