@@ -13,6 +13,7 @@ from memlint.flow.bound_names import argument
 from memlint.flow.extents import LARGE, NO_BOUND
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.given_networks import parameter_of
+from memlint.flow.kept import kept_for
 from memlint.flow.known_numbers import Numbers, Scope
 from memlint.flow.network_parts import Parts
 from memlint.flow.program import Class, Function
@@ -80,8 +81,11 @@ def _size(analyser: Analyser, ref: Ref) -> str:
         saved = _of_chain(layer) if layer is not None else None
         return "small" if saved is not None and saved <= _FEW else ""
     cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
-    if cls is None:
-        return ""
+    return _of_class(analyser, cls) if cls is not None else ""
+
+
+@kept_for
+def _of_class(analyser: Analyser, cls: Class) -> str:
     try:
         init = analyser.program.method(cls, "__init__")
         numbers = Numbers(analyser)
@@ -124,6 +128,8 @@ class _Network:
         self._held = numbers.attributes(self._scopes)
         for scope in self._scopes:
             scope.held = self._held
+        #: what networks in it save, by what they are made with; None where that is unknown
+        self._parts: dict[tuple[tuple[str, str], tuple[tuple[str, int | None], ...]], int | None] = {}
         #: the calls that make layers, and how much each saves
         self._layers: dict[tuple[Function, int], int] = {}
 
@@ -177,7 +183,7 @@ class _Network:
         if kind == "class" and what is not None and self._analyser.program.is_module(what):
             init = self._analyser.program.method(what, "__init__")
             given = self._numbers.bound(call, init, scope) if init is not None else {}
-            return _Network(self._analyser, self._numbers, what, given, self._depth - 1).saved()
+            return self._of_part(what, given)
         name = str(what) if kind == "ext" else ""
         own = name.rsplit(".", 1)[-1]
         if name.startswith("torch.") and own in _HEAVY:
@@ -187,6 +193,18 @@ class _Network:
         if not name.startswith("torch.nn.") or not own[:1].isupper():
             return None
         return self._of_layer(own, call, scope)
+
+    def _of_part(self, cls: Class, given: dict[str, int | None]) -> int:
+        made = (cls.key, tuple(given.items()))
+        if made not in self._parts:
+            try:
+                self._parts[made] = _Network(self._analyser, self._numbers, cls, given, self._depth - 1).saved()
+            except _UnknownError:
+                self._parts[made] = None
+        saved = self._parts[made]
+        if saved is None:
+            raise _UnknownError
+        return saved
 
     def _of_layer(self, name: str, call: ir.Call, scope: Scope) -> int:
         if name in ("Parameter", "Buffer"):
