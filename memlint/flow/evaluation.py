@@ -265,7 +265,9 @@ def _is_small(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if runs_on_one_state(frame, run):
         return True
     size = size_of_network(analyser, frame, run)
-    return size == "small" or (size != "large" and runs_on_one_sample(frame, run))
+    if size or run.module.is_of_library():  # (one sample is enough for what a library has trained)
+        return size == "small"
+    return runs_on_one_sample(frame, run)
 
 
 def _held_by(frame: Frame, run: ModelRun) -> str:

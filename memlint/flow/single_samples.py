@@ -16,6 +16,8 @@ _Question = Callable[[ir.Expr, bool], bool]
 
 _ENVIRONMENT = lazy_pattern(r"([a-z]\w*_)?(v?envs?|environment|gym)(_\w+)?")
 _NEW_AXIS = frozenset({"unsqueeze", "expand_dims"})
+#: functions that read a picture
+_READS = frozenset({"imread", "imdecode"})
 _RESHAPES = frozenset({"view", "reshape"})
 _DISPLAYED = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "array", "asarray"})
 
@@ -51,7 +53,7 @@ def _shows_a_picture(frame: Frame, run: ModelRun) -> bool:
     own = bindings(frame.function.body)
     for name in [*names]:
         names |= {last_name(part) for value, _ in own.get(name, []) for part in walk_expression(value)}
-    return any(extent_words.of_name(name) is extent_words.PICTURE for name in names if name)
+    return any(name in _READS or extent_words.of_name(name) is extent_words.PICTURE for name in names if name)
 
 
 def _holds(frame: Frame, expr: ir.Expr, asked: _Question, seen: set[str]) -> bool | None:

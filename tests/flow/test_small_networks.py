@@ -382,8 +382,16 @@ def play(env, samples, loader, batch):
         ("Wide(args.required)", "x = sample[None] if batch is None else batch", "x", "warning"),
         ("Wide(args.required)", "image = sample.cuda()", "image.unsqueeze(0)", "warning"),
         ("Conv()", "", "sample.unsqueeze(0)", "warning"),
+        ("Wide(args.required)", "x = torch.from_numpy(library.imread(sample))", "x.unsqueeze(0)", "warning"),
     ],
 )
 def test_single_samples(tmp_path: Path, made: str, before: str, given: str, expected: str) -> None:
     text = IMPORTS + STEPS.format(made=made, before=before or "pass", given=given)
     assert severities(tmp_path, text) == [expected]
+
+
+@pytest.mark.parametrize("made", ["torchvision.models.resnet50(pretrained=True)", "library.Net()"])
+@pytest.mark.parametrize("given", ["x.unsqueeze(0)", "library.resize(x)[None]", "torch.tensor([x])"])
+def test_single_samples_of_a_library_s_network(tmp_path: Path, made: str, given: str) -> None:
+    loop = LOOP.replace("model(x.cuda())", f"model({given})")
+    assert severities(tmp_path, IMPORTS + loop.format(made=made)) == ["warning"]
