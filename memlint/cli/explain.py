@@ -16,7 +16,7 @@ from memlint.engine.explaining import Asked
 from memlint.engine.explaining import explain as explained
 from memlint.report.explain_text import write
 
-_PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?::(?P<column>\d+))?")
+_PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?::(?P<column>\d+))?", re.DOTALL)
 
 
 def explain_parser() -> argparse.ArgumentParser:

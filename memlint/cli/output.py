@@ -71,8 +71,8 @@ def is_read(parsed: argparse.Namespace) -> bool:
 def report(outcome: Outcome, options: Options, parsed: argparse.Namespace, out: TextIO) -> bool:
     """Write the reports: those in files first, and ``out`` in place of standard output. Whether all were written; what
     could not be is said on standard error, and the others are."""
-    cells = Cells(lambda path: _content(path, options))
-    result, lines = outcome.result, Lines(lambda path: _source(path, options), cells.get)
+    cells = Cells(lambda path: _content(path, outcome, options))
+    result, lines = outcome.result, Lines(lambda path: _source(path, outcome, options), cells.get)
     setting = _setting(outcome, options.cwd)
     wanted = outputs(parsed)
     files = [_wrote(one, one.file, result, lines, setting) for one in wanted if one.file is not None]
@@ -161,18 +161,21 @@ def _rules(outcome: Outcome) -> dict[str, Rule]:
     }
 
 
-def _source(path: str, options: Options) -> str | None:
+def _source(path: str, outcome: Outcome, options: Options) -> str | None:
     """The text of a file once more, for its excerpts."""
     try:
-        return decode(_content(path, options))
+        return decode(_content(path, outcome, options))
     except (OSError, SyntaxError, LookupError, UnicodeError):
         return None
 
 
-def _content(path: str, options: Options) -> bytes:
+def _content(path: str, outcome: Outcome, options: Options) -> bytes:
     if options.stdin is not None and path == display_path(options.stdin_path, options.cwd):
         return options.stdin
-    return read_file(options.cwd / path, most_of(path))
+    # (what is printed of an odd name is not the name)
+    projects = (prepared.found.project for prepared, _ in outcome.parts)
+    file = next((project.path(path) for project in projects if path in project.sources), options.cwd / path)
+    return read_file(file, most_of(file))
 
 
 def check_writable(target: Path, option: str = "--output-file") -> None:

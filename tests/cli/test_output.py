@@ -167,6 +167,18 @@ def test_names_in_what_people_read_command_nothing_in_a_job_of_github(
     assert [line.split()[0] for line in lines[end + 1 :]] == after
 
 
+@pytest.mark.skipif(os.name == "nt", reason="names of files may not hold these characters")
+@pytest.mark.parametrize("name", [b"two\nlines.py", b"a\\b.py", b"\x1b[31m.py", b"caf\xe9.py", b"sub/\x7f.py"])
+def test_files_of_odd_names_are_excerpted(toy: Toy, capsys: Capture, name: bytes) -> None:
+    toy({"sub/a.py": "x = 1\n"})
+    try:
+        Path(os.fsdecode(name)).write_text("leak(12345)\n")
+    except OSError:
+        pytest.skip("the file system takes no such name")
+    assert main(["."]) == 1
+    assert "1 | leak(12345)\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "text"])
 def test_a_format_imports_no_other(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import torch\n")
