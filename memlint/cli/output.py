@@ -6,6 +6,7 @@ import argparse
 import errno
 import io
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -20,7 +21,8 @@ from memlint.engine.run import Outcome
 from memlint.finding import Result
 from memlint.printable import printable
 from memlint.project import decode, display_path
-from memlint.project.presence import exists
+from memlint.project.listing import SUFFIXES
+from memlint.project.presence import exists, is_file
 from memlint.reading import most_of, read_file
 from memlint.report import Format, writer
 from memlint.report.lines import Lines
@@ -30,6 +32,8 @@ from memlint.temporary import Temporary
 
 #: the formats that people read as they are
 _FOR_PEOPLE = ("text", "concise")
+#: other names of standard output: opened anew, what a file of it holds would be written over
+_STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -41,17 +45,19 @@ class Output(msgspec.Struct, frozen=True):
 
 
 def outputs(parsed: argparse.Namespace) -> list[Output]:
-    """The reports of a run. Raises ConfigError where two of them would be written to one place.
+    """The reports of a run. Raises ConfigError where two of them would be written to one place, or one over a program.
 
     That of ``--output-format`` is left out where nothing asks for it and another one goes to standard output.
     """
-    more = [Output(name, file, f"--output {name}:{file}") for name, file in parsed.output or ()]
+    more = [Output(name, _file(file), f"--output {name}:{file}") for name, file in parsed.output or ()]
     given = parsed.output_format is not None or parsed.output_file is not None
-    first = [Output(parsed.output_format or "text", parsed.output_file, "--output-file")]
+    first = [Output(parsed.output_format or "text", _file(parsed.output_file), "--output-file")]
     found = [*(first if given or all(one.file is not None for one in more) else []), *more]
     places: dict[str | None, Output] = {}
     for one in found:
         place = None if one.file is None else os.path.realpath(one.file)
+        if place is not None and place.endswith((*SUFFIXES, ".pyi")) and is_file(Path(place)):
+            raise ConfigError(f"{one.option}: {one.file} is a program, which no report replaces")
         other = places.setdefault(place, one)
         if other is not one and place is None:
             raise ConfigError(
@@ -61,6 +67,10 @@ def outputs(parsed: argparse.Namespace) -> list[Output]:
         if other is not one and not _is_stream(Path(str(one.file))):
             raise ConfigError(f"two reports, {other.format} and {one.format}, go to one file, {one.file}")
     return found
+
+
+def _file(name: str | None) -> str | None:
+    return None if name in _STDOUT else name
 
 
 def is_read(parsed: argparse.Namespace) -> bool:
@@ -215,9 +225,17 @@ def _replace(target: Path, text: str) -> None:
     new = Temporary(target)
     try:
         new.write(text.encode("utf-8", "backslashreplace"))
-        mask = os.umask(0)
-        os.umask(mask)
-        new.path.chmod(0o666 & ~mask)
+        new.path.chmod(_mode(target))
         new.path.replace(target)
     finally:
         new.remove()
+
+
+def _mode(target: Path) -> int:
+    """Who may read and write a file: as before, or as for any new one."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

@@ -54,17 +54,47 @@ def test_every_format_goes_to_standard_output_or_a_file(toy: Toy, capsys: Captur
         (["--output-format", "text", "--output", "json"], "two reports, text and json, go to standard output"),
         (["--output", "sarif:x", "--output", "junit:./x"], "two reports, sarif and junit, go to one file, ./x"),
         (["-o", "x", "--output", "junit:x"], "two reports, text and junit, go to one file, x"),
+        (["--output", "json:/dev/stdout", "-o", "-"], "two reports, text and json, go to standard output"),
+        (["-o", "train.py"], "--output-file: train.py is a program, which no report replaces"),
+        (
+            ["--output", "json:./train.py"],
+            "--output json:./train.py: ./train.py is a program, which no report replaces",
+        ),
+        (["--output", "json:link"], "--output json:link: link is a program, which no report replaces"),
+        (["--fix", "-o", "notes.ipynb"], "--output-file: notes.ipynb is a program, which no report replaces"),
         (["--diff", "--output", "sarif:x"], "--diff prints no report, so --output means nothing beside it"),
     ],
 )
 def test_what_cannot_be_meant_is_an_error_before_the_run(
     toy: Toy, capsys: Capture, words: list[str], said: str
 ) -> None:
-    root = toy({"train.py": "leak(1)\n"})
+    root = toy({"train.py": "leak(1)\n", "notes.ipynb": '{"cells": []}'})
+    (root / "link").symlink_to("train.py")
     assert main(["train.py", *words]) == 2
     out, error = capsys.readouterr()
     assert said in error and not out
     assert not (root / "x").exists()
+    assert (root / "train.py").read_text() == "leak(1)\n" and (root / "notes.ipynb").read_text() == '{"cells": []}'
+
+
+@pytest.mark.parametrize("words", [["-o", "-"], ["-o", "/dev/stdout"], ["--output", "text:/dev/stdout"]])
+def test_standard_output_may_be_named(toy: Toy, capsys: Capture, words: list[str]) -> None:
+    root = toy({"train.py": "leak(1)\n"})
+    assert main(["train.py", *words]) == 1
+    assert capsys.readouterr().out.count("warning MEM901") == 1
+    assert not (root / "-").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have no such modes there")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_that_is_written_again_stays_as_private_as_it_was(toy: Toy, mode: int) -> None:
+    root = toy({"train.py": "leak(1)\n"})
+    for name, words in (("report", ["-o", "report"]), ("baseline.json", ["--write-baseline", "baseline.json"])):
+        (root / name).touch()
+        (root / name).chmod(mode)
+        main(["train.py", *words])
+        assert "MEM901" in (root / name).read_text()
+        assert (root / name).stat().st_mode & 0o777 == mode
 
 
 def test_one_output_that_fails_loses_no_other(toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
