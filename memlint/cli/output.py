@@ -56,8 +56,8 @@ def outputs(parsed: argparse.Namespace) -> list[Output]:
     places: dict[str | None, Output] = {}
     for one in found:
         place = None if one.file is None else os.path.realpath(one.file)
-        if place is not None and place.endswith((*SUFFIXES, ".pyi")) and is_file(Path(place)):
-            raise ConfigError(f"{one.option}: {one.file} is a program, which no report replaces")
+        if place is not None:
+            _spare_programs(Path(str(one.file)), one.option)
         other = places.setdefault(place, one)
         if other is not one and place is None:
             raise ConfigError(
@@ -188,8 +188,16 @@ def _content(path: str, outcome: Outcome, options: Options) -> bytes:
     return read_file(file, most_of(file))
 
 
+def _spare_programs(target: Path, option: str) -> None:
+    """Raises ConfigError where a report would replace a program (``-o *.py``)."""
+    place = Path(os.path.realpath(target))
+    if place.name.endswith((*SUFFIXES, ".pyi")) and is_file(place):
+        raise ConfigError(f"{option}: {target} is a program, which no report replaces")
+
+
 def check_writable(target: Path, option: str = "--output-file") -> None:
     """Raises ConfigError where `write_whole` would, as far as that can be known before; leaves nothing behind."""
+    _spare_programs(target, option)
     try:
         if _is_stream(target):
             if target.is_dir():

@@ -58,7 +58,7 @@ def test_every_format_goes_to_standard_output_or_a_file(toy: Toy, capsys: Captur
         (["-o", "train.py"], "--output-file: train.py is a program, which no report replaces"),
         (
             ["--output", "json:./train.py"],
-            "--output json:./train.py: ./train.py is a program, which no report replaces",
+            "--output json:./train.py: train.py is a program, which no report replaces",
         ),
         (["--output", "json:link"], "--output json:link: link is a program, which no report replaces"),
         (["--fix", "-o", "notes.ipynb"], "--output-file: notes.ipynb is a program, which no report replaces"),

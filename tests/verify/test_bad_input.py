@@ -75,6 +75,7 @@ def _running(mark: str) -> list[str]:
         (["p.py", "--config", "missing.toml", "--isolated"], "--config and --isolated exclude each other"),
         (["p.py", "-o", "nowhere/report.json"], "report.json cannot be written: No such file or directory"),
         (["p.py", "-o", "."], "cannot be written: Is a directory"),
+        (["p.py", "-o", "p.py"], "p.py is a program, which no report replaces"),
     ],
 )
 def test_what_cannot_be_meant_is_said_and_exits_with_2(put: Put, arguments: list[str], said: str) -> None:
