@@ -72,7 +72,7 @@ def _diff(done: Fixed, parsed: argparse.Namespace) -> int:
 def _fixed(done: Fixed, paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:
     out = sys.stdout
     if STDIN in paths:
-        # what came from standard input goes on, mended or as it was; people read the report beside it
+        # what came from standard input goes on, fixed or as it was; people read the report beside it
         out, content = sys.stderr, options.stdin or b""
         name = display_path(options.stdin_path, options.cwd)
         content = next((change.after for change in done.changes if change.display == name), content)

@@ -11,7 +11,7 @@ from memlint.report.summary import offer, summary
 
 
 def render(result: Result, lines: Lines, setting: Setting) -> str:
-    """``path:line:column: severity CODE[name] message``, ``[*]`` before messages that --fix can mend, and the
+    """``path:line:column: severity CODE[name] message``, ``[*]`` before messages that --fix can fix, and the
     summary."""
     rows, marked = [], False
     for one in shown(result):

@@ -1073,7 +1073,7 @@ def test_data_of_a_parameter_of_a_class_of_its_own(tmp_path: Path) -> None:
     assert {code for code, _ in said(tmp_path, train=other)} & {"MEM101", "MEM103"}
 
 
-METERS = """
+NUMBERS_IN_METERS = """
 import torch
 from torch import nn
 
@@ -1126,4 +1126,4 @@ class Model(nn.Module):
     ],
 )
 def test_numbers_in_meters(tmp_path: Path, kept: str, told: set[str]) -> None:
-    assert {code for code, _ in said(tmp_path, train=METERS.format(kept=kept))} == told
+    assert {code for code, _ in said(tmp_path, train=NUMBERS_IN_METERS.format(kept=kept))} == told
