@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from memlint.flow.kept import kept
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.bindings import binders, is_container
 from memlint.flow.mends.mentions import (
@@ -230,9 +231,7 @@ class Origins:
                 if left > MAX_UNITS:
                     raise unknown
                 for other in functions_in(module, number):
-                    for statement in walk_statements(other.body, into_definitions=False):
-                        if not _stores(statement, name):
-                            continue
+                    for statement in _storing(other).get(name, ()):
                         if not isinstance(statement, ir.Assign | ir.AnnAssign) or not _is_target(statement, name):
                             raise unknown
                         assigned += 1
@@ -249,7 +248,7 @@ class Origins:
         except TooManyError:
             raise UnknownOriginError(f"`{name}` is not resolved (it is used in too many places)") from None
         for function in functions:
-            for statement, expr in own_expressions(function):
+            for statement, expr in _naming(function).get(name, ()):
                 stored = (
                     isinstance(statement, ir.Assign) and isinstance(expr, ir.Subscript) and expr in statement.targets
                 )
@@ -275,16 +274,34 @@ class Origins:
         raise UnknownOriginError(f"`{name}` is not resolved (`{text(call.func, 40)}` may add to it)")
 
 
-def _stores(statement: ir.Stmt, name: str) -> bool:
-    targets: tuple[ir.Expr, ...] = ()
-    match statement:
-        case ir.Assign():
-            targets = statement.targets
-        case ir.AnnAssign() | ir.AugAssign() | ir.For():
-            targets = (statement.target,)
-        case ir.With():
-            targets = tuple(item.target for item in statement.items if item.target is not None)
-    return any(isinstance(part, ir.Attr) and part.name == name for one in targets for part in _bound(one))
+@kept
+def _naming(function: Function) -> dict[str, list[tuple[ir.Stmt, ir.Expr]]]:
+    """The expressions of a function, with their statements, by each variable and attribute in them."""
+    found: dict[str, list[tuple[ir.Stmt, ir.Expr]]] = {}
+    for statement, expr in own_expressions(function):
+        parts = [*walk_expression(expr)]
+        names = {part.id for part in parts if isinstance(part, ir.Name)}
+        for name in names | {part.name for part in parts if isinstance(part, ir.Attr)}:
+            found.setdefault(name, []).append((statement, expr))
+    return found
+
+
+@kept
+def _storing(function: Function) -> dict[str, list[ir.Stmt]]:
+    """The statements of a function by each attribute that they give a value."""
+    found: dict[str, list[ir.Stmt]] = {}
+    for statement in walk_statements(function.body, into_definitions=False):
+        targets: tuple[ir.Expr, ...] = ()
+        match statement:
+            case ir.Assign():
+                targets = statement.targets
+            case ir.AnnAssign() | ir.AugAssign() | ir.For():
+                targets = (statement.target,)
+            case ir.With():
+                targets = tuple(item.target for item in statement.items if item.target is not None)
+        for name in {part.name for one in targets for part in _bound(one) if isinstance(part, ir.Attr)}:
+            found.setdefault(name, []).append(statement)
+    return found
 
 
 def _bound(target: ir.Expr) -> tuple[ir.Expr, ...]:
