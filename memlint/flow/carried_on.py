@@ -16,7 +16,7 @@ from memlint.flow.periods import ends_soon
 from memlint.flow.program import Class, Function
 from memlint.flow.spent import is_test, used_up
 from memlint.flow.state import AMBIENT, ON
-from memlint.flow.syntax import calls, dotted, parts, walk_statements
+from memlint.flow.syntax import call_at, calls, dotted, parts, walk_statements
 from memlint.flow.values import Path
 from memlint.ir import nodes as ir
 
@@ -120,7 +120,7 @@ def _carries(analyser: Analyser, caller: Frame, record: CallRecord, name: str, s
         return False
     if not _many_rounds(held) or any(held.id in backward.loops for backward in caller.backwards):
         return False
-    run = next((call for call in calls(held.body) if call.at == record.at), None)
+    run = call_at(held.body, record.at)
     return run is not None and not _begins(held, run, name, setters)
 
 

@@ -11,7 +11,7 @@ from memlint.flow.frame import Backward, Frame, ModelRun
 from memlint.flow.guarded import is_guarded
 from memlint.flow.kept import kept
 from memlint.flow.state import AMBIENT, ON
-from memlint.flow.syntax import calls, names_bound_by, text, walk_expression, walk_statements
+from memlint.flow.syntax import call_at, names_bound_by, text, walk_expression, walk_statements
 from memlint.flow.values import NONE, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -208,7 +208,7 @@ def _is_off(value: V, off: _Value) -> bool:
 
 
 def _passes_evaluation(caller: Frame, at: int) -> bool:
-    call = next((call for call in calls(caller.function.body) if call.at == at), None)
+    call = call_at(caller.function.body, at)
     given = (*call.args, *(word.value for word in call.keywords)) if call is not None else ()
     return any(
         isinstance(one, ir.Name | ir.Attr | ir.Subscript) and EVALUATION.search(text(one, 200).lower()) is not None

@@ -8,7 +8,7 @@ from memlint.flow import extent_words
 from memlint.flow.bound_names import argument, bindings, peel
 from memlint.flow.extent_ops import literal
 from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.syntax import calls, last_name, walk_expression
+from memlint.flow.syntax import call_at, last_name, walk_expression
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -35,18 +35,14 @@ def runs_on_one_state(frame: Frame, run: ModelRun) -> bool:
 def _runs_on(frame: Frame, run: ModelRun, asked: _Question) -> bool:
     if run.origin is not None and _runs_on(*run.origin, asked):
         return True
-    call = _call_at(frame, run.site.at)
+    call = call_at(frame.function.body, run.site.at)
     if call is None or not call.args or any(isinstance(arg, ir.Starred) for arg in call.args):
         return False
     return _holds(frame, call.args[0], asked, set()) is True
 
 
-def _call_at(frame: Frame, at: int) -> ir.Call | None:
-    return next((call for call in calls(frame.function.body) if call.at == at), None)
-
-
 def _shows_a_picture(frame: Frame, run: ModelRun) -> bool:
-    call = _call_at(frame, run.site.at)
+    call = call_at(frame.function.body, run.site.at)
     if call is None:
         return True
     names = {last_name(part) for part in walk_expression(call.args[0])} if call.args else set()

@@ -331,6 +331,11 @@ def calls(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator
     return (part for part in parts(body, into_definitions) if isinstance(part, ir.Call))
 
 
+def call_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Call | None:
+    """The call of that ordinal in a body, None for none."""
+    return _calls_by_place(body).get(at)
+
+
 def calls_named(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> list[ir.Call]:
     """The calls of a body whose callee's name ends with one of some names."""
     by_name = _calls_by_name(body)
@@ -353,6 +358,11 @@ def assignments(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign]]:
         for name in {target.id for target in statement.targets if isinstance(target, ir.Name)}:
             found.setdefault(name, []).append(statement)
     return found
+
+
+@kept
+def _calls_by_place(body: tuple[ir.Stmt, ...]) -> dict[int, ir.Call]:
+    return {call.at: call for call in reversed(_calls(body))}
 
 
 @kept

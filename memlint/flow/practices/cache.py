@@ -25,7 +25,7 @@ from memlint.flow.practices.cache_places import (
 )
 from memlint.flow.practices.outside import EMPTIES
 from memlint.flow.program import Function
-from memlint.flow.syntax import calls, calls_backward, last_name, text, walk_statements
+from memlint.flow.syntax import call_at, calls, calls_backward, last_name, text, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -54,7 +54,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[EmptiedCache]:
         loop = frame.notes.rounds.get(record.loops[-1]) if record.loops else None
         callee = analyser.function_at(record.callee) if loop is not None else None
         if loop is not None and callee is not None and only_empties(analyser, callee):
-            expr = next((call for call in calls(frame.function.body) if call.at == record.at), None)
+            expr = call_at(frame.function.body, record.at)
             if expr is not None:
                 found.append((expr, loop, False))
     called: list[tuple[ir.Call, Emptied]] = []

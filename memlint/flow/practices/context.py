@@ -12,7 +12,7 @@ from memlint.flow.practices.context_names import FORWARD, SETUP, Body, Kept
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import (
     assigned_names,
-    calls,
+    call_at,
     dotted,
     expressions,
     parts,
@@ -131,8 +131,13 @@ def _handed_by(analyser: Analyser, frame: Frame) -> tuple[Function, ir.Call] | N
         one = caller.function
         if one.name not in (FORWARD, SETUP) or one.cls is None or not one.params:
             continue
-        call = next((call for call in calls(one.body) if call.at == record.at and call.args), None)
-        if call is None or dotted(call.args[0]) != one.params[0].name or "staticmethod" not in one.decorator_names:
+        call = call_at(one.body, record.at)
+        if (
+            call is None
+            or not call.args
+            or dotted(call.args[0]) != one.params[0].name
+            or "staticmethod" not in one.decorator_names
+        ):
             continue
         if _backward(analyser, one.cls) is not None:
             return one, call

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.events import Loop
-from memlint.flow.frame import CallRecord, Frame, LoopFrame
+from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.practices.hook_places import Place
 from memlint.flow.program import Function
 from memlint.flow.state import OFF
-from memlint.flow.syntax import calls, mentions, names_bound_by, parts, walk_expression, walk_statements
+from memlint.flow.syntax import call_at, calls, mentions, names_bound_by, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def loop_of_callees(analyser: Analyser, frame: Frame, name: str, at: int, end: i
     for record in sorted(frame.calls.values(), key=lambda one: one.at):
         function = analyser.function_at(record.callee) if record.at > at and (end is None or record.at < end) else None
         inner = analyser.summary(function) if function is not None else None
-        expr = call_at(frame, record)
+        expr = call_at(frame.function.body, record.at)
         if function is None or inner is None or expr is None:
             continue
         for param in function.params:
@@ -152,7 +152,7 @@ def loop_of_callers(analyser: Analyser, frame: Frame, owner: str, depth: int) ->
     if depth >= MAX_DEPTH or frame.function.node is None:
         return None
     for caller, record in analyser.facts.calls_of(frame.function):
-        expr = call_at(caller, record)
+        expr = call_at(caller.function.body, record.at)
         given = given_for(caller, frame.function, expr, owner) if expr is not None else None
         if given is None:
             continue
@@ -162,10 +162,6 @@ def loop_of_callers(analyser: Analyser, frame: Frame, owner: str, depth: int) ->
         if loop is not None:
             return loop
     return None
-
-
-def call_at(frame: Frame, record: CallRecord) -> ir.Call | None:
-    return next((call for call in calls(frame.function.body) if call.at == record.at), None)
 
 
 def given_for(caller: Frame, callee: Function, expr: ir.Call, owner: str) -> str | None:

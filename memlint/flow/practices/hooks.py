@@ -16,7 +16,6 @@ from memlint.flow.practices.hook_inputs import added_for_each_input
 from memlint.flow.practices.hook_places import Place, emptied, place_of
 from memlint.flow.practices.hook_runs import (
     MAX_DEPTH,
-    call_at,
     given_for,
     goes_on,
     indexed_by,
@@ -28,7 +27,7 @@ from memlint.flow.practices.hook_runs import (
 )
 from memlint.flow.program import Function, in_tests
 from memlint.flow.repeats import each_call, layer_code
-from memlint.flow.syntax import calls, mentions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import call_at, calls, mentions, parts, text, walk_expression, walk_statements
 from memlint.flow.values import CPU, DATA, SAMPLE, SCALAR, Path, V, ordered
 from memlint.ir import nodes as ir
 
@@ -229,7 +228,7 @@ def _repeated(analyser: Analyser, frame: Frame, root: str, depth: int) -> Loop |
     if root not in {param.name for param in frame.function.params}:
         return None
     for caller, record in analyser.facts.calls_of(frame.function):
-        expr = call_at(caller, record)
+        expr = call_at(caller.function.body, record.at)
         if expr is None or _under_test(caller.function.body, expr):
             continue
         given = given_for(caller, frame.function, expr, root)
