@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memlint.flow.extents import BYTES
 from memlint.flow.frame import Frame
 from memlint.flow.state import State
 from memlint.flow.syntax import dotted
@@ -24,19 +25,6 @@ _FLOATING = _SHAPED | {"linspace", "logspace", "eye", "hann_window", "hamming_wi
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"})
 #: bytes of a literal shape that are worth a word
 _OVERSIZED = 1 << 28
-_BYTES = {
-    "float64": 8,
-    "double": 8,
-    "int64": 8,
-    "long": 8,
-    "float16": 2,
-    "half": 2,
-    "bfloat16": 2,
-    "int16": 2,
-    "uint8": 1,
-    "int8": 1,
-    "bool": 1,
-}
 
 
 def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> None:
@@ -62,7 +50,7 @@ def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], wo
         frame.notes.made[expr.at] = (factory, floating, count)
     if factory not in _FACTORIES:
         return
-    width = _BYTES.get(dtype, 8 if factory in ("randint", "randperm") and not dtype else 4)
+    width = BYTES.get(dtype, 8 if factory in ("randint", "randperm") and not dtype else 4)
     frame.notes.oversized.pop(expr.at, None)  # (in a loop, each reading replaces the one before)
     if count * width > _OVERSIZED:
         frame.notes.oversized[expr.at] = (expr, count * width)

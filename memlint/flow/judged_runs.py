@@ -86,8 +86,8 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
     if mode is True:
         evaluation = "eval"
-    made_to = mode is None and starts_evaluating(analyser, frame, run)
     matters = evaluation != "eval" and (named or _matters(analyser, frame, run))
+    made_to = matters and mode is None and starts_evaluating(analyser, frame, run)
     if matters and is_spent(analyser, frame, run, of_library=made_to):
         # (beside what its callers train by, it is no evaluation)
         beside = not named and not frame.backwards and trained_by_callers(analyser, frame, run)

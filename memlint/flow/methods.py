@@ -18,6 +18,7 @@ from memlint.flow.modes import PARAMETERS, set_mode
 from memlint.flow.module_methods import module_method, with_its_parts
 from memlint.flow.owner import note_optimizer
 from memlint.flow.practices import hook_calls
+from memlint.flow.program import Function
 from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use
 from memlint.flow.state import State, join_states
@@ -326,6 +327,11 @@ def _mappings(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     return frozenset(text(part.value, 200) for part in parts(body) if is_member(part))
 
 
+def _has_members(frame: Frame, method: Function) -> bool:
+    """Whether an object that has the method may be read by keys as well."""
+    return method.cls is None or frame.analyser.program.method(method.cls, "__getitem__") is not None
+
+
 def by_name(
     frame: Frame,
     state: State,
@@ -340,14 +346,14 @@ def by_name(
     """A call on an unknown receiver may mean any project method of that name. ``idles``: or one that does nothing."""
     if name.startswith("__") or not any(map(_worth_keeping, (*args, *words.values()))):
         return None
-    mapping = isinstance(expr.func, ir.Attr) and text(expr.func.value, 200) in _mappings(frame.function.body)
     candidates = [
         method
         for method in frame.analyser.methods_named(name, frame.function)
         if instances.may_be_of(frame.analyser.program, receiver, method)
         and not frame.analyser.unused.is_never_made(method, frame.function)
-        and not (mapping and method.cls is not None and not frame.analyser.program.method(method.cls, "__getitem__"))
     ]
+    if candidates and isinstance(expr.func, ir.Attr) and text(expr.func.value, 200) in _mappings(frame.function.body):
+        candidates = [method for method in candidates if _has_members(frame, method)]
     acting = [method for method in candidates if not is_abstract(method)] or candidates
     if not 0 < len(acting) <= MAX_CANDIDATES:
         return None

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.flags import own_calls
 from memlint.flow.kept import kept_for
-from memlint.flow.syntax import calls
 from memlint.flow.values import Path, V
-from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -25,7 +24,7 @@ def is_step(analyser: Analyser, function: Function) -> bool:
     if not any(name.startswith(("torch.optim.", "?.optim.")) or name == "?.Optimizer" for name in bases):
         return False
     step = analyser.program.method(cls, "step")
-    return step is not None and (function.key == step.key or function.name in _own_calls(step))
+    return step is not None and (function.key == step.key or function.name in own_calls(step))
 
 
 def is_setting(value: V) -> bool:
@@ -39,9 +38,3 @@ def _names_setting(steps: tuple[str, ...]) -> bool:
         return False
     inner = [step for step in steps[steps.index(".param_groups") + 1 :] if step != "[]"]
     return bool(inner) and inner[0] != "[params]"
-
-
-def _own_calls(step: Function) -> set[str]:
-    """The methods of its own object that a method calls."""
-    funcs = (call.func for call in calls(step.body) if isinstance(call.func, ir.Attr))
-    return {func.name for func in funcs if isinstance(func.value, ir.Name) and func.value.id == step.own_name}

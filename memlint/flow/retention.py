@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from memlint.flow import inert
 from memlint.flow.as_called import frozen_as_called, left_out
 from memlint.flow.bounds import begun_by_inner_loop, ends_with_members, holds_layers, once_in_a_loop, spent_and_begun
@@ -37,9 +35,6 @@ from memlint.flow.reasons import Reason
 from memlint.flow.stores import carried_loosely
 from memlint.flow.values import DATA
 from memlint.flow.wanted_whole import wanted_whole
-
-if TYPE_CHECKING:
-    pass
 
 
 def _is_number_on_a_path(one: Candidate) -> bool:
