@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence, weakest
@@ -104,19 +104,11 @@ def model_calls(
                 "loss" if in_loss else consumed_as(frame, run),
                 keeper=keeper,
                 owner=owner,
-                small=_is_small(analyser, frame, run),
             )
             continue
         if verdict.evaluation == "eval" and verdict.wanted == REACHED and teaches(analyser, frame, run):
             verdict.evaluation = "beside"
-            yield _event(
-                frame,
-                verdict,
-                run.loop.loop if run.loop is not None else None,
-                "medium",
-                "loss",
-                small=_is_small(analyser, frame, run),
-            )
+            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "loss")
         elif _is_evaluation(analyser, frame, verdict, kept):
             groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
         elif verdict.evaluation == "cut":
@@ -169,9 +161,8 @@ def model_calls(
         if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
             consumed = "detached"
         beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
-        small = all(_is_small(analyser, frame, item.run) for item in group)
         yield _event(
-            frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, small=small
+            frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, group=group
         )
 
 
@@ -225,8 +216,9 @@ def _event(
     owner: Fact = "unknown",
     phase: Phase | None = None,
     beside: bool = False,
-    small: bool = False,
+    group: Sequence[Verdict] = (),
 ) -> ModelCall:
+    """``group``: all runs that the event is about, where these are several."""
     run = verdict.run
     return ModelCall(
         site=run.site,
@@ -254,7 +246,7 @@ def _event(
         beside_training=beside,
         unguarded=bool(verdict.unguarded),
         large=runs_a_large_network(frame.analyser, frame, run),
-        small=small,
+        small=all(_is_small(frame.analyser, frame, one.run) for one in group or (verdict,)),
     )
 
 

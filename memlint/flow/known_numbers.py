@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.bound_names import argument, bindings
@@ -10,7 +11,7 @@ from memlint.flow.extent_ops import literal, size_of
 from memlint.flow.extents import NO_BOUND
 from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import calls, calls_named, dotted, walk_statements
+from memlint.flow.syntax import calls, calls_named, dotted, loops_around, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -156,6 +157,20 @@ class Numbers:
                     if isinstance(target, ir.Attr) and dotted(target.value) == scope.function.own_name:
                         held.setdefault(target.name, []).append((value, scope))
         return held
+
+
+def calls_in_rounds(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Call, list[ir.Expr | None]]]:
+    """The calls of a body, each with what the loops and comprehensions around it go through; None for a while loop, and
+    for a comprehension of several clauses."""
+    comprehended: dict[int, list[ir.Expr | None]] = {}
+    for part in parts(body):
+        if isinstance(part, ir.Comprehension):
+            iterated = part.fors[0].iter if len(part.fors) == 1 else None
+            for inner in walk_expression(part.element):
+                comprehended.setdefault(inner.at, []).append(iterated)
+    for call in calls(body):
+        around = [loop.iter if isinstance(loop, ir.For) else None for loop in loops_around(body, call.at)]
+        yield call, around + comprehended.get(call.at, [])
 
 
 @kept

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.bound_names import bindings
 from memlint.flow.kept import kept
-from memlint.flow.known_numbers import Scope
+from memlint.flow.known_numbers import Scope, calls_in_rounds
 from memlint.flow.syntax import (
-    calls,
     calls_named,
     dotted,
     last_name,
-    loops_around,
     parts,
     walk_expression,
     walk_statements,
@@ -91,18 +89,8 @@ class Parts:
         return all(map(self._knows_calls_of, self._scopes))
 
     def _knows_calls_of(self, scope: Scope) -> bool:
-        body, own = scope.function.body, scope.function.own_name
-        repeated: dict[int, list[ir.Expr]] = {}
-        for part in parts(body):
-            if isinstance(part, ir.Comprehension):
-                for inner in walk_expression(part.element):
-                    repeated.setdefault(inner.at, []).extend(clause.iter for clause in part.fors)
-        for call in calls(body):
-            around = [loop.iter if isinstance(loop, ir.For) else None for loop in loops_around(body, call.at)]
-            around += repeated.get(call.at, [])
-            if not self._knows(call.func, own, around, scope):
-                return False
-        return True
+        own = scope.function.own_name
+        return all(self._knows(call.func, own, around, scope) for call, around in calls_in_rounds(scope.function.body))
 
     def _knows(self, func: ir.Expr, own: str, around: list[ir.Expr | None], scope: Scope) -> bool:
         if isinstance(func, ir.Name):

@@ -14,11 +14,11 @@ from memlint.flow.extents import LARGE, NO_BOUND
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.given_networks import parameter_of
 from memlint.flow.kept import kept_for
-from memlint.flow.known_numbers import Numbers, Scope
+from memlint.flow.known_numbers import Numbers, Scope, calls_in_rounds
 from memlint.flow.network_parts import Parts
 from memlint.flow.program import Class, Function
 from memlint.flow.shape_words import SAME_LAYERS
-from memlint.flow.syntax import calls, dotted, last_name, loops_around, parts, walk_expression
+from memlint.flow.syntax import dotted, last_name, parts
 from memlint.flow.values import NOTHING, Ref
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -159,21 +159,10 @@ class _Network:
 
     def _calls(self, scope: Scope) -> Iterator[tuple[ir.Call, int]]:
         """The calls of a method, and how often each is made at most."""
-        body = scope.function.body
-        repeated: dict[int, int | None] = {}
-        for part in parts(body):
-            if isinstance(part, ir.Comprehension):
-                rounds = self._numbers.rounds(part.fors[0].iter, scope) if len(part.fors) == 1 else None
-                repeated.update((inner.at, rounds) for inner in walk_expression(part.element))
-        for call in calls(body):
-            around = [
-                self._numbers.rounds(loop.iter if isinstance(loop, ir.For) else None, scope)
-                for loop in loops_around(body, call.at)
-            ]
-            if call.at in repeated:
-                around.append(repeated[call.at])
+        for call, around in calls_in_rounds(scope.function.body):
             times = 1
-            for rounds in around:
+            for iterated in around:
+                rounds = self._numbers.rounds(iterated, scope)
                 times = NO_BOUND if rounds is None else min(times * rounds, NO_BOUND)
             yield call, times
 
