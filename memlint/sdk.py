@@ -134,9 +134,11 @@ __all__ = [
     "guard_plan",
     "inference_plans",
     "kind_of_growth",
+    "needed_graph",
     "silent",
     "weakest",
     "weight",
+    "without_graph",
 ]
 
 E = TypeVar("E", bound=Event)
@@ -181,6 +183,21 @@ class Silent(msgspec.Struct, frozen=True):
     name: str
     text: str
     applies: Callable[[Any], bool]
+
+
+def needed_graph(kind: type[Event]) -> Silent:
+    """What an event is about is a graph that somebody needs."""
+    text = (
+        "the graph that `{event.place.text}` keeps is needed: a later backward() runs through it, or it leaves to code "
+        "that cannot be followed"
+    )
+    return Silent(kind, "graph-needed", text, lambda event: event.needed)
+
+
+def without_graph(kind: type[Event]) -> Silent:
+    """What an event is about has no graph."""
+    text = "`{event.value.text}` has no autograd graph here"
+    return Silent(kind, "no-graph", text, lambda event: event.value.attached not in ("yes", "some"))
 
 
 def silent(event: Event, reasons: Iterable[Silent]) -> Silent | None:

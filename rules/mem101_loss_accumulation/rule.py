@@ -18,9 +18,11 @@ from memlint.sdk import (
     each_round,
     grouped,
     kind_of_growth,
+    needed_graph,
     silent,
     weakest,
     weight,
+    without_graph,
 )
 
 META = Meta(
@@ -35,19 +37,8 @@ SEEKS = "a value with a graph that a loop adds to something that outlives the it
 
 SILENT = (
     Silent(Carry, "", "", lambda event: event.how != "add"),
-    Silent(
-        Carry,
-        "graph-needed",
-        "the graph that `{event.place.text}` keeps is needed: a later backward() runs through it, or it leaves to code "
-        "that cannot be followed",
-        lambda event: event.needed,
-    ),
-    Silent(
-        Carry,
-        "no-graph",
-        "`{event.value.text}` has no autograd graph here",
-        lambda event: event.value.attached not in ("yes", "some"),
-    ),
+    needed_graph(Carry),
+    without_graph(Carry),
     Silent(
         Carry,
         "not-a-loss",

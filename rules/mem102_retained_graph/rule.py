@@ -12,15 +12,16 @@ from memlint.sdk import (
     Report,
     Retain,
     Severity,
-    Silent,
     cause,
     cut_plan,
     each_round,
     grouped,
     kind_of_growth,
+    needed_graph,
     silent,
     weakest,
     weight,
+    without_graph,
 )
 
 META = Meta(
@@ -36,19 +37,8 @@ LARGE = ("batch", "activation", "model")
 SEEKS = "a tensor with a graph that a loop stores in something that outlives the iteration"
 
 SILENT = (
-    Silent(
-        Retain,
-        "graph-needed",
-        "the graph that `{event.place.text}` keeps is needed: a later backward() runs through it, or it leaves to code "
-        "that cannot be followed",
-        lambda event: event.needed,
-    ),
-    Silent(
-        Retain,
-        "no-graph",
-        "`{event.value.text}` has no autograd graph here",
-        lambda event: event.value.attached not in ("yes", "some"),
-    ),
+    needed_graph(Retain),
+    without_graph(Retain),
 )
 
 

@@ -24,6 +24,7 @@ from memlint.sdk import (
     silent,
     weakest,
     weight,
+    without_graph,
 )
 
 META = Meta(
@@ -46,12 +47,7 @@ SILENT = (
         "cannot be followed",
         lambda event: event.needed,
     ),
-    Silent(
-        Carry,
-        "no-graph",
-        "`{event.value.text}` has no autograd graph here",
-        lambda event: event.value.attached not in ("yes", "some"),
-    ),
+    without_graph(Carry),
     # (sums of losses are of MEM101, what is concatenated is of MEM302)
     Silent(Carry, "", "", lambda event: not _is_state(event)),
 )
