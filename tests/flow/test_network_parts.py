@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import pytest
+from networks import evaluating, severities
 
-import memlint
-
-IMPORTS = """
-import argparse
-import copy
-import library
-import math
-import torch
-import torch.nn.functional as F
-import torchvision
-from torch import nn
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--required", type=int)
-args = parser.parse_args()
-"""
-LOOP = """
-def test(loader):
-    model = {made}
-    model.eval()
-    hits = 0
-    for x, y in loader:
-        hits += (model(x.cuda()).argmax(1).cpu() == y).sum().item()
-    return hits
-"""
 #: what a network is defined by, and how it is made
 SMALL = {
     "layers that a list collects": (
@@ -417,16 +392,11 @@ NOT_IN_SIGHT = {
 }
 
 
-def severities(path: Path, defined: str, made: str) -> list[str]:
-    (path / "main.py").write_text(IMPORTS + textwrap.dedent(defined) + LOOP.format(made=made))
-    return [one.severity for one in memlint.lint([path], min_confidence="low").findings if one.code == "MEM201"]
-
-
 @pytest.mark.parametrize(("defined", "made"), SMALL.values(), ids=SMALL)
 def test_what_is_in_sight_is_counted(tmp_path: Path, defined: str, made: str) -> None:
-    assert severities(tmp_path, defined, made) == ["note"]
+    assert severities(tmp_path, evaluating(defined, made)) == ["note"]
 
 
 @pytest.mark.parametrize(("defined", "made"), NOT_IN_SIGHT.values(), ids=NOT_IN_SIGHT)
 def test_what_is_not_in_sight_may_be_large(tmp_path: Path, defined: str, made: str) -> None:
-    assert severities(tmp_path, defined, made) == ["warning"]
+    assert severities(tmp_path, evaluating(defined, made)) == ["warning"]

@@ -2,44 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import pytest
-
-import memlint
-
-IMPORTS = """
-import argparse
-import gym
-import library
-import torch
-import torch.nn.functional as F
-import torchvision
-from torch import nn
-from torch_geometric.nn import GCNConv
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--hidden", type=int, default=16)
-parser.add_argument("--wide", type=int, default=4096)
-parser.add_argument("--required", type=int)
-args = parser.parse_args()
-"""
-LOOP = """
-def test(loader):
-    model = {made}
-    model.eval()
-    hits = 0
-    for x, y in loader:
-        hits += (model(x.cuda()).argmax(1).cpu() == y).sum().item()
-    return hits
-"""
-
-
-def severities(path: Path, text: str) -> list[str]:
-    (path / "main.py").write_text(text)
-    return [one.severity for one in memlint.lint([path], min_confidence="low").findings if one.code == "MEM201"]
-
+from networks import IMPORTS, LOOP, evaluating, severities
 
 #: what a network is defined by, and how it is made
 SMALL = {
@@ -313,18 +279,18 @@ OTHER = {
 
 @pytest.mark.parametrize(("defined", "made"), SMALL.values(), ids=SMALL)
 def test_small_networks_are_notes(tmp_path: Path, defined: str, made: str) -> None:
-    assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + LOOP.format(made=made)) == ["note"]
+    assert severities(tmp_path, evaluating(defined, made)) == ["note"]
 
 
 @pytest.mark.parametrize(("defined", "made"), OTHER.values(), ids=OTHER)
 def test_other_networks_are_warnings(tmp_path: Path, defined: str, made: str) -> None:
-    assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + LOOP.format(made=made)) == ["warning"]
+    assert severities(tmp_path, evaluating(defined, made)) == ["warning"]
 
 
 def test_a_small_network_whose_graphs_are_kept(tmp_path: Path) -> None:
     defined, made = SMALL["literal widths"]
     loop = LOOP.replace("hits += (model(x.cuda()).argmax(1).cpu() == y).sum().item()", "hits += model(x.cuda()).sum()")
-    assert severities(tmp_path, IMPORTS + textwrap.dedent(defined) + loop.format(made=made)) == ["error"]
+    assert severities(tmp_path, evaluating(defined, made, loop)) == ["error"]
 
 
 def test_a_loop_that_runs_a_large_network_beside_a_small_one(tmp_path: Path) -> None:
