@@ -19,14 +19,6 @@ pytestmark = pytest.mark.asyncio
 SAFE = LEAK.replace("return total", "print(total.item())")
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "pyproject.toml").write_text("")
-    return folder
-
-
 def fixed_by_command(file: Path) -> str:
     """What ``memlint --fix`` makes of a file."""
     command = [sys.executable, "-m", "memlint", str(file), "--fix-only", "--no-cache"]

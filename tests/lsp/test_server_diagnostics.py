@@ -14,12 +14,13 @@ from lsprotocol import types
 pytestmark = pytest.mark.asyncio
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "pyproject.toml").write_text("")
-    return folder
+def write_both(root: Path) -> tuple[Path, Path]:
+    """A helper, and the file whose loss comes of it."""
+    helper = write(root / "steps.py", "def step(model, x):\n    return model(x).mean()\n")
+    caller = LEAK.replace("import torch", "import torch\nfrom steps import step").replace(
+        "criterion(model(x), y)", "step(model, x)"
+    )
+    return helper, write(root / "train.py", caller)
 
 
 def write(file: Path, text: str) -> Path:
@@ -65,11 +66,7 @@ async def test_only_what_is_said_of_the_newest_version_is_sent(root: Path) -> No
 
 
 async def test_a_trace_leads_through_other_files_and_their_unsaved_text_counts(root: Path) -> None:
-    helper = write(root / "steps.py", "def step(model, x):\n    return model(x).mean()\n")
-    caller = LEAK.replace("import torch", "import torch\nfrom steps import step").replace(
-        "criterion(model(x), y)", "step(model, x)"
-    )
-    file = write(root / "train.py", caller)
+    helper, file = write_both(root)
     async with editing(root) as editor:
         uri = editor.open(file)
         (found,) = await editor.found(uri)
@@ -89,11 +86,7 @@ async def test_a_trace_leads_through_other_files_and_their_unsaved_text_counts(r
 
 
 async def test_saving_a_file_and_changes_on_the_disk_are_seen_in_the_others(root: Path) -> None:
-    helper = write(root / "steps.py", "def step(model, x):\n    return model(x).mean()\n")
-    caller = LEAK.replace("import torch", "import torch\nfrom steps import step").replace(
-        "criterion(model(x), y)", "step(model, x)"
-    )
-    file = write(root / "train.py", caller)
+    helper, file = write_both(root)
     async with editing(root) as editor:
         uri = editor.open(file)
         assert len(await editor.found(uri)) == 1
