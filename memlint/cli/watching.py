@@ -53,9 +53,9 @@ def _once(run: Callable[[], int]) -> None:
         run()
     except ConfigError as error:  # the configuration is being edited
         tell(f"error: {error}")
+    gc.collect()  # before it says that it waits: a Ctrl-C in what this finalizes is lost
     tell("watching for changes (Ctrl-C ends)")
     sys.stdout.flush()
-    gc.collect()
 
 
 def _matters(path: Path, roots: Sequence[Path]) -> bool:
