@@ -13,7 +13,7 @@ from memlint.flow.lift import Lifting
 from memlint.flow.made_places import MADE, made_places
 from memlint.flow.modes import frozen_of, mode_keys, mode_of
 from memlint.flow.owner import ANY, gave
-from memlint.flow.state import AMBIENT, OFF, TAGS, State, without_tag
+from memlint.flow.state import AMBIENT, OFF, State, without_tag
 from memlint.flow.stores import forget, forget_later
 from memlint.flow.syntax import dotted, text
 from memlint.flow.touched import keys_of, note
@@ -86,23 +86,7 @@ class Application(Translation):
                 self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.before, value).src))
         for path in outward.used:
             self.frame.used |= self.graph_of(path)
-        for key, mode in self.exit.modes.items():
-            inner = without_tag(key)
-            if not isinstance(inner, Path):
-                continue
-            members = self._members_here(inner) if inner is not key else []
-            for outer in (*self._named_here(inner), *members):
-                self.state.modes[outer if inner is key else (key[0], outer)] = mode
-        visible = self._modules_in(self.callee.result) if self.exit.modes and self.callee.result is not None else EMPTY
-        for value in self.exit.sym.values():
-            if value.kinds & MODULE:
-                visible |= value.store
-        for item in visible if self.exit.modes else ():
-            for tag in ("", *TAGS):
-                inside: Source = (tag, ("made", item)) if tag else ("made", item)
-                if inside in self.exit.modes:
-                    made: Source = ("made", self._made(item))
-                    self.state.modes[(tag, made) if tag else made] = self.exit.modes[inside]
+        self._modes()
         for entry in self.callee.notes.owned:
             self.frame.notes.owned.append(self._owned(entry))
         if ANY not in self.frame.notes.given:
@@ -114,6 +98,24 @@ class Application(Translation):
         if self.callee.notes.gradients:
             self.frame.notes.gradients = True
             self.frame.notes.gradient_calls.add(self.at)
+
+    def _modes(self) -> None:
+        """Modes that the callee gave to modules that are known here, and to those that it made and that come here."""
+        for key, mode in self.exit.modes.items():
+            inner = without_tag(key)
+            if not isinstance(inner, Path):
+                continue
+            members = self._members_here(inner) if inner is not key else []
+            for outer in (*self._named_here(inner), *members):
+                self.state.modes[outer if inner is key else (key[0], outer)] = mode
+        visible = self._modules_in(self.callee.result) if self.exit.modes and self.callee.result is not None else EMPTY
+        for value in self.exit.sym.values():
+            if value.kinds & MODULE:
+                visible |= value.store
+        for key, mode in self.exit.modes.items() if visible else ():
+            made = self._made_inside(without_tag(key), visible)
+            if made is not None:
+                self.state.modes[(key[0], made) if without_tag(key) is not key else made] = mode
 
     def _touched(self, keys: set[Source], *, unknown: bool) -> set[Source]:
         """What the modules that the callee reaches by their parameters are known by here; ``unknown``: whether one
@@ -144,6 +146,21 @@ class Application(Translation):
                     found |= self._modules_in(item, depth - 1)
         return found
 
+    def _made_inside(self, key: Source, visible: Sources) -> Source | None:
+        """What a module that the callee has made, or a part of one, is known by here, if it comes here."""
+        if not isinstance(key, tuple) or isinstance(key, Path) or key[0] != "made":
+            return None
+        item, names = key[1], []
+        while item not in visible and isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
+            names.append(item[2])
+            item = item[1]
+        if item not in visible:
+            return None
+        here = self._made(item)
+        for name in reversed(names):
+            here = ("part", here, name)
+        return ("made", here)
+
     def _owned(self, entry: Sources | None) -> Sources | None:
         """What an optimizer that the callee makes owns, here."""
         if entry is None:
@@ -163,8 +180,7 @@ class Application(Translation):
         """What a module of the callee is known by here."""
         root = self._root(key.root)
         found: list[Source] = [Path(base.root, base.steps + key.steps) for base in root.syms]
-        if not key.steps:
-            found += [("made", item) for item in root.store]
+        found += [each for each in mode_keys(self.resolve(key), None) if each not in found]
         given = self._argument_of(key.root[2:]) if key.root.startswith("p:") else None
         place = dotted(given) if given is not None else ""
         if place:

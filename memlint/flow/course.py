@@ -9,7 +9,6 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
-from memlint.flow.interpret import EXITS
 from memlint.flow.syntax import (
     Begins,
     begins,
@@ -25,6 +24,8 @@ from memlint.flow.syntax import (
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
+#: what ends the program, so that nothing behind it runs: by an exception, or at once
+EXITS = {"sys.exit": "raises", "exit": "raises", "quit": "raises", "os._exit": "at once", "os.abort": "at once"}
 #: contexts that let exceptions through
 _PLAIN = lazy_pattern(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
 

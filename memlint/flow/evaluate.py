@@ -15,8 +15,8 @@ from memlint.flow.narrowing import asked_member, is_taken_out, narrow, no_batch,
 from memlint.flow.ops import tensor_op
 from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use, lookup
-from memlint.flow.state import State, join_states
-from memlint.flow.syntax import dotted, text
+from memlint.flow.state import State, join_effects, join_states
+from memlint.flow.syntax import dotted, text, walk_expression
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
@@ -208,7 +208,12 @@ def _boolop(frame: Frame, state: State, expr: ir.BoolOp) -> V:
     left = evaluate(frame, state, expr.left)
     if expr.op == "or" and is_taken_out(expr.left):
         left = no_batch(left)
-    return join(left, evaluate(frame, state, expr.right))
+    calling = any(isinstance(part, ir.Call) for part in walk_expression(expr.right))
+    skipped = frame.fork(state) if calling else None
+    right = evaluate(frame, state, expr.right)
+    if skipped is not None:
+        join_effects(skipped, state)
+    return join(left, right)
 
 
 def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.course import evaluated
 from memlint.flow.definitions import functions_of
 from memlint.flow.kept import kept
 from memlint.flow.modes import freeze, frozen_of, is_made, look_up
@@ -91,12 +92,21 @@ def _is_surely_called(analyser: Analyser, method: Function) -> bool:
     if len(files) > _MAX_FILES:
         return False
     return any(
-        not any(isinstance(block[number], ir.If | ir.Try | ir.Match) for block, number in way_to(caller.body, call.at))
+        _is_unconditional(caller.body, call)
         for key in files
         for caller in functions_of(analyser.program.module(key))
         if method.name in caller.names
         for call in calls_named(caller.body, {method.name})
     )
+
+
+def _is_unconditional(body: tuple[ir.Stmt, ...], call: ir.Call) -> bool:
+    """Whether a call is made whenever its function runs to its end; loops are taken to have a round."""
+    way = way_to(body, call.at)
+    if any(isinstance(block[number], ir.If | ir.Try | ir.Match) for block, number in way[:-1]):
+        return False
+    block, number = way[-1]
+    return any(part is call for part in evaluated(expressions(block[number])))
 
 
 @kept

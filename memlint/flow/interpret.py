@@ -8,6 +8,7 @@ from typing import Any
 from memlint.flow import inert, repeat
 from memlint.flow.assignment import assign, delete
 from memlint.flow.branches import join_branches
+from memlint.flow.course import EXITS
 from memlint.flow.evaluate import evaluate
 from memlint.flow.flags import truth, usual_side
 from memlint.flow.frame import Frame
@@ -138,10 +139,6 @@ def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State | N
     if exits == "raises":
         _thrown(frame, state)
     return None
-
-
-#: what ends the program, so that nothing behind it runs: by an exception, or at once
-EXITS = {"sys.exit": "raises", "exit": "raises", "quit": "raises", "os._exit": "at once", "os.abort": "at once"}
 
 
 def _qualified_exit(frame: Frame, call: ir.Call) -> str:

@@ -14,7 +14,7 @@ from memlint.flow.held import held_module
 from memlint.flow.kept import kept
 from memlint.flow.leaves import flagged
 from memlint.flow.models import run_module
-from memlint.flow.modes import PARAMETERS, set_mode
+from memlint.flow.modes import PARAMETERS, freeze, set_mode
 from memlint.flow.module_methods import module_method, with_its_parts
 from memlint.flow.owner import note_optimizer
 from memlint.flow.practices import hook_calls
@@ -74,6 +74,8 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     if name == "requires_grad_" and isinstance(expr.func, ir.Attr):
         flag = next(iter([*args, *words.values()]), None)
         on = True if flag is None else flag.const if isinstance(flag.const, bool) else None
+        if receiver.is_only(UNKNOWN) and receiver.syms:  # (a network, or a tensor, of which this says nothing)
+            freeze(state, receiver, expr.func.value, None if on is None else not on)
         receiver = flagged(frame, state, expr.func.value, receiver, on, expr.at)
     if name == "__get__" and receiver.is_only(CALLABLE) and args:
         return library.bound_to(receiver, args, words)  # (as ``types.MethodType`` does)

@@ -171,6 +171,14 @@ def join_states(a: State | None, b: State | None) -> State | None:
     return new
 
 
+def join_effects(skipped: State, state: State) -> None:
+    """Weaken what an operand has surely done to what holds where it is not evaluated, too; variables are not asked."""
+    state.grad |= skipped.grad
+    state.freed_must &= skipped.freed_must
+    if state.modes != skipped.modes:
+        state.modes = _join_modes(skipped, state)
+
+
 def _join_modes(a: State, b: State) -> dict[Source, bool | None]:
     """What is said of modules on both ways alike, and what is said on one of a module that only that way has made."""
     joined = {
@@ -196,11 +204,18 @@ def without_tag(key: Source) -> Source:
 def maker_of(key: Source) -> Source | None:
     """The call that made the module of which a mode is kept, if it is known by that."""
     key = without_tag(key)
-    return key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made" else None
+    return _whole(key[1]) if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made" else None
+
+
+def _whole(item: Source) -> Source:
+    """What a storage is a part of."""
+    while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
+        item = item[1]
+    return item
 
 
 def _stores(state: State) -> Sources:
-    """The storages of all values that a state holds."""
+    """The storages of all values that a state holds, or of what they are a part of."""
     found: set[Source] = set()
     for value in (*state.env.values(), *state.sym.values()):
         found |= value.store
@@ -208,7 +223,7 @@ def _stores(state: State) -> Sources:
         found |= obj.elem.store
         for value in obj.fields.values():
             found |= value.store
-    return frozenset(found)
+    return frozenset(map(_whole, found))
 
 
 def _gone(state: State, other: State) -> Sources:

@@ -296,3 +296,108 @@ def test_parts_that_a_called_method_freezes(
 ) -> None:
     text = BY_A_METHOD.format(name=name, params=params, body=body, more=more, before=before)
     assert [code for code in codes(tmp_path, text) if code == "MEM201"] == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("scorer.prepare()", []),
+        ("if scorer.prepare() is None:\n        pass", []),
+        ("for _ in range(2):\n        scorer.prepare()", []),
+        ("args.fixed and scorer.prepare()", ["MEM201"]),
+        ("args.open or scorer.prepare()", ["MEM201"]),
+        ("scorer.prepare() if args.fixed else None", ["MEM201"]),
+        ("while args.fixed and scorer.prepare():\n        pass", ["MEM201"]),
+        ("args.later = lambda: scorer.prepare()", ["MEM201"]),
+        ("try:\n        scorer.prepare()\n    except OSError:\n        pass", ["MEM201"]),
+    ],
+)
+def test_a_method_that_freezes_counts_where_its_call_is_surely_made(
+    tmp_path: Path, call: str, expected: list[str]
+) -> None:
+    text = BY_A_METHOD.format(name="prepare", params="", body=LOOP, more="", before=call)
+    assert [code for code in codes(tmp_path, text) if code == "MEM201"] == expected
+
+
+MADE_BY_THE_CALLER = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Conv2d(3, 64, 3)
+        self.dec = nn.Conv2d(64, 3, 3)
+
+    def freeze(self):
+        self.enc.requires_grad_(False)
+
+    def freeze_by_name(self):
+        for param in self.enc.parameters():
+            param.requires_grad = False
+
+    def freeze_through(self):
+        self.freeze()
+
+    def thaw(self):
+        self.enc.requires_grad_(True)
+
+
+class Holder:
+    def __init__(self):
+        self.net = Net()
+
+    def freeze(self):
+        self.net.enc.requires_grad_(False)
+
+
+def freeze_of(net):
+    net.enc.requires_grad_(False)
+
+
+def made():
+    net = Net()
+    net.freeze()
+    return net
+
+
+def run(loader, args):
+    {before}
+    net.eval()
+    out = []
+    for x in loader:
+        out.append({called}(x.cuda()))
+    return out
+
+
+run(torch.utils.data.DataLoader([]), input())
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "called", "found"),
+    [
+        ("net = Net()\n    net.freeze()", "net.enc", False),
+        ("net = Net()\n    net.freeze_by_name()", "net.enc", False),
+        ("net = Net()\n    net.freeze_through()", "net.enc", False),
+        ("net = Net()\n    freeze_of(net)", "net.enc", False),
+        ("net = Net().cuda()\n    freeze_of(net=net)", "net.enc", False),
+        ("net = made()", "net.enc", False),
+        ("holder = Holder()\n    holder.freeze()\n    net = holder.net", "net.enc", False),
+        ("net = Net()\n    net.freeze()\n    enc = net.enc", "enc", False),
+        ("net = Net()\n    net.freeze()", "net.dec", True),
+        ("net = Net()\n    net.freeze()\n    net.thaw()", "net.enc", True),
+        ("net = Net()\n    net.freeze()\n    net = Net()", "net.enc", True),
+        ("net, other = Net(), Net()\n    other.freeze()", "net.enc", True),
+        ("net = Net()\n    if args:\n        net.freeze()", "net.enc", True),
+        ("net = Net()\n    args and net.freeze()", "net.enc", True),
+        ("net = Net()\n    args and freeze_of(net)", "net.enc", True),
+        ("net = Net()\n    freeze_of(net) if args else None", "net.enc", True),
+    ],
+)
+def test_parts_that_a_method_freezes_of_what_the_caller_made(
+    tmp_path: Path, before: str, called: str, found: bool
+) -> None:
+    text = MADE_BY_THE_CALLER.format(before=before, called=called)
+    assert ("MEM201" in codes(tmp_path, text)) is found
