@@ -56,7 +56,11 @@ async function start(context) {
   const server = await serverOptions(context);
   log.appendLine(`starting ${[server.command, ...server.args].join(" ")}`);
   client = new LanguageClient(NAME, NAME, server, {
-    documentSelector: [{ scheme: "file", language: "python" }],
+    // (the cells of notebooks are documents of their own)
+    documentSelector: [
+      { scheme: "file", language: "python" },
+      { scheme: "vscode-notebook-cell", language: "python" },
+    ],
     initializationOptions: { settings: vscode.workspace.getConfiguration(NAME) },
     synchronize: { configurationSection: NAME },
     outputChannel: log,

@@ -12,40 +12,43 @@ from lsprotocol import types
 from memlint.engine.ignoring import ignores
 from memlint.engine.rooms import META_RULES
 from memlint.finding import Edit, Finding, Fix
-from memlint.fix.edits import Placed, place
+from memlint.fix.cells import cells_after, module_place, place_in, write_back
+from memlint.fix.edits import Placed, place, splice
 from memlint.fix.spans import EditError
-from memlint.lsp.diagnostics import Report, Texts, uri_of
-from memlint.lsp.documents import Document, Places
+from memlint.lsp.diagnostics import Report, Views
+from memlint.lsp.documents import Places, View
+from memlint.lsp.notebooks import NotebookDocument, Unit
+from memlint.project import Cell, Source, Sources, cell_texts, decode
 
 FIX_ALL = "source.fixAll.memlint"
+#: what notebooks are asked for as they are saved
+FIX_NOTEBOOK = f"notebook.{FIX_ALL}"
+FIXES_ALL = (FIX_ALL, FIX_NOTEBOOK)
 #: the kinds of actions that there are
-KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll, FIX_ALL)
+KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll, *FIXES_ALL)
 _META = frozenset(meta.code for meta in META_RULES)
 
 
 class Desk(msgspec.Struct, frozen=True):
-    """What actions are made for and from. ``texts``: of files by their absolute path; ``opened``: the open ones;
-    ``versioned``: whether the client takes edits that say which version they are for."""
+    """What actions are made for and from. ``unit``: the file or notebook; ``versioned``: whether the client takes edits
+    that say which version they are for."""
 
-    document: Document
+    unit: Unit
     report: Report
-    texts: Texts
-    opened: Mapping[str, Document]
+    views: Views
     versioned: bool
 
-    def edit(self, edits: Mapping[str, list[types.TextEdit]]) -> types.WorkspaceEdit:
-        """Edits, by absolute path, of the files as they are now."""
-        if not self.versioned:
-            return types.WorkspaceEdit(changes={self._identifier(path).uri: rows for path, rows in edits.items()})
-        return types.WorkspaceEdit(
-            document_changes=[types.TextDocumentEdit(self._identifier(path), [*rows]) for path, rows in edits.items()]
-        )
 
-    def _identifier(self, path: str) -> types.OptionalVersionedTextDocumentIdentifier:
-        document = self.opened.get(path)
-        if document is None:
-            return types.OptionalVersionedTextDocumentIdentifier(uri_of(path))
-        return types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
+def edit_of(edits: Iterable[tuple[View, list[types.TextEdit]]], versioned: bool) -> types.WorkspaceEdit:
+    """Edits of texts as they are now."""
+    if not versioned:
+        return types.WorkspaceEdit(changes={view.uri: rows for view, rows in edits})
+    return types.WorkspaceEdit(
+        document_changes=[
+            types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(view.uri, view.version), [*rows])
+            for view, rows in edits
+        ]
+    )
 
 
 def is_wanted(kind: str, only: Sequence[str] | None) -> bool:
@@ -63,7 +66,7 @@ def quick_fixes(desk: Desk, place: types.Range) -> Iterator[types.CodeAction]:
     for finding, shown in here:
         fixes = [*([] if finding.fix is None else [finding.fix]), *finding.alternatives]
         for fix in fixes:
-            edit = _edit_of(desk, fix)
+            edit = _fixed(desk, fix)
             if edit is not None:
                 safe = fix.safety == "safe"
                 yield _action(_title(finding, fix), shown, edit, preferred=safe)
@@ -74,9 +77,24 @@ def quick_fixes(desk: Desk, place: types.Range) -> Iterator[types.CodeAction]:
             yield _action(f"Ignore {finding.code} on this line", shown, edit)
 
 
-def fix_all(data: Any = None, edit: types.WorkspaceEdit | None = None) -> types.CodeAction:
+def fix_all_kind(unit: Unit, only: Sequence[str] | None) -> str | None:
+    """The kind of the action that makes all safe fixes, where a client asks for one."""
+    kinds = FIXES_ALL if isinstance(unit, NotebookDocument) else FIXES_ALL[:1]
+    return next((kind for kind in kinds if is_wanted(kind, only)), None)
+
+
+def fix_all(kind: str, data: Any = None) -> types.CodeAction:
     """The action that makes all safe fixes of a document. ``data``: what it is resolved by."""
-    return types.CodeAction("Fix all safe memlint findings", FIX_ALL, edit=edit, data=data)
+    return types.CodeAction("Fix all safe memlint findings", kind, data=data)
+
+
+def all_fixed(views: Mapping[int | None, View], after: bytes, versioned: bool) -> types.WorkspaceEdit:
+    """The edits that make the texts of a file what ``after`` holds."""
+    texts: dict[int | None, str] = {None: decode(after)}
+    if None not in views:
+        texts.update(cell_texts(after).items())
+    edits = ((view, replaced(view.places, texts[cell])) for cell, view in views.items() if cell in texts)
+    return edit_of([(view, rows) for view, rows in edits if rows], versioned)
 
 
 def has_safe_fixes(report: Report) -> bool:
@@ -138,27 +156,56 @@ def _touch(one: types.Range, other: types.Range) -> bool:
     return key(one.start) <= key(other.end) and key(other.start) <= key(one.end)
 
 
-def _edit_of(desk: Desk, fix: Fix) -> types.WorkspaceEdit | None:
+def _fixed(desk: Desk, fix: Fix) -> types.WorkspaceEdit | None:
     """The edits of a fix; None where it has none, or where a file is not what it was."""
     by_path: dict[str, list[Edit]] = {}
     for edit in fix.edits:
-        by_path.setdefault(edit.path, []).append(edit)
-    found: dict[str, list[types.TextEdit]] = {}
-    for display, edits in by_path.items():
-        path = desk.report.answer.paths.get(display)
-        places = None if path is None else desk.texts(path)
-        if path is None or places is None:
-            return None
-        try:
-            found[path] = list(_text_edits(places, place(places.text, edits)))
-        except EditError:
-            return None
-    return desk.edit(found) if found else None
+        by_path.setdefault(desk.report.answer.paths.get(edit.path, ""), []).append(edit)
+    try:
+        found = [row for path, edits in by_path.items() for row in _text_edits(desk, path, edits)]
+    except EditError:
+        return None
+    return edit_of(found, desk.versioned) if found else None
 
 
-def _text_edits(places: Places, placed: Iterable[Placed]) -> Iterator[types.TextEdit]:
-    for one in placed:
-        yield types.TextEdit(types.Range(places.at(one.start), places.at(one.end)), one.content)
+def _text_edits(desk: Desk, path: str, edits: Sequence[Edit]) -> Iterator[tuple[View, list[types.TextEdit]]]:
+    """The edits of one file. Raises EditError."""
+    if isinstance(desk.unit, NotebookDocument) and path == str(desk.unit.path):
+        source, raw = _source(desk.unit)
+        placed = place_in(source, edits)
+        cells_after(source, write_back(source, raw, placed), splice(source.text, placed))
+        yield from _in_cells(desk.unit, source, placed)
+        return
+    view = desk.views(path, None)
+    if view is None or any(edit.cell is not None for edit in edits):
+        raise EditError("the file is not what it was")
+    yield view, [_text_edit(view.places, one) for one in place(view.places.text, edits)]
+
+
+def _in_cells(
+    notebook: NotebookDocument, source: Source, placed: Sequence[Placed]
+) -> Iterator[tuple[View, list[types.TextEdit]]]:
+    """Edits of a notebook's module, by cell."""
+    views = notebook.views
+    for cell in source.cells:
+        own = [Placed(one.start - cell.start, one.end - cell.start, one.content) for one in placed if _is_in(cell, one)]
+        if own:
+            view = views[cell.number]
+            yield view, [_text_edit(view.places, one) for one in own]
+
+
+def _is_in(cell: Cell, one: Placed) -> bool:
+    return cell.start <= one.start <= one.end <= cell.end
+
+
+def _text_edit(places: Places, one: Placed) -> types.TextEdit:
+    return types.TextEdit(types.Range(places.at(one.start), places.at(one.end)), one.content)
+
+
+def _source(unit: Unit) -> tuple[Source, bytes]:
+    """A document as it is read, and its bytes."""
+    name, raw = str(unit.path), unit.content()
+    return Sources({name: unit.path}, frozenset({name}), {name: raw})[name], raw
 
 
 def _ignore(desk: Desk, finding: Finding) -> types.WorkspaceEdit | None:
@@ -166,8 +213,15 @@ def _ignore(desk: Desk, finding: Finding) -> types.WorkspaceEdit | None:
     if finding.code in _META:
         return None
     try:
-        found, placed = ignores(desk.document.text, {finding.line: {finding.code}})
-        edits = list(_text_edits(desk.document.places, place(desk.document.text, found)))
+        if isinstance(desk.unit, NotebookDocument):
+            source, _ = _source(desk.unit)
+            line, starts = module_place(source.cells, finding)[0], [cell.line for cell in source.cells]
+            found, placed = ignores(source.text, {line: {finding.code}}, "", starts)
+            edits = list(_in_cells(desk.unit, source, place_in(source, found)))
+        else:
+            line = finding.line
+            found, placed = ignores(desk.unit.text, {line: {finding.code}})
+            edits = list(_text_edits(desk, str(desk.unit.path), found))
     except (EditError, SyntaxError):
         return None
-    return desk.edit({str(desk.document.path): edits}) if finding.line in placed and edits else None
+    return edit_of(edits, desk.versioned) if line in placed and edits else None

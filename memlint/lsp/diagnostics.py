@@ -12,7 +12,7 @@ from pygls.uris import from_fs_path
 
 from memlint.engine.rooms import own_rooms
 from memlint.finding import Finding
-from memlint.lsp.documents import Places
+from memlint.lsp.documents import Places, View
 from memlint.lsp.messages import Answer
 from memlint.project.presence import is_file, listed
 
@@ -22,19 +22,25 @@ _SEVERITY = {
     "warning": types.DiagnosticSeverity.Warning,
     "note": types.DiagnosticSeverity.Information,
 }
-#: the text of a file (absolute path), as open or on the disk; None where it cannot be read
-Texts = Callable[[str], Places | None]
+#: the text of a file (absolute path) or of a cell in it, as open or on the disk; None where it cannot be read
+Views = Callable[[str, int | None], View | None]
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was found in a document. ``findings`` and ``diagnostics`` go together; behind them come ``problems``.
-    ``version``: of the document that was analysed; ``number``: which analysis it was."""
+    """What was found in a text. ``findings`` and ``diagnostics`` go together; behind them come ``problems``.
+    ``version``: of the file or notebook that was analysed; ``text``: of the text itself; ``number``: which analysis it
+    was."""
 
     version: int
+    text: int | None
     number: int
     answer: Answer
     findings: tuple[Finding, ...] = ()
     diagnostics: tuple[types.Diagnostic, ...] = ()
+
+    def says_as(self, other: Report | None) -> bool:
+        """Whether another report says the same of the same text."""
+        return other is not None and (other.text, other.diagnostics) == (self.text, self.diagnostics)
 
     @property
     def identity(self) -> str:
@@ -42,20 +48,23 @@ class Report(msgspec.Struct, frozen=True):
         return str(self.number)
 
 
-def report_of(answer: Answer, version: int, path: Path, places: Places, texts: Texts) -> Report:
-    """What an answer says of one document: the findings in it, and why it was not checked, where that is so."""
-    findings = tuple(one for one in answer.findings if answer.paths.get(one.path) == str(path))
-    diagnostics = [diagnostic(one, places, answer.paths, texts) for one in findings]
+def report_of(
+    answer: Answer, version: int, path: str, cell: int | None, view: View, views: Views, *, first: bool = True
+) -> Report:
+    """What an answer says of a file, or of one cell of it. The first one says as well why the file was not checked,
+    where that is so."""
+    findings = tuple(one for one in answer.findings if answer.paths.get(one.path) == path and one.cell == cell)
+    diagnostics = [diagnostic(one, view.places, answer.paths, views) for one in findings]
     start = types.Range(types.Position(0, 0), types.Position(0, 0))
     mistake = "an internal error, which the log of the language server tells" if answer.mistake else ""
-    for problem in filter(None, (*answer.problems, answer.error, mistake)):
+    for problem in filter(None, (*answer.problems, answer.error, mistake)) if first else ():
         said = f"this file was not checked: {problem}"
         severity = types.DiagnosticSeverity.Error if answer.error else types.DiagnosticSeverity.Warning
         diagnostics.append(types.Diagnostic(start, said, severity=severity, source=SOURCE))
-    return Report(version, answer.number, answer, findings, tuple(diagnostics))
+    return Report(version, view.version, answer.number, answer, findings, tuple(diagnostics))
 
 
-def diagnostic(finding: Finding, places: Places, paths: Mapping[str, str], texts: Texts) -> types.Diagnostic:
+def diagnostic(finding: Finding, places: Places, paths: Mapping[str, str], views: Views) -> types.Diagnostic:
     """One finding. ``data`` tells code actions and hovers which one it is."""
     page = page_of(finding.code)
     return types.Diagnostic(
@@ -65,7 +74,7 @@ def diagnostic(finding: Finding, places: Places, paths: Mapping[str, str], texts
         code=finding.code,
         code_description=None if page is None else types.CodeDescription(uri_of(page)),
         source=SOURCE,
-        related_information=list(_related(finding, paths, texts)) or None,
+        related_information=list(_related(finding, paths, views)) or None,
         data={"code": finding.code, "fingerprint": finding.fingerprint},
     )
 
@@ -89,10 +98,10 @@ def uri_of(path: Path | str) -> str:
     return from_fs_path(str(path)) or ""
 
 
-def _related(finding: Finding, paths: Mapping[str, str], texts: Texts) -> Iterable[types.DiagnosticRelatedInformation]:
+def _related(finding: Finding, paths: Mapping[str, str], views: Views) -> Iterable[types.DiagnosticRelatedInformation]:
     for step in finding.trace:
         path = paths.get(step.path)
-        places = None if path is None else texts(path)
-        if path is not None and places is not None:
-            at = places.position(step.line, step.column)
-            yield types.DiagnosticRelatedInformation(types.Location(uri_of(path), types.Range(at, at)), step.message)
+        view = None if path is None else views(path, step.cell)
+        if view is not None:
+            at = view.places.position(step.line, step.column)
+            yield types.DiagnosticRelatedInformation(types.Location(view.uri, types.Range(at, at)), step.message)

@@ -79,9 +79,17 @@ class Places:
         return len(row)
 
 
+class View(msgspec.Struct, frozen=True):
+    """A text as the client knows it; ``version``: None where it is not open."""
+
+    uri: str
+    version: int | None
+    places: Places
+
+
 class Document(msgspec.Struct):
-    """One open file. ``path``: absolute; ``places``: its text. ``saved``: whether it is what the disk holds, as far as
-    the client has said."""
+    """One open file, or a cell of an open notebook. ``path``: absolute; ``places``: its text. ``saved``: whether it is
+    what the disk holds, as far as the client has said."""
 
     uri: str
     path: Path
@@ -92,6 +100,11 @@ class Document(msgspec.Struct):
     @property
     def text(self) -> str:
         return self.places.text
+
+    @property
+    def views(self) -> dict[int | None, View]:
+        """Its texts, by the number of the cell."""
+        return {None: View(self.uri, self.version, self.places)}
 
     def change(self, changes: Iterable[types.TextDocumentContentChangeEvent], version: int, encoding: Encoding) -> None:
         """Take what the client says was typed, in order."""

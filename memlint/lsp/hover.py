@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from lsprotocol import types
 
-from memlint.finding import Finding, Fix
+from memlint.finding import Finding, Fix, shown_place
 from memlint.lsp.diagnostics import Report, page_of, uri_of
 from memlint.reading import read_text
 from memlint.report.setting import brief
@@ -57,9 +57,9 @@ def _because(reason: str) -> str:
 
 def _steps(finding: Finding, paths: Mapping[str, str]) -> Iterable[str]:
     for number, step in enumerate(finding.trace, 1):
-        place = f"{step.path}:{step.line}"
-        path = paths.get(step.path)
-        link = f"[{plain(place)}]({uri_of(path)}#L{step.line})" if path is not None else plain(place)
+        place, path = shown_place(step, column=False), paths.get(step.path)
+        linked = path is not None and step.cell is None  # (an address of a cell is known to its editor alone)
+        link = f"[{plain(place)}]({uri_of(path or '')}#L{step.line})" if linked else plain(place)
         yield f"{number}. {plain(step.message)} ({link})"
 
 

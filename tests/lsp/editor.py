@@ -48,6 +48,107 @@ def evaluate(model: torch.nn.Module, loader):
 """
 
 
+class Notebook:
+    """An open notebook as its editor has it. ``cells``: the URI, the kind, the text and its version of each."""
+
+    def __init__(self, editor: Editor, file: Path, texts: Sequence[str | tuple[str, str]]) -> None:
+        self._client = editor.client
+        self.uri, self._made, self._version = file.as_uri(), 0, 1
+        self.versions: dict[str, int] = {}
+        items = [self._item(text) for text in texts]
+        self.cells = [self._cell(item) for item in items]
+        document = types.NotebookDocument(self.uri, "jupyter-notebook", 1, self.cells)
+        self._client.notebook_document_did_open(types.DidOpenNotebookDocumentParams(document, items))
+
+    def __getitem__(self, number: int) -> str:
+        """The URI of a cell, by its number from 1."""
+        return self.cells[number - 1].document
+
+    def type(self, number: int, *edits: tuple[tuple[int, int, int, int], str] | str) -> int:
+        """Edit a cell; the version of its text."""
+        uri = self[number]
+        self.versions[uri] += 1
+        identifier = types.VersionedTextDocumentIdentifier(self.versions[uri], uri)
+        content = types.NotebookDocumentCellContentChanges(identifier, changes_of(edits))
+        self._change(types.NotebookDocumentCellChanges(text_content=[content]))
+        return self.versions[uri]
+
+    def splice(self, start: int, count: int, *texts: str | tuple[str, str]) -> list[str]:
+        """Put cells in place of others, which are closed; their URIs. (``start``: a number from 1.)"""
+        items = [self._item(text) for text in texts]
+        new, gone = [self._cell(item) for item in items], self.cells[start - 1 : start - 1 + count]
+        closed = [types.TextDocumentIdentifier(cell.document) for cell in gone]
+        self._structure(start, count, new, items, closed)
+        return [cell.document for cell in new]
+
+    def move(self, start: int, to: int) -> None:
+        """Move a cell, as one exchange of the cells between the two places."""
+        order = list(self.cells)
+        order.insert(to - 1, order.pop(start - 1))
+        self._structure(1, len(order), order, [], [])
+
+    def set_kind(self, number: int, kind: types.NotebookCellKind) -> None:
+        cell = types.NotebookCell(kind, self[number])
+        self.cells[number - 1] = cell
+        self._change(types.NotebookDocumentCellChanges(data=[cell]))
+
+    def save(self) -> None:
+        params = types.DidSaveNotebookDocumentParams(types.NotebookDocumentIdentifier(self.uri))
+        self._client.notebook_document_did_save(params)
+
+    def close(self) -> None:
+        cells = [types.TextDocumentIdentifier(cell.document) for cell in self.cells]
+        params = types.DidCloseNotebookDocumentParams(types.NotebookDocumentIdentifier(self.uri), cells)
+        self._client.notebook_document_did_close(params)
+
+    def _item(self, text: str | tuple[str, str]) -> types.TextDocumentItem:
+        """A text, of Python or of the language that is named beside it."""
+        language, content = ("python", text) if isinstance(text, str) else text
+        self._made += 1
+        uri = f"vscode-notebook-cell:{self.uri.removeprefix('file://')}#W{self._made}sZmlsZQ%3D%3D"
+        self.versions[uri] = 1
+        return types.TextDocumentItem(uri, language, 1, content)
+
+    @staticmethod
+    def _cell(item: types.TextDocumentItem) -> types.NotebookCell:
+        prose = item.language_id == "markdown"
+        return types.NotebookCell(types.NotebookCellKind.Markup if prose else types.NotebookCellKind.Code, item.uri)
+
+    def _structure(
+        self,
+        start: int,
+        count: int,
+        new: Sequence[types.NotebookCell],
+        opened: Sequence[types.TextDocumentItem],
+        closed: Sequence[types.TextDocumentIdentifier],
+    ) -> None:
+        self.cells[start - 1 : start - 1 + count] = new
+        array = types.NotebookCellArrayChange(start - 1, count, list(new))
+        structure = types.NotebookDocumentCellChangeStructure(array, opened or None, closed or None)
+        self._change(types.NotebookDocumentCellChanges(structure=structure))
+
+    def _change(self, cells: types.NotebookDocumentCellChanges) -> None:
+        self._version += 1
+        identifier = types.VersionedNotebookDocumentIdentifier(self._version, self.uri)
+        change = types.NotebookDocumentChangeEvent(cells=cells)
+        self._client.notebook_document_did_change(types.DidChangeNotebookDocumentParams(identifier, change))
+
+
+def changes_of(
+    edits: Sequence[tuple[tuple[int, int, int, int], str] | str],
+) -> list[types.TextDocumentContentChangeEvent]:
+    """Edits (line, character, end line, end character, from 0; or the whole text) as messages have them."""
+    changes: list[types.TextDocumentContentChangeEvent] = []
+    for edit in edits:
+        if isinstance(edit, str):
+            changes.append(types.TextDocumentContentChangeWholeDocument(edit))
+        else:
+            (line, column, end, end_column), text = edit
+            place = types.Range(types.Position(line, column), types.Position(end, end_column))
+            changes.append(types.TextDocumentContentChangePartial(place, text))
+    return changes
+
+
 class Editor:
     """One session. ``published``: all that the server has sent of diagnostics, in order."""
 
@@ -55,6 +156,7 @@ class Editor:
         self.client = client
         self.published: list[types.PublishDiagnosticsParams] = []
         self.encoding = ""
+        self.capabilities = types.ServerCapabilities()
         self._news = asyncio.Event()
         self._versions: dict[str, int] = {}
 
@@ -69,19 +171,14 @@ class Editor:
         self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
         return uri
 
+    def open_notebook(self, file: Path, *texts: str | tuple[str, str]) -> Notebook:
+        return Notebook(self, file, texts)
+
     def change(self, uri: str, *edits: tuple[tuple[int, int, int, int], str] | str) -> int:
         """Edits (line, character, end line, end character, from 0; or the whole text); the new version."""
         self._versions[uri] += 1
-        changes: list[types.TextDocumentContentChangeEvent] = []
-        for edit in edits:
-            if isinstance(edit, str):
-                changes.append(types.TextDocumentContentChangeWholeDocument(edit))
-            else:
-                (line, column, end, end_column), text = edit
-                place = types.Range(types.Position(line, column), types.Position(end, end_column))
-                changes.append(types.TextDocumentContentChangePartial(place, text))
         identifier = types.VersionedTextDocumentIdentifier(self._versions[uri], uri)
-        self.client.text_document_did_change(types.DidChangeTextDocumentParams(identifier, changes))
+        self.client.text_document_did_change(types.DidChangeTextDocumentParams(identifier, changes_of(edits)))
         return self._versions[uri]
 
     def save(self, uri: str) -> None:
@@ -174,6 +271,8 @@ async def editing(
     client.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda _: None)
     await client.start_io(*command(), env=env or environment())
     capabilities = client_capabilities(name)
+    synchronization = types.NotebookDocumentSyncClientCapabilities()
+    capabilities.notebook_document = types.NotebookDocumentClientCapabilities(synchronization)
     if encodings is not None:
         capabilities.general = types.GeneralClientCapabilities(position_encodings=list(encodings))
     roots = [types.WorkspaceFolder(folder.as_uri(), folder.name) for folder in folders]
@@ -184,6 +283,7 @@ async def editing(
     assert server is not None
     try:
         answer = await asyncio.wait_for(client.initialize_session(params), SECONDS)
+        editor.capabilities = answer.capabilities
         editor.encoding = str(answer.capabilities.position_encoding)
         yield editor
         await asyncio.wait_for(client.shutdown_async(None), SECONDS)

@@ -100,7 +100,8 @@ def test_it_starts_the_server_of_the_selected_interpreter(
     assert [said["command"], *said["args"]] == started
     # not the project's folder, whose modules Python would find first
     assert said["cwd"] == "/extension"
-    assert said["selector"] == [{"scheme": "file", "language": "python"}]
+    schemes = ("file", "vscode-notebook-cell")
+    assert said["selector"] == [{"scheme": scheme, "language": "python"} for scheme in schemes]
     assert said["ended"] is None
     commands = {row["command"] for row in PACKAGE["contributes"]["commands"]}
     assert commands == {one["name"] for one in said["subscriptions"] if "name" in one}
