@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 
+from memlint.flow.bases import is_entered
 from memlint.flow.broken import broken_import
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.loading import is_loaded
@@ -45,11 +46,17 @@ class Unnamed(Unused):
             return ""
         if self._may_be_lost(module, function.qual.partition(".")[0]) or is_of_hub(self._program, module.key):
             return ""
+        if any(self._may_be_entered(module, one.name) for one in module.index.definitions if one.bases):
+            return ""  # (who starts a server gives it the file's name)
         sources = self._program.project.sources
         said = re.compile(rf"[\"'/.]{re.escape(stem)}[\"':]|\b{re.escape(stem)}\.py\b")
         if any(stem in (text := sources[key].text) and said.search(text) for key in sources if key != module.key):
             return ""
         return "nothing in this project imports this file"
+
+    def _may_be_entered(self, module: Module, name: str) -> bool:
+        cls = module.cls(name)
+        return cls is not None and is_entered(self._program, cls)
 
     def _may_be_lost(self, module: Module, name: str) -> bool:
         """Whether some file imports a name from where it is not found."""

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
+from memlint.flow.bases import is_entered, knows_bases
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.loading import is_imported, is_loaded, loaded, may_be_lost
 from memlint.flow.mentions import (
@@ -36,19 +37,6 @@ from memlint.project.published import is_published
 #: decorators that leave a function to whoever calls it by its name
 _PLAIN = frozenset(
     {"staticmethod", "classmethod", "property", "no_grad", "inference_mode", "enable_grad", "wraps", "abstractmethod"}
-)
-#: classes that call by themselves what has a name of theirs alone, or one of Python's own
-_PLAIN_BASES = frozenset(
-    {
-        "object",
-        "?.object",
-        "abc.ABC",
-        "torch.nn.Module",
-        "?.nn.Module",
-        "torch.nn.modules.module.Module",
-        "torch.utils.data.Dataset",
-        "torch.utils.data.dataset.Dataset",
-    }
 )
 #: what torch and Python call of a module or a data set by themselves
 _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters", "state_dict", "load_state_dict"})
@@ -147,12 +135,7 @@ class Unused:
 
     def _is_come_by(self, cls: Class) -> bool:
         """Whether a base may enter its subclasses somewhere, or code of the project may look through classes."""
-        ancestors, outside = self._program.ancestors(cls)
-        if not outside <= _PLAIN_BASES:
-            return True
-        if any("__init_subclass__" in one.methods or "metaclass" in one.module.text for one in ancestors):
-            return True
-        return self._looks_through
+        return not knows_bases(self._program, cls) or is_entered(self._program, cls) or self._looks_through
 
     @functools.cached_property
     def _looks_through(self) -> bool:
@@ -233,6 +216,8 @@ class Unused:
         if is_interactive(module.key):
             return False
         files = self._program.words.files(name)
+        if isinstance(what, Class) and is_entered(self._program, what):
+            return False
         cls = what.cls if isinstance(what, Function) else None
         if len(files) > MAX_FILES and (cls is not None or self._is_imported(module)):
             return False
@@ -247,7 +232,7 @@ class Unused:
         if cls is None:
             here = finds_names(module.text) or self._is_picked_from(module)
             return not here and not self._is_looked_up(module, name)
-        if name.startswith("__") or name in _CALLED or not self._knows_bases(cls):
+        if name.startswith("__") or name in _CALLED or not knows_bases(self._program, cls):
             return False
         near = {inner.module.key for inner in (*self._program.ancestors(cls)[0], *self._program.below(cls))}
         return not any(finds_attributes(self._program.module(key).text, key in near) for key in self._finders(near))
@@ -398,11 +383,6 @@ class Unused:
         if method.node is None or not self._shows_all(method):
             return False
         return not any(self._calls(key, cls, method.name) for key in self._program.words.files(method.name))
-
-    def _knows_bases(self, cls: Class) -> bool:
-        """Whether all that may call a method by itself is in sight: no framework's class is above."""
-        _, outside = self._program.ancestors(cls)
-        return outside <= _PLAIN_BASES
 
     def _calls(self, key: str, cls: Class, name: str) -> bool:
         """Whether code of a file that somebody uses mentions the name as what may be a method of the class."""

@@ -520,3 +520,35 @@ def test_a_registry_finds_what_is_registered_and_nothing_else(tmp_path: Path) ->
     )
     files["train.py"] = "import testing\n" + PROGRAM
     assert finding(tmp_path, files).reach == "used"
+
+
+@pytest.mark.parametrize(
+    ("imported", "base", "reach"),
+    [
+        ("from cog import BasePredictor", "BasePredictor", "used"),
+        ("import cog", "cog.BasePredictor", "used"),
+        ("from ts.torch_handler.base_handler import BaseHandler", "BaseHandler", "used"),
+        ("import gradio as gr", "gr.Blocks", "used"),
+        ("import lightning.pytorch as pl", "pl.LightningModule", "used"),
+        ("import unittest", "unittest.TestCase", "used"),
+        ("from theirs import *", "Handler", "used"),
+        ("from own import Entered", "Entered", "used"),
+        ("from own import Served", "Served", "used"),
+        ("import theirs", "theirs.base_of('handlers')", "used"),
+        ("from own import Plain", "Plain", "unused"),
+        ("import abc", "abc.ABC", "unused"),
+        ("from torch import nn", "nn.Module", "unused"),
+        ("import torch", "torch.utils.data.IterableDataset", "unused"),
+        ("from typing import Generic, TypeVar", "Generic[TypeVar('T')]", "unused"),
+        ("", "dict", "unused"),
+    ],
+)
+def test_a_base_from_elsewhere_may_find_the_classes_below_it(
+    tmp_path: Path, imported: str, base: str, reach: str
+) -> None:
+    own = (
+        "import cog\n\n\nclass Plain:\n    pass\n\n\nclass Served(cog.BasePredictor):\n    pass\n\n\n"
+        "class Entered:\n    def __init_subclass__(cls):\n        cls(None).evaluate([])\n"
+    )
+    tester = imported + "\n" + TESTER.replace("class Tester:", f"class Tester({base}):")
+    assert finding(tmp_path, {"testing.py": tester, "own.py": own, "train.py": PROGRAM}).reach == reach
