@@ -13,10 +13,11 @@ Status = Literal["reported", "not shown", "elsewhere", "dropped", "no candidate"
 
 
 class ValueFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One expression. ``kinds``: what it may be. ``graph``: whether it has an autograd graph (yes, no, some: on some
-    paths, unknown; "" where it can have none). ``made_by``: what recorded the graph; ``freed_by``: the lines of the
-    backward() calls that go through it, ``freed_inside``: one in a called function does; ``needed_by``: who gets the
-    graph otherwise; ``unknown``: what would tell more. ``text``: all of it as a sentence."""
+    """One expression; its line and column count from the cell in a notebook. ``kinds``: what it may be. ``graph``:
+    whether it has an autograd graph (yes, no, some: on some paths, unknown; "" where it can have none). ``made_by``:
+    what recorded the graph; ``freed_by``: the lines of the backward() calls that go through it, ``freed_in``: the cells
+    that these are in, ``freed_inside``: one in a called function does; ``needed_by``: who gets the graph otherwise;
+    ``unknown``: what would tell more. ``text``: all of it as a sentence."""
 
     expression: str
     line: int
@@ -25,6 +26,7 @@ class ValueFacts(msgspec.Struct, frozen=True, kw_only=True):
     graph: str = ""
     made_by: tuple[str, ...] = ()
     freed_by: tuple[int, ...] = ()
+    freed_in: tuple[int, ...] = ()
     freed_inside: bool = False
     needed_by: tuple[str, ...] = ()
     device: str = ""
@@ -70,7 +72,8 @@ class RuleFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """``source``: the line as it is in the file."""
+    """``source``: the line as it is in the file. ``cell``: of a notebook, in which lines count from 1; None in other
+    files."""
 
     path: str
     line: int
@@ -79,3 +82,4 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     statements: tuple[StatementFacts, ...]
     rules: tuple[RuleFacts, ...]
     failures: tuple[str, ...] = ()
+    cell: int | None = None

@@ -16,7 +16,11 @@ from memlint.engine.explaining import Asked
 from memlint.engine.explaining import explain as explained
 from memlint.report.explain_text import write
 
-_PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?::(?P<column>\d+))?", re.DOTALL)
+_PLACE = re.compile(r"(?P<path>.+?):(?:cell ?(?P<cell>\d+):)?(?P<line>\d+)(?::(?P<column>\d+))?", re.DOTALL)
+#: of a notebook, whose lines count from a cell in any case
+_IN_NOTEBOOK = re.compile(
+    r"(?P<path>.+?\.ipynb):(?:cell ?)?(?P<cell>\d+):(?P<line>\d+)(?::(?P<column>\d+))?", re.DOTALL
+)
 
 
 def explain_parser() -> argparse.ArgumentParser:
@@ -25,7 +29,9 @@ def explain_parser() -> argparse.ArgumentParser:
         description="Say what the analysis knows of the values on a line, and why a rule fired there or did not.",
         allow_abbrev=False,
     )
-    parser.add_argument("place", metavar="FILE:LINE[:COLUMN]", help="for example train.py:14")
+    parser.add_argument(
+        "place", metavar="FILE:LINE[:COLUMN]", help="for example train.py:14, or 'train.ipynb:cell 3:7'"
+    )
     parser.add_argument(
         "--rule", metavar="CODE|NAME", help="explain this rule (default: all that have something to say of the line)"
     )
@@ -53,11 +59,15 @@ def explain(parsed: argparse.Namespace) -> int:
 
 
 def asked_of(place: str, rule: str | None) -> Asked:
-    """The file, line and column of ``FILE:LINE[:COLUMN]``. Raises ConfigError."""
-    found = _PLACE.fullmatch(place)
+    """The file, line and column of ``FILE:LINE[:COLUMN]`` or ``FILE:cell CELL:LINE[:COLUMN]``. Raises ConfigError."""
+    found = _IN_NOTEBOOK.fullmatch(place) or _PLACE.fullmatch(place)
     if found is None:
-        raise ConfigError(f"`{place}` is not of the form FILE:LINE or FILE:LINE:COLUMN, for example train.py:14")
+        raise ConfigError(
+            f"`{place}` is not of the form FILE:LINE or FILE:LINE:COLUMN, for example train.py:14; a line of a "
+            "notebook is `train.ipynb:cell 3:7`"
+        )
     line, column = int(found["line"]), found["column"]
     if not line or column == "0":
         raise ConfigError(f"`{place}`: lines and columns count from 1")
-    return Asked(found["path"], line, None if column is None else int(column), rule)
+    cell = None if found["cell"] is None else int(found["cell"])
+    return Asked(found["path"], line, None if column is None else int(column), rule, cell)

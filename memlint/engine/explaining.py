@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
+from memlint.amounts import plural
 from memlint.config import ConfigError
+from memlint.engine.cells import in_cells
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, no_progress
@@ -15,13 +18,13 @@ from memlint.engine.rooms import META_RULES, Room
 from memlint.engine.run import Prepared, absolute, prepare
 from memlint.engine.selection import find_room
 from memlint.engine.silence import silence
-from memlint.explanation import Explanation, RuleFacts, Status, Why
+from memlint.explanation import Explanation, RuleFacts, StatementFacts, Status, ValueFacts, Why
 from memlint.finding import Finding
 from memlint.flow import Analysis, AnalysisOptions, analyse
 from memlint.flow.events import Event
 from memlint.flow.explained.line import LineWatch
 from memlint.flow.reasons import Judged
-from memlint.project import Project
+from memlint.project import Project, Source, is_notebook
 from memlint.sdk import silent
 
 #: rules that a candidate of a kind is one for: (how it is stored, the codes); "" is any other way
@@ -34,17 +37,21 @@ _RULES: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
+#: what has a line and a column
+Place = TypeVar("Place", StatementFacts, ValueFacts)
 #: files with callers that are looked at
 MAX_CALLERS = 20
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A line of a file, and the rule (code or name) that is asked for; None for all that have something to say."""
+    """A line of a file, or of a cell of a notebook, and the rule (code or name) that is asked for; None for all that
+    have something to say."""
 
     path: str
     line: int
     column: int | None = None
     rule: str | None = None
+    cell: int | None = None
 
 
 def explain(asked: Asked, options: Options) -> Explanation:
@@ -62,12 +69,59 @@ def explain(asked: Asked, options: Options) -> Explanation:
     source = project.sources[display]
     if source.unreadable is not None:
         raise ConfigError(f"{display} cannot be read: {source.unreadable}")
-    if source.cells:
-        raise ConfigError(f"{display} is a notebook, and lines of notebooks are not explained: export it as a script")
-    lines = list(io.StringIO(source.text, newline=None))
-    if not 0 < asked.line <= len(lines):
-        raise ConfigError(f"{display} has {len(lines)} lines, so there is no line {asked.line}")
-    return _explained(asked, prepared, display, room, lines[asked.line - 1].rstrip("\n"))
+    asked = _in_module(asked, source)
+    line = list(io.StringIO(source.original, newline=None))[asked.line - 1]
+    return _in_cell(_explained(asked, prepared, display, room, line.rstrip("\n")), source, asked)
+
+
+def _in_module(asked: Asked, source: Source) -> Asked:
+    """The line of the module that is asked for. Raises ConfigError where there is none."""
+    if source.foreign:
+        raise ConfigError(f"{source.display} cannot be explained: it is a notebook in {source.foreign}")
+    if asked.cell is None and source.cells:
+        raise ConfigError(f"{source.display} is a notebook: name the cell, for example {source.display}:cell 1:1")
+    if asked.cell is not None:
+        return _of_cell(asked, source)
+    count = len(list(io.StringIO(source.text, newline=None)))
+    if not 0 < asked.line <= count:
+        raise ConfigError(f"{source.display} has {count} lines, so there is no line {asked.line}")
+    return asked
+
+
+def _of_cell(asked: Asked, source: Source) -> Asked:
+    cell = next((cell for cell in source.cells if cell.number == asked.cell), None)
+    if cell is None:
+        why = "has no code cell" if source.cells or is_notebook(source.path) else "is no notebook, and has no cell"
+        raise ConfigError(f"{source.display} {why} {asked.cell}")
+    problem = next((one for one in source.problems if source.cell(one.line) == cell and not one.parses), None)
+    if problem is not None:
+        line = problem.line - cell.line + 1
+        raise ConfigError(f"cell {asked.cell} of {source.display} does not parse: line {line}: {problem.message}")
+    count = len(list(io.StringIO(source.text[cell.start : cell.end], newline=None)))
+    if not 0 < asked.line <= count:
+        lines = plural(count, "line")
+        raise ConfigError(f"cell {asked.cell} of {source.display} has {lines}, so there is no line {asked.line}")
+    column = None if asked.column is None else max(asked.column - cell.indent, 1)
+    return msgspec.structs.replace(asked, line=asked.line + cell.line - 1, column=column)
+
+
+def _in_cell(found: Explanation, source: Source, asked: Asked) -> Explanation:
+    """An explanation whose lines count from the cell that was asked for."""
+    cell = source.cell(asked.line)
+    if cell is None:
+        return found
+    above, left = cell.line - 1, cell.indent
+
+    def moved(one: Place) -> Place:
+        return msgspec.structs.replace(one, line=one.line - above, column=one.column + left)
+
+    statements = tuple(
+        msgspec.structs.replace(moved(one), values=tuple(map(moved, one.values))) for one in found.statements
+    )
+    column = None if found.column is None else found.column + left
+    return msgspec.structs.replace(
+        found, cell=cell.number, line=found.line - above, column=column, statements=statements
+    )
 
 
 def _explained(asked: Asked, prepared: Prepared, display: str, room: Room | None, source: str) -> Explanation:
@@ -88,13 +142,14 @@ def _explained(asked: Asked, prepared: Prepared, display: str, room: Room | None
         raws += silence(project.sources[one], found, prepared.rooms, codes, False)
         failures += (failure.reason for failure in problems)
     lines = {number for one in watch.statements for number in range(one.line, one.line + one.source.count("\n") + 1)}
+    places = {project.sources[display].shown(number) for number in lines}
     here = [event for event in analysis.events.get(display, ()) if analysis.span(event.site).line in lines]
     findings = _judged(prepared, project, raws)
-    own = [one for one in findings if one.path == display and one.line in lines]
+    own = [one for one in findings if one.path == display and (one.cell, one.line) in places]
     elsewhere = [
         one
         for one in findings
-        if one not in own and any(step.path == display and step.line in lines for step in one.trace)
+        if one not in own and any(step.path == display and (step.cell, step.line) in places for step in one.trace)
     ]
     failures += (f"{name or one}: {error}" for (one, name), error in analysis.errors.items())
     said = _Said(prepared, watch, here, own, elsewhere)
@@ -119,13 +174,25 @@ def _analysed(asked: Asked, project: Project, display: str) -> tuple[LineWatch, 
         if path == display:
             raise ConfigError(f"{display} does not parse: line {problem.line}: {problem.message}")
     if not watch.statements:
-        raise ConfigError(f"there is no code on line {asked.line} of {display}")
+        cell, line = project.sources[display].shown(asked.line)
+        where = f"line {line} of {display}" if cell is None else f"line {line} of cell {cell} of {display}"
+        if _is_masked(project.sources[display], asked.line):
+            raise ConfigError(f"{where} is run by IPython alone, and is not analysed")
+        raise ConfigError(f"there is no code on {where}")
     return watch, analysis
+
+
+def _is_masked(source: Source, number: int) -> bool:
+    """Whether a line of the text stands for what only IPython runs."""
+    line = source.text.splitlines(keepends=True)[number - 1 : number]
+    start = sum(map(len, source.text.splitlines(keepends=True)[: number - 1]))
+    return any(start <= mask.start < start + len(line[0]) for mask in source.masks) if line else False
 
 
 def _judged(prepared: Prepared, project: Project, raws: Sequence[Raw]) -> tuple[Finding, ...]:
     """The findings with what the baseline and measurements say of them."""
-    findings = tuple(raw.finding for raw in fingerprinted(list(raws), project.relative))
+    fingerprints = fingerprinted(list(raws), project.relative)
+    findings = tuple(in_cells(raw.finding, project.sources) for raw in fingerprints)
     findings = tuple(prepared.proof.applied(findings, project)[0])
     linted = Linted(findings, (), ())
     if prepared.baseline is not None:

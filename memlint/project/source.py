@@ -57,6 +57,11 @@ class Source(msgspec.Struct, frozen=True):
             at = mask.start + len(mask.text)
         return "".join([*parts, text[at:]])
 
+    def shown(self, line: int) -> tuple[int | None, int]:
+        """A line of the text as people count it: the cell (None where the file is no notebook), and the line in it."""
+        cell = self.cell(line)
+        return (None, line) if cell is None else (cell.number, line - cell.line + 1)
+
     def cell(self, line: int) -> Cell | None:
         """The cell that a line of the text is in; None where the file is no notebook."""
         return cell_at(self.cells, line)

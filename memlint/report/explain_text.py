@@ -33,7 +33,8 @@ def write(found: Explanation, out: TextIO) -> None:
     target = console(out)
     wrap = target.width if out.isatty() else None
     column = found.column or len(found.source) - len(found.source.lstrip()) + 1
-    rows = [Text.assemble((f"{found.path}:{found.line}:{column}: ", "bold"), found.source.strip())]
+    cell = "" if found.cell is None else f"cell {found.cell}:"
+    rows = [Text.assemble((f"{found.path}:{cell}{found.line}:{column}: ", "bold"), found.source.strip())]
     for one in found.statements:
         rows += _statement(one)
     for rule in found.rules:

@@ -77,15 +77,34 @@ def _recorded(analyser: Analyser, one: Found) -> tuple[Frame, Recording]:
     return recorded(analyser, one.function, {one.statement.at}, parts)
 
 
+class _Places:
+    """Places as people count them, told in a file."""
+
+    def __init__(self, analysis: Analysis, path: str) -> None:
+        self._analysis, self._path = analysis, path
+        self._sources = analysis.analyser.program.project.sources
+
+    def shown(self, site: Site) -> tuple[int | None, int]:
+        found: tuple[int | None, int] = self._sources[site.path].shown(self._analysis.span(site).line)
+        return found
+
+    def words(self, site: Site) -> str:
+        cell, line = self.shown(site)
+        if site.path != self._path:
+            return f"{site.path}:{line}" if cell is None else f"{site.path}:cell {cell}:{line}"
+        return f"line {line}" if cell is None else f"cell {cell}, line {line}"
+
+
 class _About:
     def __init__(self, analysis: Analysis, frame: Frame, recording: Recording, found: Found) -> None:
         self._analysis, self._analyser = analysis, analysis.analyser
         self._frame, self._recording, self._found = frame, recording, found
-        self._words = Words(self._analyser, frame, self._line_of)
+        self._places = _Places(analysis, frame.module.key)
+        self._words = Words(self._analyser, frame, self._places)
 
     def facts(self) -> StatementFacts:
         statement, function, span, _ = self._found
-        mode, decided = grad_mode(self._analyser, self._frame, self._recording, statement, self._place_of)
+        mode, decided = grad_mode(self._analyser, self._frame, self._recording, statement, self._places.words)
         return StatementFacts(
             source=self._analysis.statement(self._frame.site(statement.at))[1],
             function=function.qual,
@@ -94,17 +113,10 @@ class _About:
             reached=statement.at in self._recording.before or is_header(statement),
             grad_mode=mode,
             decided_by=decided,
-            loops=tuple(loops(self._analyser, self._frame, self._recording, statement, self._line_of)),
+            loops=tuple(loops(self._analyser, self._frame, self._recording, statement, self._places.words)),
             values=tuple(self._values())[:_MOST],
             notes=tuple(self._notes()),
         )
-
-    def _line_of(self, site: Site) -> int:
-        return self._analysis.span(site).line
-
-    def _place_of(self, site: Site) -> str:
-        line = self._line_of(site)
-        return f"line {line}" if site.path == self._frame.module.key else f"{site.path}:{line}"
 
     def _notes(self) -> Iterator[str]:
         frame, statement = self._frame, self._found.statement

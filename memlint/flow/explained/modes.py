@@ -19,14 +19,15 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-LineOf = Callable[[Site], int]
+#: a place in words: `line 4`
+PlaceOf = Callable[[Site], str]
 #: callers that are named
 _NAMED = 3
 _MODES: dict[int, GradMode] = {ON: "on", OFF: "off", ON | OFF: "on or off"}
 
 
 def grad_mode(
-    analyser: Analyser, frame: Frame, recording: Recording, statement: ir.Stmt, place_of: Callable[[Site], str]
+    analyser: Analyser, frame: Frame, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
 ) -> tuple[GradMode, str]:
     """The grad mode at a statement, and who decides it."""
     state, function = recording.before.get(statement.at), frame.function
@@ -61,7 +62,7 @@ def is_header(statement: ir.Stmt) -> bool:
     return isinstance(statement, ir.FunctionDef)
 
 
-def _of_callers(analyser: Analyser, frame: Frame, grad: int, place_of: Callable[[Site], str]) -> tuple[GradMode, str]:
+def _of_callers(analyser: Analyser, frame: Frame, grad: int, place_of: PlaceOf) -> tuple[GradMode, str]:
     function = frame.function
     calls = analyser.facts.calls_of(function)
     own = grad & (ON | OFF)
@@ -90,7 +91,9 @@ def _some(places: list[str]) -> str:
     return ", ".join(shown[:_NAMED]) + more
 
 
-def loops(analyser: Analyser, frame: Frame, recording: Recording, statement: ir.Stmt, line_of: LineOf) -> Iterator[str]:
+def loops(
+    analyser: Analyser, frame: Frame, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
+) -> Iterator[str]:
     """What repeats a statement, the outermost first."""
     function = frame.function
     if function.node is not None:
@@ -101,10 +104,10 @@ def loops(analyser: Analyser, frame: Frame, recording: Recording, statement: ir.
         elif repeated(analyser, function) is not None:
             yield f"each call of `{function.name}`: a caller calls it in a loop"
     for one in recording.loops.get(statement.at, ()):
-        yield _loop(one.loop, one.counts, line_of)
+        yield _loop(one.loop, one.counts, place_of)
 
 
-def _loop(loop: Loop, counts: bool, line_of: LineOf) -> str:
+def _loop(loop: Loop, counts: bool, place_of: PlaceOf) -> str:
     over = {
         "loader": "once a batch of a data loader",
         "epochs": "once an epoch",
@@ -116,4 +119,4 @@ def _loop(loop: Loop, counts: bool, line_of: LineOf) -> str:
         over = f"{loop.trips} times"
     if not counts:
         over += "; not counted as iterations over data"
-    return f"`{loop.text}` at line {line_of(loop.site)}: {over}"
+    return f"`{loop.text}` at {place_of(loop.site)}: {over}"

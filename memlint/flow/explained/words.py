@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import msgspec
 
@@ -64,13 +64,20 @@ _SIZES = {
 _NAMED = 3
 
 
-class Words:
-    """The values of one function in words. ``line_of``: the line of a place; ``analyser``: what is asked."""
+class Places(Protocol):
+    """Places as people count them: the cell of a notebook (None in other files) and the line, and that in words."""
 
-    def __init__(self, analyser: Any, frame: Frame, line_of: Callable[[Site], int]) -> None:
+    def shown(self, site: Site) -> tuple[int | None, int]: ...
+    def words(self, site: Site) -> str: ...
+
+
+class Words:
+    """The values of one function in words. ``places``: where something is; ``analyser``: what is asked."""
+
+    def __init__(self, analyser: Any, frame: Frame, places: Places) -> None:
         self._analyser = analyser
         self._frame = frame
-        self._line_of = line_of
+        self._places = places
 
     def facts(
         self, expr: ir.Expr, place: tuple[int, int], value: V, state: State, mode: str = "", unknown: str = ""
@@ -90,10 +97,12 @@ class Words:
         if isinstance(expr, ir.Call) and state.grad == OFF and not value.src:
             graph = "no"  # (nothing is recorded here)
         if graph and graph != "no":
+            freed = sorted(set(self._freed_by(value)), key=lambda at: (at[0] or 0, at[1]))
             said = msgspec.structs.replace(
                 said,
                 made_by=tuple(self._made_by(value)),
-                freed_by=tuple(sorted(set(self._freed_by(value)))),
+                freed_by=tuple(line for _, line in freed),
+                freed_in=tuple(cell for cell, _ in freed if cell is not None),
                 needed_by=tuple(self._needed_by(value)),
                 freed_inside=self._is_freed_inside(value, state),
                 unknown=unknown or (self._missing(value) if graph == "unknown" else ""),
@@ -138,19 +147,18 @@ class Words:
             nodes = [row for row in nodes if row[0] is False]
         seen: list[str] = []
         for *_, node in nodes:
-            line = self._line_of(self._frame.site(node.at))
-            shown = f"`{node.what}` (line {line})"
+            shown = f"`{node.what}` ({self._places.words(self._frame.site(node.at))})"
             if shown not in seen:
                 seen.append(shown)
         yield from seen[:_NAMED]
         if len(seen) > _NAMED:
             yield f"{len(seen) - _NAMED} more"
 
-    def _freed_by(self, value: V) -> Iterator[int]:
+    def _freed_by(self, value: V) -> Iterator[tuple[int | None, int]]:
         own = {item for item in self._frame.graphs.closure(value.src) if item in self._frame.graphs.nodes}
         for backward in self._frame.backwards:
             if own & backward.reached:
-                yield self._line_of(backward.site)
+                yield self._places.shown(backward.site)
 
     def _is_freed_inside(self, value: V, state: State) -> bool:
         """Whether a function that is called has freed the graph, here or later."""
@@ -167,7 +175,7 @@ class Words:
             yield "code that cannot be resolved, to which it is passed"
         for store in frame.stores.values():
             if own & (store.incoming or store.value).src:
-                yield f"`{store.place_text}`, which keeps it (line {self._line_of(store.site)})"
+                yield f"`{store.place_text}`, which keeps it ({self._places.words(store.site)})"
 
     def _missing(self, value: V) -> str:
         """What would tell whether there is a graph."""
@@ -216,7 +224,10 @@ def sentence(one: ValueFacts) -> str:
         said.append("without an autograd graph")
     elif one.graph == "unknown" and one.kinds != ("unknown",):
         said.append("whether it has an autograd graph is unknown")
-    if one.freed_by:
+    if one.freed_in:
+        places = zip(one.freed_in, one.freed_by, strict=True)
+        said.append(f"freed by backward() at {' and '.join(f'cell {cell}, line {line}' for cell, line in places)}")
+    elif one.freed_by:
         lines = " and ".join(map(str, one.freed_by))
         said.append(f"freed by backward() at line {lines}")
     elif one.freed_inside:
