@@ -44,7 +44,7 @@ def lines() -> list[tuple[int, int, int]]:
     """Each line of the program: its number in the script, its cell, and its number there."""
     found, line = [], 1
     for source, (number, above) in zip(CELLS, NUMBERS, strict=True):
-        found += [(line + at, number, at + 1 + above) for at, text in enumerate(source.splitlines()) if text]
+        found += [(line + at, number, at + 1 + above) for at, text in enumerate(source.splitlines()) if text[0] != "@"]
         line += source.count("\n") + 2
     return found
 
