@@ -164,6 +164,9 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
         return V(CALLABLE, refs=some)
     if name == "getattr" and len(args) == 2 and (networks := tables.of_module(frame, args[0])).kinds:
         return networks
+    if name == "getattr" and len(args) == 2 and args[0].kinds & MODULE and args[0].syms:
+        some = frozenset(path.then(".*") for path in args[0].syms)  # (of its parts, the one that a run tells)
+        return V(UNKNOWN, some, syms=some)
     if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
         from memlint.flow.assignment import write_attribute
 

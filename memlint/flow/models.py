@@ -6,7 +6,7 @@ from memlint import knowledge
 from memlint.flow import batches, extent_words, functions, instances
 from memlint.flow.arity import fitting_classes
 from memlint.flow.computing import prepares
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.modes import freezes_itself, frozen_of, mode_of
 from memlint.flow.ops import names_metric, names_number
@@ -48,6 +48,8 @@ _BLANK = frozenset({"ones", "zeros", "empty"})
 _CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct"})
 #: what holds several of them
 _SEVERAL = frozenset({"criteria", "losses", *(f"{name}s" for name in _CRITERIA)})
+#: modules in modules whose forwards are looked into
+_MAX_PARTS = 3
 
 
 def run_module(
@@ -117,7 +119,7 @@ def run_module(
                 continue  # it may be one of those that run layers
             if not told and not tips:
                 return as_output(state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), shown)
-            if not tips and state.grad != OFF and _saves(frame, function, expr):
+            if not tips and state.grad != OFF and (_saves(frame, function, expr) or _runs_parts(frame, function, expr)):
                 tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
                 inner = inner.but(src=inner.src | _left_behind(frame, function, expr))
             if tips:
@@ -202,6 +204,27 @@ def _saves(frame: Frame, function: Function, expr: ir.Call) -> bool:
     record = frame.calls.get((expr.at, function.key))
     summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
     return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
+
+
+def _runs_parts(frame: Frame, function: Function, expr: ir.Call) -> bool:
+    """Whether a forward that gives a collection of results has them from parts of its module that are not resolved."""
+    record = frame.calls.get((expr.at, function.key))
+    return record is not None and _calls_parts(frame, function, record, _MAX_PARTS)
+
+
+def _calls_parts(frame: Frame, function: Function, record: CallRecord, depth: int) -> bool:
+    summary = frame.analyser.summary(function, record.args, record.trains)
+    if summary is None or not function.takes_self or not function.params:
+        return False
+    own = f"p:{function.params[0].name}"
+    called = [node.callee for node in summary.graphs.nodes.values() if node.unknown and node.callee is not None]
+    if any(path.root == own and len([step for step in path.steps if step.startswith(".")]) == 1 for path in called):
+        return True
+    return depth > 0 and any(
+        inner.name in ("forward", "__call__") and _calls_parts(frame, inner, one, depth - 1)
+        for one in summary.calls.values()
+        if one.grad & AMBIENT and (inner := frame.analyser.function_at(one.callee)) is not None
+    )
 
 
 def _lets_go(frame: Frame, function: Function, expr: ir.Call) -> bool:
