@@ -18,7 +18,7 @@ from memlint.flow.owner import give_away, note_optimizer
 from memlint.flow.practices.outside import noted
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, last_name, text
-from memlint.flow.tensors import RETURN_INDICES, destination, gives_indices, values_and_indices
+from memlint.flow.tensors import RETURN_INDICES, destination, gives_indices, names_integers, values_and_indices
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     ACCELERATOR,
@@ -174,9 +174,11 @@ def _by_row(
         parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}
         parts["0"] = V(MODULE, refs=frozenset((Ref("foreign", "", name),)), store=frozenset((expr.at,)))
         return make(frame, state, expr.at, "tuple", NOTHING, parts)
-    if row.graph == "none":
+    if row.graph in ("none", "given"):
         for value in inner:
             frame.used |= value.src
+        keeps = row.graph == "given" and not names_integers(expr)
+        given = [value.src for value in args if value.is_only(TENSORS)] if keeps else []
         if row.allocates:
             factories.made(frame, state, name, expr, args, words)
         size = {"sample": SAMPLE, "scalar": SCALAR, "model": MODEL}.get(row.size, SOME_SIZE)
@@ -191,7 +193,8 @@ def _by_row(
         if name.startswith("torch.cuda."):
             device = ACCELERATOR
         store = frozenset((expr.at, ELSEWHERE)) if row.shares else frozenset((expr.at,))
-        return V(TENSOR if row.returns == "tensor" else TREE, size=size, device=device, store=store)
+        src = EMPTY.union(*given)
+        return V(TENSOR if row.returns == "tensor" else TREE, src, size=size, device=device, store=store)
     return _operation(frame, state, row, inner, args, words, expr)
 
 

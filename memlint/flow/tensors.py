@@ -111,7 +111,7 @@ def _call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, arg
             if args or words or name not in ("argmax", "argmin", "all", "any")
             else SCALAR,
         )
-    integers = (name == "view" or name in table.move) and _names_integers(expr)
+    integers = (name == "view" or name in table.move) and names_integers(expr)
     if integers:
         frame.used |= receiver.src
     if integers and name == "view":
@@ -215,7 +215,7 @@ def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str,
     return moved(receiver, destination(device, shown))
 
 
-def _names_integers(expr: ir.Call) -> bool:
+def names_integers(expr: ir.Call) -> bool:
     """Whether a type of integers is asked for, of which none has a graph."""
     wanted = (*expr.args, *(word.value for word in expr.keywords))
     return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in wanted)

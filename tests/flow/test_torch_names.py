@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from importlib import resources
+from typing import Any
 
 import pytest
 
@@ -50,6 +52,60 @@ def test_methods_of_arrays_are_none_of_tensors() -> None:
 
     table = tomllib.loads(resources.files("memlint.knowledge").joinpath("torch.toml").read_text(encoding="utf-8"))
     assert not [name for name in table["methods"]["arrays"] if hasattr(torch.Tensor, name)]
+
+
+def _functions(graph: str) -> list[str]:
+    table = tomllib.loads(resources.files("memlint.knowledge").joinpath("torch.toml").read_text(encoding="utf-8"))
+    found = [name for row in table["function"] if row.get("graph", "none") == graph for name in row["names"]]
+    # (the helpers of layers repeat what they are given, which is a number)
+    return [name for name in found if name in names() and ".modules.utils." not in name]
+
+
+def _graphs(call: Callable[..., Any]) -> set[bool]:
+    """Whether what is computed from a tensor with a graph has one, for every way of calling that raises nothing."""
+    import torch
+
+    found: set[bool] = set()
+    for shape in ((3, 3), (4,)):
+        given = torch.rand(shape, requires_grad=True) * 0.9
+        for more in ((), (given,), (0,), (0.5,), (2,), ((2, 2),), (given, given)):
+            try:
+                result = call(given.clone(), *more)
+            except Exception:  # (it is not called so)
+                continue
+            parts = result if isinstance(result, tuple | list) else (result,)
+            found |= {part.requires_grad for part in parts if isinstance(part, torch.Tensor)}
+    return found
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", _functions("none"))
+def test_functions_that_give_no_graph(name: str) -> None:
+    call = _resolve(name)
+    assert not callable(call) or True not in _graphs(call)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", _functions("given"))
+def test_functions_that_give_the_graph_of_a_tensor_alone(name: str) -> None:
+    import torch
+
+    call = _resolve(name)
+    assert callable(call)
+    kind = torch.double if name == "torch.DoubleTensor" else torch.float
+    assert True in _graphs(lambda given, *more: call(given.to(kind), *more))
+    if name != "torch.normal":
+        assert not call([torch.rand(1, requires_grad=True)[0]]).requires_grad
+
+
+@pytest.mark.torch
+def test_methods_that_cut_the_graph() -> None:
+    import torch
+
+    table = tomllib.loads(resources.files("memlint.knowledge").joinpath("torch.toml").read_text(encoding="utf-8"))
+    # (`new` is called with sizes, but of a tensor gives an alias)
+    methods = {name: getattr(torch.Tensor, name) for name in table["methods"]["cut"] if name != "new"}
+    assert not [name for name, call in methods.items() if callable(call) and True in _graphs(call)]
 
 
 def _resolve(name: str) -> object | None:
