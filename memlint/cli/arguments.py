@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -44,12 +43,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     command, rest = ("check", list(arguments))
     if arguments and arguments[0] in COMMANDS:
         command, rest = arguments[0], list(arguments[1:])
-    elif not arguments:
-        # a script that lost its paths must not look clean
-        _check_parser().print_help(sys.stderr)
-        raise ConfigError("no paths; `memlint .` lints the working directory")
     elif (
-        not arguments[0].startswith("-")
+        arguments
+        and not arguments[0].startswith("-")
         and (hint := nearest(arguments[0], COMMANDS))
         and not os.path.lexists(arguments[0])
     ):
@@ -96,7 +92,7 @@ def _refuse_files_like_options(words: Sequence[str]) -> None:
 
 def _check_parser() -> argparse.ArgumentParser:
     return _linting_parser(
-        "memlint", "memlint [check] [OPTIONS] PATHS…", "Find PyTorch code that leaks or wastes memory.", _EPILOG
+        "memlint", "memlint [check] [OPTIONS] [PATHS…]", "Find PyTorch code that leaks or wastes memory.", _EPILOG
     )
 
 

@@ -33,6 +33,9 @@ def check(parsed: argparse.Namespace) -> int:
     options = options_of_check(parsed)
     if parsed.write_baseline is not None:
         check_writable(Path(parsed.write_baseline), "--write-baseline")
+    for one in outputs(parsed):
+        if one.file is not None:
+            check_writable(Path(one.file), one.option)
     paths = parsed.paths or ["."]
     if parsed.fix or parsed.fix_only or parsed.diff:
         from memlint.cli.fixing import fix

@@ -75,10 +75,21 @@ def changed_lines(files: Iterable[Path], revision: str | None) -> dict[Path, Lin
         by_top.setdefault(top, {})[os.path.relpath(real, top).replace(os.sep, "/")] = file
     found: dict[Path, Lines] = {}
     until = time.monotonic() + SECONDS
+    unborn: list[ChangesError] = []
     for top, names in by_top.items():
         repository = _Repository(top, until)
-        lines = repository.changed(repository.base(revision), names)
+        try:
+            base = repository.base(revision)
+        except ChangesError as error:
+            if not repository.is_unborn():
+                raise
+            unborn.append(error)
+            lines = dict.fromkeys(names, ALL)
+        else:
+            lines = repository.changed(base, names)
         found |= {names[name]: lines[name] for name in names if name in lines}
+    if unborn and len(unborn) == len(by_top):  # (a revision that no repository has may be a mistake)
+        raise unborn[0]
     return found
 
 
@@ -108,6 +119,10 @@ class _Repository:
         if commit is None:
             raise ChangesError(f"`{revision}` is no revision of {self._top}{self._of_shallow()}")
         return commit
+
+    def is_unborn(self) -> bool:
+        """Whether it has no commit at all, so that whatever lies in it is new."""
+        return self._commit("HEAD") is None and self._said("for-each-ref", "--count=1") is None
 
     def _fork(self) -> str:
         """Where this branch left the default branch."""

@@ -28,7 +28,7 @@ def render(result: Result, lines: Lines, setting: Setting) -> str:
 def guarded(text: str) -> str:
     """A report to be printed in a job: where a name or a source in it would be taken for a command, between two
     tokens, which let the runner obey nothing."""
-    if _COMMAND.search(text) is None:
+    if _COMMAND.search(text.replace("\r", "\n")) is None:  # (the runner ends lines at both)
         return text
     token = os.urandom(16).hex()
     return f"::stop-commands::{token}\n{text}::{token}::\n"

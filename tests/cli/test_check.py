@@ -288,9 +288,17 @@ def test_output_file_is_written_whole(toy: Toy, capsys: Capture) -> None:
     assert json.loads((root / "report.json").read_text())["version"] == 1
     assert not capsys.readouterr().out
     assert not list(root.glob(".report.json*"))
-    for wrong in ("no/such/folder", "."):
-        assert main(["train.py", "--output-file", wrong]) == 2
-        assert f"--output-file: {wrong} cannot be written:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["-o"], ["--output-format", "json", "--output-file"]])
+@pytest.mark.parametrize("wrong", ["no/such/folder", "."])
+def test_a_report_that_cannot_be_written_ends_the_run_before_it_begins(
+    toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch, words: list[str], wrong: str
+) -> None:
+    toy({"train.py": "leak(1)\n"})
+    monkeypatch.setattr("memlint.cli.check.run", lambda *_, **__: pytest.fail("it was linted"))
+    assert main(["train.py", *words, wrong]) == 2
+    assert f"--output-file: {wrong} cannot be written:" in capsys.readouterr().err
 
 
 def test_an_output_file_that_is_a_symlink_or_a_pipe_stays_one(toy: Toy) -> None:
@@ -363,9 +371,13 @@ def test_accepted_options(toy: Toy) -> None:
     assert main(["train.py", "--isolated"]) == 0, "the toy rules come from the configuration"
 
 
-def test_no_arguments_show_the_help(capsys: Capture) -> None:
-    assert main([]) == 2
-    assert "exit codes" in capsys.readouterr().err
+def test_no_arguments_lint_the_working_directory(toy: Toy, capsys: Capture) -> None:
+    toy({"train.py": "leak(1)\n"})
+    assert main([]) == 1
+    assert "train.py:1:" in capsys.readouterr().out
+
+
+def test_the_help_goes_to_standard_output(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
     assert stop.value.code == 0

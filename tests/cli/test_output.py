@@ -97,17 +97,32 @@ def test_a_file_that_is_written_again_stays_as_private_as_it_was(toy: Toy, mode:
         assert (root / name).stat().st_mode & 0o777 == mode
 
 
-def test_one_output_that_fails_loses_no_other(toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [("sarif:no/such/a.sarif", "a.sarif cannot be written: No such file"), ("json:taken", "Is a directory")],
+)
+def test_an_output_that_cannot_be_written_ends_the_run_before_it_begins(
+    toy: Toy, capsys: Capture, output: str, said: str
+) -> None:
     root = toy({"train.py": "leak(1)\n"})
     (root / "taken").mkdir()
+    assert main(["train.py", "--exit-zero", "--output=gitlab:good.json", f"--output={output}"]) == 2
+    out, error = capsys.readouterr()
+    assert not out and f"--output {output}: " in error and said in error
+    assert not (root / "good.json").exists()
+    assert not list(root.glob(".memlint-*.new"))
+
+
+def test_one_output_that_fails_loses_no_other(toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = toy({"train.py": "leak(1)\n"})
     (root / "old.xml").write_text("old")
-    monkeypatch.setattr("memlint.report.junit.render", lambda *_: 1 / 0)
-    words = [f"--output={one}" for one in ("sarif:no/such/a.sarif", "json:taken", "junit:old.xml", "gitlab:good.json")]
+    (root / "gone").mkdir()
+    monkeypatch.setattr("memlint.report.junit.render", lambda *_: (root / "gone").rmdir() or 1 / 0)
+    words = [f"--output={one}" for one in ("junit:old.xml", "json:gone/a.json", "gitlab:good.json")]
     assert main(["train.py", "--exit-zero", *words]) == 2
     out, error = capsys.readouterr()
     assert "MEM901[toy-leak]" in out
-    assert "--output sarif:no/such/a.sarif: no/such/a.sarif cannot be written: No such file" in error
-    assert "--output json:taken: taken cannot be written: Is a directory" in error
+    assert "--output json:gone/a.json: gone/a.json cannot be written: No such file" in error
     assert "the junit report" in error and "ZeroDivisionError" in error
     assert json.loads((root / "good.json").read_text("utf-8"))[0]["check_name"] == "MEM901[toy-leak]"
     assert (root / "old.xml").read_text() == "old", "what was there is whole"

@@ -326,3 +326,31 @@ def test_mistakes_in_the_configuration_name_the_nearest(toy: Toy, capsys: Captur
     toy({"a.py": SAFE}, config)
     assert main(["a.py", "--fix"]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["::error::no error", "  ::set-env name=PATH::.", "x ##[command]", "\t::group::all"])
+def test_no_line_of_a_diff_is_a_command_in_a_job_of_github(
+    toy: Toy, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    root = toy({"a.py": f'text = """\n{text}\n"""\n{SAFE}'})
+    assert main(["a.py", "--diff"]) == 1
+    plain = capfdbinary.readouterr().out
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert main(["a.py", "--diff"]) == 1
+    shown = capfdbinary.readouterr().out
+    first, _, rest = shown.partition(b"\n")
+    token = first.removeprefix(b"::stop-commands::")
+    assert token != first and rest == plain + b"::" + token + b"::\n"
+    subprocess.run(["git", "apply", "-"], input=shown, cwd=root, check=True)
+    assert "fixed = 1" in (root / "a.py").read_text(), "what is around a patch harms none that reads it"
+
+
+def test_a_diff_without_a_command_is_the_same_in_a_job(
+    toy: Toy, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy({"a.py": SAFE})
+    main(["a.py", "--diff"])
+    plain = capfdbinary.readouterr().out
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    main(["a.py", "--diff"])
+    assert capfdbinary.readouterr().out == plain

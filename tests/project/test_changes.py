@@ -268,6 +268,19 @@ def test_what_cannot_be_told_is_an_error(
     assert sorted(path.name for path in repository.iterdir()) == before
 
 
+@pytest.mark.parametrize("revision", ["HEAD", "main"])
+def test_a_nested_repository_without_a_commit_is_new(
+    repository: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, revision: str
+) -> None:
+    inner = repository / "inner"
+    inner.mkdir()
+    (inner / "c.py").write_text("leak(1)\n")
+    git(inner, "init", "-q", "-b", "main")
+    assert reported(capsys, ".", "--since", revision) == ["inner/c.py:1"]
+    monkeypatch.chdir(inner)
+    assert main([".", "--since", revision]) == 2, "alone, it has no such revision"
+
+
 def test_a_path_behind_the_option_is_told_from_a_revision(repository: Path, capsys: Capture) -> None:
     assert main(["--since", "a.py"]) == 2
     assert "write `memlint a.py --since`" in capsys.readouterr().err
