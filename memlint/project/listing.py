@@ -205,6 +205,8 @@ def _gitignore(folder: Path) -> tuple[Patterns, ...]:
 def _git_files(folder: Path, patience: _Patience) -> list[str] | None:
     """Tracked and untracked files that are not ignored, relative to ``folder``; None without git or a work tree, and
     where it takes too long."""
+    if not _under_git(folder):
+        return None
     started = time.monotonic()
     try:
         done = git(["ls-files", "-c", "-o", "--exclude-standard", "-z"], folder, patience.left)
@@ -217,6 +219,12 @@ def _git_files(folder: Path, patience: _Patience) -> list[str] | None:
     names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
     # in a submodule that was never checked out, git names the folder itself: it knows nothing of what is in there
     return None if done.returncode or "./" in names else names
+
+
+def _under_git(folder: Path) -> bool:
+    """Whether git would find a repository here: asking it costs more than linting a small file."""
+    real = Path(os.path.realpath(folder))
+    return any(os.path.lexists(place / ".git") for place in (real, *real.parents))
 
 
 def _from_git(folder: Path, listed: list[str], patience: _Patience) -> Listing:
