@@ -50,3 +50,11 @@ class Here(Session):
     def value(self, number: int, value: Any) -> None:
         if number in self._numbers:
             super().value(number, value)
+
+    def begin_comprehension(self, number: int, frame: FrameType) -> None:
+        if number in self._numbers:
+            super().begin_comprehension(number, frame)
+
+    def end_comprehension(self, number: int) -> None:
+        if number in self._numbers:
+            super().end_comprehension(number)

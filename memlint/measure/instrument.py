@@ -16,6 +16,7 @@ from .plan import LoopPlan, SitePlan
 #: names of the builtins; two underscores on both sides keep them from being mangled inside classes
 ENTER, LOOP, EXIT = "__memlint_enter__", "__memlint_loop__", "__memlint_exit__"
 NEXT, VALUE = "__memlint_next__", "__memlint_value__"
+BEGUN, WHOLE = "__memlint_begun__", "__memlint_whole__"
 
 Position = tuple[int, int]
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -34,7 +35,9 @@ def parse(
     probes = _Probes({_offset(lines, loop.line, loop.column): loop.id for loop in loops})
     for site in sites:
         span = _offset(lines, site.line, site.column), _offset(lines, site.end_line, site.end_column)
-        probes.wrap(site.id, _kept(_innermost(tree, span), span))
+        around = _innermost(tree, span)
+        kept = _kept(around, span)
+        probes.wrap(site.id, kept, _comprehension(around, kept))
     probes.visit(tree)
     ast.fix_missing_locations(tree)
     return tree, probes.missing()
@@ -64,10 +67,13 @@ class _Probes(ast.NodeTransformer):
         self._empty: list[int] = []
         self._around: tuple[int, ...] = ()
 
-    def wrap(self, number: int, expressions: Sequence[ast.expr]) -> None:
-        """The expressions of one site, in the order of evaluation: the first begins a hit, the others add to it."""
+    def wrap(self, number: int, expressions: Sequence[ast.expr], around: ast.expr | None) -> None:
+        """The expressions of one site, in the order of evaluation: the first begins a hit, the others add to it.
+        ``around``: the comprehension whose elements they are."""
         if not expressions:
             self._empty.append(number)
+        elif around is not None:
+            self._wraps.setdefault(id(around), []).append((WHOLE, number))
         for name, expression in zip([NEXT] + [VALUE] * len(expressions), expressions, strict=False):
             self._wraps.setdefault(id(expression), []).append((name, number))
 
@@ -109,10 +115,15 @@ def _statement(name: str, at: ast.stmt, *arguments: Any) -> ast.stmt:
 
 def _wrapped(expression: ast.expr, name: str, number: int) -> ast.expr:
     arguments: list[ast.expr] = [ast.Constant(number), expression]
+    if name == WHOLE:  # arguments are evaluated from left to right
+        begun = ast.Call(ast.Name(BEGUN, ast.Load()), [ast.Constant(number)], [])
+        _place(begun.func, expression)
+        _place(begun.args[0], expression)
+        arguments.insert(1, begun)
     call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
     ast.copy_location(call, expression)
-    _place(call.func, expression)
-    _place(arguments[0], expression)
+    for each in (call.func, *arguments[:-1]):
+        _place(each, expression)
     return call
 
 
@@ -159,6 +170,22 @@ def _kept(path: Sequence[ast.AST], span: tuple[Position, Position]) -> list[ast.
     # a header: of `with`, `if`, `for`
     around = next((node for node in reversed(path) if isinstance(node, ast.Call)), None)
     return [] if around is None else [*_given(around), around]
+
+
+def _comprehension(path: Sequence[ast.AST], kept: Sequence[ast.expr]) -> ast.expr | None:
+    """The comprehension whose elements are what a place keeps, where it is made at once: not a generator's."""
+    for node in reversed(path if kept else ()):
+        if isinstance(node, (ast.GeneratorExp, ast.Lambda)):
+            return None
+        value = getattr(node, "value", None)
+        for one in (node, value.value if isinstance(value, ast.Await) else value):
+            if isinstance(one, (ast.ListComp, ast.SetComp, ast.DictComp)):
+                element = one.value if isinstance(one, ast.DictComp) else one.elt
+                if any(each is kept[0] for each in ast.walk(element)):
+                    return one
+        if isinstance(node, ast.stmt):
+            return None
+    return None
 
 
 def _whole(path: Sequence[ast.AST], span: tuple[Position, Position]) -> ast.expr | None:

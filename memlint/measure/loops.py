@@ -7,7 +7,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .halves import rises
 from .meters import Bytes, Meter
@@ -16,13 +16,30 @@ from .tracker import Frame, Ledger, lines
 #: iterations are timed as far as this
 _TIMED = 10_000
 _SHOWN = 8
+#: ticks and seconds that the end of a run is waited for in which something has grown; and that later runs are, so many
+_FOR_ITS_END, _FOR_RUNS, _RUNS = (1_000, 10.0), (5_000, 60.0), 12
 _HERE = os.path.dirname(__file__) + os.sep
+
+
+class Waiting(NamedTuple):
+    """Since when it is waited for what has grown to go: by the clock, and by the runs of the loop."""
+
+    tick: int
+    seconds: float
+    runs: int
+
+    def is_over(self, tick: int, runs: int, ended: bool) -> bool:
+        """Whether it has been long enough; ``ended``: the run has."""
+        ticks, seconds = _FOR_RUNS if ended or runs > self.runs else _FOR_ITS_END
+        return runs - self.runs > _RUNS or tick - self.tick > ticks or time.monotonic() - self.seconds > seconds
 
 
 class LoopWatch:
     """Reads the meters at ``window`` + 1 tops that follow each other in one run of the loop, after ``warmup`` tops.
 
-    What has grown then is looked at for another window: an accumulation or a buffer that is emptied gives it back.
+    What has grown then is looked at for another window: an accumulation or a buffer that is emptied gives it back. So
+    does, when its run has ended, what is kept for as long as that (``waits``), or for some more runs: the steps of an
+    episode, of a batch of them.
     """
 
     def __init__(self, number: int, warmup: int, window: int) -> None:
@@ -42,6 +59,12 @@ class LoopWatch:
         self.done = False
         #: what is held when garbage has been collected behind a window that grew
         self.settled: Bytes | None = None
+        #: its window is over, and what has grown in it may yet go
+        self.waits: Waiting | None = None
+        self.run_ended = False
+        self.looked_at = 0
+        #: the clock at the last top
+        self.tick = 0
         self._jumped = False
         self._warmup = warmup
         self._window = window
@@ -78,6 +101,21 @@ class LoopWatch:
             return False
         return over
 
+    def wait(self, tick: int) -> None:
+        """Its window is over, with growth."""
+        self.waits = Waiting(tick, time.monotonic(), self.runs)
+
+    def is_given_back(self) -> bool:
+        """Whether less is held again than when its window was half over."""
+        settled = self.settled or {}
+        half = self.readings[len(self.readings) // 2]["requested"]
+        return all(settled.get(device, held) <= held for device, held in half.items())
+
+    def settle(self, held: Bytes) -> None:
+        """Note what is held now, if that is less than ever since its window was over."""
+        known = self.settled
+        self.settled = held if known is None else {name: min(held.get(name, 0), known.get(name, 0)) for name in known}
+
     def forget(self) -> None:
         """Its run was too short."""
         self.readings.clear()
@@ -110,9 +148,9 @@ def _jump(readings: list[dict[str, Any]]) -> int | None:
     return None
 
 
-def survivors(ledger: Ledger, ticks: list[int], following: dict[int, tuple[int, ...]]) -> dict[str, Any]:
-    """What was born in a window and is alive, in bytes by generation. ``ticks``: the clock at each top of the window.
-    ``following``: the sites that follow a storage, by its address.
+def survivors(ledger: Ledger, ticks: list[int], last: int, following: dict[int, tuple[int, ...]]) -> dict[str, Any]:
+    """What was born in a window and is alive, in bytes by generation. ``ticks``: the clock at each top of the window,
+    ``last``: at the last top of the loop. ``following``: the sites that follow a storage, by its address.
 
     ``groups``: by the sites that follow the storages, or others that were made at the same places. ``stacks``: the
     places that made most of it. ``latest``: where what is alive and youngest was made.
@@ -125,7 +163,7 @@ def survivors(ledger: Ledger, ticks: list[int], following: dict[int, tuple[int, 
         number = bisect.bisect_right(ticks, born.tick) - 1
         if key in following:  # a site is known by what its hits before the window kept, too
             sites.setdefault(born.stack, set()).update(following[key])
-        if number >= count and born.tick >= ledger.tick - 1:
+        if number >= count and born.tick >= last - 1:
             latest[born.stack] = latest.get(born.stack, 0) + born.nbytes
         if not 0 <= number < count:
             continue

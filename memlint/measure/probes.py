@@ -38,6 +38,8 @@ def install(session: Session) -> None:
         (instrument.EXIT, leave),
         (instrument.NEXT, begin),
         (instrument.VALUE, more),
+        (instrument.BEGUN, begin_comprehension),
+        (instrument.WHOLE, end_comprehension),
     ):
         setattr(builtins, name, probe)
 
@@ -96,6 +98,23 @@ def more(number: int, value: Any) -> Any:
         return value
     if _session is not None and _session.active:
         _guarded(_session.value, number, value)
+    return value
+
+
+def begin_comprehension(number: int) -> None:
+    """Before a comprehension whose elements are hits of a site."""
+    if _compiling():
+        return
+    if _session is not None and _session.active:
+        _guarded(_session.begin_comprehension, number, sys._getframe(1))
+
+
+def end_comprehension(number: int, _: None, value: Any) -> Any:
+    """Behind it, with what it gives."""
+    if _compiling():
+        return value
+    if _session is not None and _session.active:
+        _guarded(_session.end_comprehension, number)
     return value
 
 

@@ -18,17 +18,18 @@ from .files import write
 from .loops import LoopWatch
 from .losses import Losses
 from .meters import meter_for
+from .old import Old
 from .plan import Plan
-from .running import Running
-from .sites import Old, SiteWatch
+from .running import Run, Running
+from .site_runs import check_of, stack_of
+from .sites import SiteWatch
 from .spawned import Spawned, number_here, rank_here
+from .stopping import Patience
 from .timeline import Timeline
 from .windows import Windows
 
 #: results are written at most as often, where nothing has been decided
 _SECONDS = 1.0
-#: iterations in which a place that an option turns on would have come by
-_ENOUGH = 100
 #: a program that catches everything is asked to stop so often, and then ended
 _PATIENCE = 5
 #: modules that are imported when a process is started
@@ -56,10 +57,11 @@ class Session:
         limit = plan.warmup + plan.window
         sites = [site for file in plan.files for site in file.sites]
         self._sites = {site.id: SiteWatch(site.id, plan.warmup, limit) for site in sites}
-        self._in_loops = {site.id: site.loop for site in sites if site.loop is not None}
         self._loops = {
             loop.id: LoopWatch(loop.id, plan.warmup, plan.window) for file in plan.files for loop in file.loops
         }
+        in_loops = {site.id: site.loop for site in sites if site.loop is not None}
+        self._patience = Patience(self._sites, self._loops, in_loops, limit)
         self._windows = Windows(self._loops, self._sites.values())
         self.paths = {os.path.realpath(path) for path in (plan.target, *(file.path for file in plan.files))}
         self._running = Running()
@@ -125,6 +127,9 @@ class Session:
         self._running.enter(number, around, frame, self._runs)
         runs = self._running.runs
         self._loops[number].outer.update(run.loop for run in runs[:-1])
+        for site in self._sites.values():
+            if site.loops and site.loops[-1] == number:
+                self._note_old(site)
         if threading.get_ident() == self._thread:
             self._forget(self._loops[number])
 
@@ -156,6 +161,8 @@ class Session:
         if self.torch is not None and threading.get_ident() == self._thread and self._windows.top(watch, self._tick):
             self._judged()
         watch.time(run)
+        if not self._ready and self._patience.is_due(self._tick):
+            self._ready = self._all_measured()
         self._maybe_stop(watch)
 
     def _note(self, *, always: bool = False) -> None:
@@ -170,10 +177,11 @@ class Session:
         if run is None:
             return
         for site in self._sites.values():
-            if site.generations and number in site.loops and not self._measured(site):
+            if site.generations and number in site.loops and not site.measured:
                 self._check_exit(site)
+        self._end_site_runs(run.number)
         self._loops[number].whole_runs += 1
-        if not self._ready and number in self._in_loops.values():
+        if not self._ready:
             self._ready = self._all_measured()
         self._timeline.end(run.number, self._steps)
         self._note()
@@ -182,7 +190,7 @@ class Session:
 
     def _forget(self, watch: LoopWatch) -> None:
         """A run of a loop is over, or the next one begins: its window cannot go on."""
-        if self._windows.forget(watch):
+        if self._windows.forget(watch, self._tick):
             self._judged()
 
     def _judged(self) -> None:
@@ -195,33 +203,62 @@ class Session:
     def hit(self, number: int, value: Any, frame: FrameType) -> None:
         """A flagged place is reached, with the first of its values."""
         site = self._sites[number]
-        if site.full and site.recording and not site.windows:
-            self._check([site], "window")  # no loop of the program is around it
-        if not site.full:
+        if site.full and (site in self._due or site.recording) and len(site.windows) < 2 and site.alone:
+            self._check_alone(site)
+        if not site.full or not site.runs.decided:
             self._running.settle(frame)
         runs = self._running.runs
-        iteration = (runs[-1].number, runs[-1].count) if runs else (0, site.hits + 1)
-        if site.begin(iteration, tuple(run.loop for run in runs)):
+        iteration = (
+            (0, site.hits + 1) if not runs or (site.full and not site.loops) else (runs[-1].number, runs[-1].count)
+        )
+        run = site.comprehension or (runs[-1] if runs else None)
+        if site.begin(iteration, tuple(each.loop for each in runs), run):
+            if site.hits == 1:
+                site.stack = stack_of(frame)
             self.value(number, value)
-            if site.full and site not in self._due:
-                self._due.append(site)
-        elif site.hits >= site.limit + self.plan.window and len(site.windows) == 1 and site not in self._due:
+        if site not in self._due and (
+            (site.recording and site.full) or (site.hits >= site.limit + self.plan.window and len(site.windows) == 1)
+        ):
             self._due.append(site)
-        elif site.sampling:
-            self.value(number, value)
+
+    def _check_alone(self, site: SiteWatch) -> None:
+        """No loop of the program is around it, or none whose iterations end: a library calls it again and again."""
+        site.leave_loops()
+        self._due = [each for each in self._due if each is not site]
+        self._check([site], "window")
+        if site.survives and site.emptied is None:
+            site.follow_emptying(self.paths)
+
+    def begin_comprehension(self, number: int, frame: FrameType) -> None:
+        """The elements of a comprehension are hits of a site: it is a run of a loop."""
+        site = self._sites[number]
+        self._runs += 1
+        site.comprehension = Run(0, self._runs, frame)
+        self._note_old(site)
+
+    def end_comprehension(self, number: int) -> None:
+        """It is whole."""
+        run, self._sites[number].comprehension = self._sites[number].comprehension, None
+        if run is not None:
+            self._end_site_runs(run.number)
+
+    def _note_old(self, site: SiteWatch) -> None:
+        """A run of the loop around a site begins: what is there now does not come from it."""
+        if site.hits and not site.runs.decided and self.torch is not None:
+            site.runs.old = self._before(0)
 
     def value(self, number: int, value: Any) -> None:
         """A further value of the hit."""
         site = self._sites[number]
-        if (site.recording or site.sampling) and self.torch is not None:
+        if site.following and self.torch is not None:
             with self.torch._C.DisableTorchFunctionSubclass():
                 if site.old is None:
-                    site.old = self._before()
+                    site.old = self._before(self.plan.warmup)
                 site.add(value, self.torch)
 
-    def _before(self) -> Old:
-        """What is there at the first hit of a site; that of another one a moment ago will do."""
-        if self._old is None or self._tick - self._old_tick > self.plan.warmup:
+    def _before(self, most: int) -> Old:
+        """What is there now; what was ``most`` ticks ago will do."""
+        if self._old is None or self._tick - self._old_tick > most:
             self._old = Old(self.torch)
             self._old_tick = self._tick
         return self._old
@@ -266,6 +303,31 @@ class Session:
             site.collected_at = site.hits
         site.check("exit", before, self._known_to_earlier(site))
 
+    def _end_site_runs(self, number: int) -> None:
+        """A run of a loop has ended: what the hits in it left is still held by its function."""
+        ended = [site for site in self._sites.values() if site.runs.current and site.runs.current.number == number]
+        if self.torch is None or threading.get_ident() != self._thread:
+            return
+        collected = False
+        for site in ended:
+            before = [each.uncollected() for each in site.runs.current.generations] if site.runs.current else []
+            if len(before) > 1 and any(before):
+                site.let_go(self.torch)
+                if not collected:
+                    gc.collect()
+                collected = True
+            site.runs.end(
+                lambda run, site=site, before=before: check_of(  # type: ignore[misc]
+                    "run",
+                    run.hits,
+                    before,
+                    run.generations,
+                    self._known_to_earlier(site),
+                    () if site.runs.old is None else site.runs.old.addresses(),
+                ),
+                self.paths,
+            )
+
     def _known_to_earlier(self, site: SiteWatch) -> dict[int, int]:
         """The storages that sites before this one follow as well, with the first of these: they count once."""
         earlier = [other for other in reversed(self._sites.values()) if other.number < site.number]
@@ -274,25 +336,7 @@ class Session:
     # the end
 
     def _all_measured(self) -> bool:
-        """Whether every flagged place and the loops around it have their windows."""
-        if not self._sites:
-            return all(loop.done for loop in self._loops.values())
-        loops = [loop for loop in self._loops.values() if loop.tops and not loop.holds_loops]
-        # what this rank has not reached may be measured by another: they agree on that before they stop
-        alone = self._agreement is None
-        awaited = [site for site in self._sites.values() if site.hits or (alone and not self._is_passed(site))]
-        return all(self._measured(site) for site in awaited) and all(
-            loop.done or (loop.longest <= self.plan.warmup + self.plan.window and not loop.suspect) for loop in loops
-        )
-
-    def _is_passed(self, site: SiteWatch) -> bool:
-        """Whether the loop around a place has run whole again and again and never came by: an option is off."""
-        loop = self._loops.get(self._in_loops.get(site.number, 0))
-        return loop is not None and loop.whole_runs > 1 and loop.tops >= _ENOUGH
-
-    def _measured(self, site: SiteWatch) -> bool:
-        """Whether more hits would say no more: nothing survives, or it survived a second window as well."""
-        return site.full and bool(site.windows) and (not site.survives or len(site.windows) > 1)
+        return self._patience.all_measured(self._tick, alone=self._agreement is None)
 
     def _maybe_stop(self, watch: LoopWatch) -> None:
         if not self._is_enough(watch):

@@ -2,97 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from types import CodeType
 from typing import Any
 
+from .generations import Generation, Token
 from .graph import MOST_NODES, walk
 from .holders import Holders
 from .meters import Bytes
+from .old import Old
+from .running import Run
+from .site_runs import SiteRuns, Survivors, check_of, where_freed
 from .storages import device_of, storage_of, storages_of
 from .values import tensors_in
-
-
-class Token:
-    """Lives as long as the graph node whose metadata holds it."""
-
-    __slots__ = ("__weakref__",)
-
-
-class Generation:
-    """What one hit kept at the time. ``iteration``: the run of the innermost loop, and which iteration of it.
-    ``size``: the bytes of its storages when it kept them. ``collected``: Python's own collections of garbage have freed
-    them since."""
-
-    __slots__ = ("blocks", "collected", "hit", "iteration", "nodes", "size", "tokens", "walked")
-
-    def __init__(self, iteration: tuple[int, int]) -> None:
-        self.iteration = iteration
-        self.blocks: list[tuple[Any, str]] = []
-        self.nodes = 0
-        self.tokens: list[Any] = []
-        self.hit = 0
-        self.walked = False
-        self.size: Bytes = {}
-        self.collected = False
-
-    def uncollected(self) -> Bytes:
-        """What would be alive had no garbage been collected."""
-        return dict(self.size) if self.collected else self.alive()
-
-    def is_kept(self) -> bool:
-        """Whether the first of its storages, that of the value itself, is still there."""
-        return bool(self.blocks) and self.blocks[0][0]() is not None
-
-    def alive(self, elsewhere: Container[int] = ()) -> Bytes:
-        """The bytes of this generation's storages that are still there, by device. Not those of ``elsewhere``, by
-        address."""
-        found: Bytes = {}
-        for reference, device in self.blocks:
-            storage = reference()
-            if storage is not None and storage._cdata not in elsewhere:
-                nbytes = storage.nbytes()
-                if nbytes:
-                    found[device] = found.get(device, 0) + nbytes
-        return found
-
-    def drop(self, storages: Container[int]) -> None:
-        """Count these storages, by address, no more: others keep them."""
-        kept = []
-        for reference, device in self.blocks:
-            storage = reference()
-            if storage is not None and storage._cdata in storages:
-                self.size[device] = max(0, self.size.get(device, 0) - storage.nbytes())
-            else:
-                kept.append((reference, device))
-        self.blocks = kept
-
-    def addresses(self) -> Iterator[int]:
-        """Of its storages that are still there."""
-        storages = (reference() for reference, _ in self.blocks)
-        return (storage._cdata for storage in storages if storage is not None)
-
-    def nodes_alive(self) -> int:
-        """The graph nodes of this generation that are still there; a node keeps all that it was computed from."""
-        return self.nodes if any(token() is not None for token in self.tokens) else 0
-
-
-class Old:
-    """The storages of all tensors that were there at one time: data sets, parameters, buffers."""
-
-    def __init__(self, torch: Any) -> None:
-        self._references: dict[int, Any] = {}
-        for each in gc.get_objects():
-            # not isinstance: it would ask objects with a `__class__` of their own, some of which import things
-            if issubclass(type(each), torch.Tensor):
-                storage = storage_of(each)
-                if storage is not None:
-                    self._references[storage._cdata] = weakref.ref(storage)
-
-    def __contains__(self, storage: Any) -> bool:
-        reference = self._references.get(storage._cdata)
-        return reference is not None and reference() is storage
 
 
 class SiteWatch:
@@ -105,6 +28,11 @@ class SiteWatch:
 
     A place that left nothing in its window may do so now and then: later hits are looked at too, at first by no more
     than whether they stay (``sampling``).
+
+    ``alone``: no loop of the program is around it that turns from hit to hit: a library calls it. ``emptied``: what
+    became of that which its window kept, then.
+
+    ``runs``: the same hits, and later ones, by the runs of the loop around them.
     """
 
     def __init__(self, number: int, warmup: int, limit: int) -> None:
@@ -128,6 +56,12 @@ class SiteWatch:
         self.exits: list[dict[str, Any]] = []
         self.end: dict[str, Any] | None = None
         self.late = Late(limit)
+        self.runs = SiteRuns()
+        self.comprehension: Run | None = None
+        self.stack: tuple[CodeType, ...] = ()
+        self.emptied: Survivors | None = None
+        self._current: Generation | None = None
+        self._walks = False
         self._nodes: set[Any] = set()
         self._blocks: dict[int, Any] = {}
         self._kept: list[Generation] = []
@@ -139,33 +73,70 @@ class SiteWatch:
         return len(self.generations) >= self.limit
 
     @property
+    def alone(self) -> bool:
+        """Whether no iteration of a loop has ended since the first hit that is followed."""
+        return self.full and (not self.loops or len({each.iteration for each in self.generations}) == 1)
+
+    def leave_loops(self) -> None:
+        """All hits are in one iteration: count them by themselves."""
+        self.loops = ()
+        for number, each in enumerate(self.generations, 1):
+            each.iteration = (0, number)
+
+    def follow_emptying(self, paths: Collection[str]) -> None:
+        """See where what is left now is freed."""
+        kept = [each for each in self.generations[self.warmup : -1] if each.stays()]
+        self.emptied = Survivors(kept, lambda: self.hits, lambda: where_freed(paths, around=self.stack))
+
+    @property
+    def measured(self) -> bool:
+        """Whether its windows are over: nothing survives, or it survived a second one as well."""
+        return self.full and bool(self.windows) and (not self.survives or len(self.windows) > 1)
+
+    @property
+    def stays(self) -> bool:
+        """Whether what its window left was there behind another one, too."""
+        return len(self.windows) > 1 and _is_left(self.windows[-1], self.warmup)
+
+    @property
+    def following(self) -> bool:
+        """Whether the values of the current hit are wanted."""
+        return self._current is not None
+
+    @property
     def sampling(self) -> bool:
         return bool(self.windows) and not self.survives and not self.late.enough
 
-    def begin(self, iteration: tuple[int, int], loops: tuple[int, ...]) -> bool:
-        """A new hit. Whether its values are wanted."""
+    def begin(self, iteration: tuple[int, int], loops: tuple[int, ...], run: Run | None = None) -> bool:
+        """A new hit, in a run of a loop. Whether its values are wanted."""
         self.hits += 1
         self.recording = not self.full
+        in_run = run is not None and self.runs.hit(run)
         if self.recording:
             self.loops = loops
-            self.generations.append(Generation(iteration))
+            self._current = Generation(iteration)
+            self.generations.append(self._current)
         elif self.sampling:
-            self.late.begin(self.hits, iteration)
-        return self.recording
+            self._current = self.late.begin(self.hits, iteration)
+        else:
+            self._current = Generation(iteration) if in_run else None
+        if self._current is not None and in_run:
+            self.runs.add(self._current)
+        self._walks = self.recording or in_run or self.late.suspect
+        return self._current is not None
 
     def add(self, value: Any, torch: Any) -> None:
         """A value of the current hit: note the storages and nodes that no earlier hit had."""
+        if self._current is None:
+            return
         cut: list[bool] = []
         tensors = list(tensors_in(value, torch, cut))
         self.cut = self.cut or bool(cut)
         self.tensors += len(tensors)
-        if self.recording:
-            self._follow(self.generations[-1], tensors, torch)
-        elif self.late.generations:
-            if self.late.suspect:
-                self._follow(self.late.generations[-1], tensors, torch)
-            else:
-                self._sample(self.late.generations[-1], tensors)
+        if self._walks:
+            self._follow(self._current, tensors, torch)
+        else:
+            self._sample(self._current, tensors)
 
     def _follow(self, generation: Generation, tensors: list[Any], torch: Any) -> None:
         if len(self._nodes) > MOST_NODES:
@@ -227,24 +198,18 @@ class SiteWatch:
         gone = set(self._holders.let_go(alive, torch))
         for key in gone:
             del self._blocks[key]
-        for generation in (*self.generations, *self.late.generations) if gone else ():
-            generation.drop(gone)
+        if gone:
+            several = (*self.generations, *self.late.generations, *self.runs.generations())
+            for generation in {id(each): each for each in several}.values():
+                generation.drop(gone)
 
     def check(self, when: str, before: list[Bytes], elsewhere: Mapping[int, int]) -> None:
         """Note what is alive now. ``before``: what was, before garbage was collected; ``elsewhere``: the storages
         that count for another site, with its number."""
-        alive = [generation.alive() for generation in self.generations]
-        nodes = [generation.nodes_alive() for generation in self.generations]
-        own = [sum(generation.alive(elsewhere).values()) for generation in self.generations]
-        # a name for each site that has some of it as well
-        check = {"when": when, "hits": self.hits, "before": before, "alive": alive, "nodes": nodes, "own": own}
-        check["shared_with"] = [
-            sorted({elsewhere[key] for key in generation.addresses() if key in elsewhere})
-            for generation in self.generations
-        ]
+        check = check_of(when, self.hits, before, self.generations, elsewhere)
         if when == "window":
             if not self.windows:
-                self.survives = any(alive[self.warmup : -2]) or any(nodes[self.warmup : -2])
+                self.survives = _is_left(check, self.warmup)
             self.windows.append(check)
         elif when == "exit":
             self.exits = [max([*self.exits, check], key=_held), check]
@@ -278,7 +243,13 @@ class SiteWatch:
             "cut": self.cut,
             "tensors": self.tensors,
             "late": self.late.data(self.hits),
+            "runs": self.runs.data(),
+            "emptied": None if self.emptied is None else self.emptied.data(),
         }
+
+
+def _is_left(check: dict[str, Any], warmup: int) -> bool:
+    return any(check["alive"][warmup:-2]) or any(check["nodes"][warmup:-2])
 
 
 def _held(check: dict[str, Any]) -> int:
@@ -296,7 +267,7 @@ class Late:
         self._limit = limit
         self._sampled = 0
 
-    def begin(self, hit: int, iteration: tuple[int, int]) -> None:
+    def begin(self, hit: int, iteration: tuple[int, int]) -> Generation:
         """A further hit."""
         self._sampled += 1
         if self._sampled % self._limit == 0:
@@ -304,9 +275,10 @@ class Late:
         generation = Generation(iteration)
         generation.hit = hit
         self.generations.append(generation)
+        return generation
 
     def _prune(self, hit: int) -> None:
-        self.generations = [each for each in self.generations if hit - each.hit < self._limit or _stays(each)]
+        self.generations = [each for each in self.generations if hit - each.hit < self._limit or each.stays()]
         old = [each for each in self.generations if hit - each.hit >= self._limit]
         self.suspect = bool(old)
         self.enough = sum(each.walked for each in old) > self._limit // 2
@@ -316,9 +288,5 @@ class Late:
         return [
             {"hit": each.hit, "alive": each.alive(), "nodes": each.nodes_alive(), "walked": each.walked}
             for each in self.generations
-            if hits - each.hit >= self._limit and _stays(each)
+            if hits - each.hit >= self._limit and each.stays()
         ]
-
-
-def _stays(generation: Generation) -> bool:
-    return bool(generation.alive()) or bool(generation.nodes_alive())

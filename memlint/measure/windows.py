@@ -22,6 +22,7 @@ class Windows:
         self._loops = loops
         self._sites = sites
         self._history: History | None = None
+        self._waiting: list[LoopWatch] = []
 
     def begin(self, meter: Meter, torch: Any) -> None:
         """torch has come, and this reads what its tensors hold."""
@@ -35,40 +36,77 @@ class Windows:
             self.meter.ledger.tick = tick
 
     def top(self, watch: LoopWatch, tick: int) -> bool:
-        """An iteration of a loop begins. Whether all that will be read of the loop has been read with it."""
-        if watch.done:
-            return False
+        """An iteration of a loop begins. Whether all that will be read of some loop has been read with it."""
+        watch.tick = tick
+        settled = False
+        for each in self._waiting:
+            settled = self._look_again(each, watch, tick) or settled
+        if watch.done or watch.waits is not None:
+            return settled
         if watch.suspect and self._history is not None and self._history.loop == watch.number:
             self._history.step()
         over = watch.read(self.meter, self.host, tick) and self._is_over(watch)
         if over:
-            self.close(watch)
+            self._window_over(watch, tick)
         self._note_stacks()
-        return over
+        return over or settled
 
-    def forget(self, watch: LoopWatch) -> bool:
+    def forget(self, watch: LoopWatch, tick: int) -> bool:
         """A run of a loop is over, or the next one begins: its window cannot go on. Whether that was the last of it."""
         if watch.done:
             return False
+        if watch.waits is not None:
+            watch.run_ended = True
+            return False
         if watch.suspect:
-            self.close(watch)
-            return True
+            self._window_over(watch, tick)
+            watch.run_ended = True
+            return False
         watch.forget()
         self._note_stacks()
         return False
 
-    def close(self, watch: LoopWatch) -> None:
-        """All that will be read of a loop has been read. What of its growth is explained by which site?"""
-        watch.done = True
-        if watch.suspect:
-            gc.collect()
-            if isinstance(self.meter, CpuMeter):
-                watch.survivors = survivors(self.meter.ledger, watch.ticks, self._following())
-            else:
-                watch.settled = self.meter.read()
+    def _window_over(self, watch: LoopWatch, tick: int) -> None:
+        """All readings are there. What has grown may yet go, at the end of the run or after some."""
         if self._history is not None and self._history.loop == watch.number:
             self._history.step()
             self._history.end()
+        if watch.suspect:
+            watch.wait(tick)
+            self._waiting.append(watch)
+        else:
+            watch.done = True
+
+    def _look_again(self, watch: LoopWatch, top: LoopWatch, tick: int) -> bool:
+        """At a top: is what has grown in a loop's window still there, in its next run? Whether no more is to be
+        learned."""
+        waits = watch.waits
+        assert waits is not None
+        gone = False
+        if top is watch and watch.runs > waits.runs and watch.looked_at < watch.runs:
+            watch.looked_at = watch.runs
+            gc.collect()
+            watch.settle(self.meter.read())
+            alive = isinstance(self.meter, CpuMeter) and grows(self.meter.ledger, watch.ticks)
+            gone = not alive and watch.is_given_back()
+        if not gone and not waits.is_over(tick, watch.runs, watch.run_ended):
+            return False
+        self.close(watch)
+        return True
+
+    def close(self, watch: LoopWatch) -> None:
+        """All that will be read of a loop has been read. What of its growth is explained by which site?"""
+        watch.done = True
+        self._waiting = [each for each in self._waiting if each is not watch]
+        if watch.suspect:
+            gc.collect()
+            watch.settle(self.meter.read())
+            if isinstance(self.meter, CpuMeter):
+                watch.survivors = survivors(self.meter.ledger, watch.ticks, watch.tick, self._following())
+        if self._history is not None and self._history.loop == watch.number:
+            self._history.step()
+            self._history.end()
+        self._note_stacks()
 
     def located(self) -> list[dict[str, Any]] | None:
         """The stacks that hold ever more, where the allocator notes them."""

@@ -26,7 +26,7 @@ def unattributed(
 ) -> list[Unattributed]:
     """What the loops of one process keep beyond what its sites keep. ``verdicts`` by site, ``places`` by loop,
     ``shown``: the paths of the program's files as reports show them."""
-    bad = {number for number, verdict in verdicts.items() if verdict.verdict in BAD}
+    bad = {number for number, verdict in verdicts.items() if verdict.verdict in {*BAD, "bounded"}}
     found: list[Unattributed] = []
     told: set[tuple[Any, ...]] = set()
     for loop in sorted(run["loops"], key=lambda loop: not loop["inner"]):
@@ -57,6 +57,8 @@ def growth(
         return
     for device, each in rising:
         if survivors is not None:  # one tensor that grows, made anew each time
+            if 4 * sum(row["bytes"] for row in survivors["latest"]) < each * (len(loop["readings"]) - 1):
+                continue  # it has given back what it held, and other things have come
             rows: list[Mapping[str, Any]] = [
                 {"bytes_per_iteration": each, "frames": row["frames"]} for row in survivors["latest"][:1]
             ]

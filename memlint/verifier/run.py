@@ -175,7 +175,7 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
             raise ConfigError(str(measured["end"]["reason"]))
     shown = {str(path): display for display, path in program.paths.items()}
     run = how_it_ran(ran, wanted)
-    verdicts = [_verdicts(measured, put_in, wanted, run) for measured in ran.measured]
+    verdicts = [_verdicts(measured, put_in, wanted, run, shown) for measured in ran.measured]
     verified, ranks = merged(put_in.findings, verdicts, ran.measured, run)
     forked = {put_in.findings[site] for site in ran.forked}
     verified = [
@@ -200,10 +200,12 @@ def _place(verified: Verified) -> tuple[str, int, int]:
     return verified.finding.path, verified.finding.line, verified.finding.column
 
 
-def _verdicts(measured: Mapping[str, Any], put_in: Probes, wanted: Wanted, run: Run) -> dict[int, Verdict]:
+def _verdicts(
+    measured: Mapping[str, Any], put_in: Probes, wanted: Wanted, run: Run, shown: Mapping[str, str]
+) -> dict[int, Verdict]:
     loops = {loop["id"]: loop for loop in measured["loops"]}
     places = {number: f"{one.code} at {one.path}:{one.line}" for number, one in put_in.findings.items()}
-    settings = Settings(wanted.warmup, wanted.window, _ended(run, wanted), places)
+    settings = Settings(wanted.warmup, wanted.window, _ended(run, wanted), places, shown)
     return {
         site["id"]: judge(put_in.findings[site["id"]].growth, site, loops, measured, settings)
         for site in measured["sites"]

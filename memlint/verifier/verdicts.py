@@ -13,6 +13,7 @@ from memlint.amounts import plural
 from memlint.finding import Growth
 from memlint.measure.halves import by_half
 from memlint.verifier.model import PerIteration, Verdict
+from memlint.verifier.site_runs import clearest, emptied, keeping, peak, release, start
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
 BLOCK = 512
@@ -20,18 +21,21 @@ BLOCK = 512
 HOST_NOISE = 1024
 #: the reason where only two runs beside each other can tell
 NEEDS_COMPARISON = "needs --compare-fix"
+#: what the runs of a loop may say better
+_OVERRULED = frozenset({"bounded", "refuted", "too-few-iterations"})
 #: beyond the warm-up, so few hits may confirm, but never refute
 FEWEST = 4
 
 
 class Settings(msgspec.Struct, frozen=True):
     """``warmup`` and ``window``: hits and iterations. ``ended``: why the program ended, a clause. ``places``: of the
-    findings, by the number of their site."""
+    findings, by the number of their site. ``shown``: the paths of the program's files as reports show them."""
 
     warmup: int
     window: int
     ended: str = ""
     places: Mapping[int, str] = {}
+    shown: Mapping[str, str] = {}
 
 
 class Generations(msgspec.Struct, frozen=True):
@@ -50,7 +54,22 @@ class Generations(msgspec.Struct, frozen=True):
 def judge(
     claim: Growth, site: Mapping[str, Any], loops: Mapping[int, Mapping[str, Any]], run: Mapping[str, Any], of: Settings
 ) -> Verdict:
-    """The verdict on one claim."""
+    """The verdict on one claim. Where the hits of all runs together show no growth, those of each run may: what is
+    freed with each run is not there when the window is over that many short ones fill."""
+    verdict = _over_all_runs(claim, site, loops, run, of)
+    runs = keeping(site) if claim.kind != "per-epoch" and verdict.verdict in _OVERRULED else ()
+    if not runs or verdict.reason == NEEDS_COMPARISON:
+        return verdict
+    one = clearest(runs)
+    first = start(one)
+    in_run = {**site, "iterations": one["iterations"]}
+    return _Measured(in_run, loops, run, _generations(one, first), one, first, of).kept_by_runs(runs, peak(one)[0])
+
+
+def _over_all_runs(
+    claim: Growth, site: Mapping[str, Any], loops: Mapping[int, Mapping[str, Any]], run: Mapping[str, Any], of: Settings
+) -> Verdict:
+    """The verdict by the first hits, whatever runs they were in."""
     hits = int(site["hits"])
     if (refusal := _refusal(claim, site, run, of)) is not None:
         return refusal
@@ -69,6 +88,8 @@ def judge(
             hits=hits,
         )
     measured = _Measured(site, loops, run, seen, check, start, of)
+    if (where := emptied(site, of.shown)) is not None:
+        return measured.emptied(where)
     # where the program ended before a second window: what was left when a loop around the site did
     since = [one for one in site["checks"] if one["when"] == "exit" and one["hits"] > check["hits"]]
     later = (windows[1:] or since) if full else []
@@ -183,6 +204,19 @@ class _Measured:
             return self._make("bounded", "only the latest iterations are still held, as in a ring or an accumulation")
         return self._nothing()
 
+    def kept_by_runs(self, runs: Sequence[Mapping[str, Any]], held: int) -> Verdict:
+        """All stays until a run ends, in each of ``runs``. ``held``: what one of them held then."""
+        hits = sorted({one["hits"] for one in runs})
+        several = f"{hits[0]:,}" if len(hits) == 1 else f"{hits[0]:,} to {hits[-1]:,}"
+        seen = f", until the loop ends (in each of {len(runs)} runs of {several} hits)"
+        if self.seen.survives(self.seen.alive) != "none" and self._counts():
+            return self._confirmed(True, seen, held)
+        return self._host(True, seen)
+
+    def emptied(self, where: str) -> Verdict:
+        """What calls the place again and again has it emptied."""
+        return self._make("bounded", f"what it keeps is freed again and again ({where}): it grows only so far")
+
     def _nothing(self) -> Verdict:
         """Nothing stays of the window's hits: what of later ones?"""
         late = [one for one in self.site.get("late", ()) if one["walked"]]
@@ -245,16 +279,16 @@ class _Measured:
         small = per is not None and per.max <= BLOCK
         return not (small and self.seen.survives(self.seen.nodes) == "both")
 
-    def _confirmed(self, full: bool) -> Verdict:
+    def _confirmed(self, full: bool, until: str = "", held: int | None = None) -> Verdict:
         per = self._per_iteration()
         assert per is not None
         grown = per.mean
         said = f"{per.exact:,} B" if per.exact is not None else f"{per.min:,} to {per.max:,} B"
         average = "" if per.exact is not None else f", {per.mean:,} B on average"
-        average += self._shared() + self._after(full)
+        average += self._shared() + until + self._after(full)
         reason = f"each iteration leaves {said} of tensors on {self._device()}{average}"
-        left = self.run["free"].get(self._device())
-        return self._make("confirmed", reason, until=None if left is None or not grown else left // grown)
+        left = None if release(self.site, self.of.shown) else self.run["free"].get(self._device())
+        return self._make("confirmed", reason, held, until=None if left is None or not grown else left // grown)
 
     def _shared(self) -> str:
         """Whose as well some of it is: sums over the findings would count that twice."""
@@ -264,18 +298,20 @@ class _Measured:
         both = round(statistics.fmean(_each_iteration(self.site, every, self.start) or (0,)))
         return f", {both:,} B of which count for {' and '.join(places)} as well" if places and both > 0 else ""
 
-    def _host(self, full: bool) -> Verdict:
+    def _host(self, full: bool, until: str = "") -> Verdict:
         nodes = self._nodes()
         host = self._host_bytes()
         said = "" if host is None or host < HOST_NOISE else f", {host:,} B of host memory"
         return self._make(
             "confirmed-host",
-            f"each iteration leaves {plural(nodes, 'node')} of the autograd graph{said}{self._after(full)}",
+            f"each iteration leaves {plural(nodes, 'node')} of the autograd graph{said}{until}{self._after(full)}",
         )
 
     def _after(self, full: bool) -> str:
         """What became of it when the loop had ended."""
         said = "" if full else f" (seen over {len(self.seen.alive) - 1} hits only)"
+        if (freed := release(self.site, self.of.shown)) is not None:
+            return f"{said}; {freed}"
         ends = [check for check in self.site["checks"] if check["when"] in ("exit", "end")]
         if ends and self.site["loops"] and not any(_total(check) for check in ends[-1:]):
             return f"{said}; all of it is freed when the loop's function is left"

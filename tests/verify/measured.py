@@ -16,7 +16,8 @@ sys.path.insert(0, {str(ROOT)!r})
 import torch
 from torch import nn
 from memlint.measure.graph import walk
-from memlint.measure.sites import Old, SiteWatch, storages_of
+from memlint.measure.old import Old
+from memlint.measure.sites import SiteWatch, storages_of
 from memlint.measure.tracker import Ledger, tracker
 from memlint.measure.values import tensors_in
 """

@@ -205,6 +205,70 @@ def test_a_claim_of_epochs_is_judged_across_epochs_only() -> None:
     assert judge(claim, site, loops, _run(), SETTINGS).verdict == "confirmed"
 
 
+def _in_runs(*runs: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A site whose window is over in its fourth run of five hits, when nothing of earlier ones is left."""
+    rows = [
+        {
+            **_check("run", 5, [KIB] * 5),
+            "run": 7 + number,
+            "first": not number,
+            "function": "evaluate",
+            "iterations": [[7 + number, 1 + each] for each in range(5)],
+            "made": 4,
+            "kept": 4,
+            "left": 0,
+            "drops": 1,
+            "freed": {"path": "/p.py", "line": 3, "function": "main", "returned": True},
+            **run,
+        }
+        for number, run in enumerate(runs)
+    ]
+    return {**_site(_check("window", 15, [0] * 14 + [KIB])), "runs": rows, **more}
+
+
+@pytest.mark.parametrize(
+    ("runs", "verdict"),
+    [
+        (({}, {}), "confirmed"),
+        (({},), "refuted"),
+        (({}, {"made": 3, "kept": 3, "hits": 4}), "confirmed"),  # of other lengths
+        (({}, {"kept": 3}), "refuted"),  # not all stays
+        (({}, {}, {"kept": 0}), "confirmed"),
+        (({}, {"kept": 0}, {"kept": 0}, {"kept": 0}), "refuted"),  # a cache that has filled
+        (({"drops": 3}, {}), "refuted"),  # a ring: it goes one by one
+        (({"made": 1, "kept": 1}, {"made": 1, "kept": 1}), "refuted"),  # runs of two hits are too few here
+        (({"alive": [{}] * 5, "nodes": [3] * 5}, {"alive": [{}] * 5, "nodes": [3] * 5}), "confirmed-host"),
+    ],
+)
+def test_what_stays_to_the_end_of_each_run_is_confirmed(runs: Any, verdict: str) -> None:
+    assert _judge(_in_runs(*runs)).verdict == verdict
+
+
+def test_it_is_said_when_a_run_gives_back_what_it_kept_and_how_much() -> None:
+    found = judge(CLAIM, _in_runs({}, {}), {2: _loop()}, _run(), Settings(3, 12, shown={"/p.py": "p.py"}))
+    assert "1,024 B of tensors on cpu, until the loop ends (in each of 2 runs of 5 hits)" in found.reason
+    assert "freed when `evaluate` returns: the harm is its peak of 5,120 B" in found.reason
+    assert (found.held_bytes, found.iterations_until_full) == (5 * KIB, None)
+    here = {"freed": {"path": "/p.py", "line": 3, "function": "<module>", "returned": False}}
+    found = judge(CLAIM, _in_runs(here, here), {2: _loop()}, _run(), Settings(3, 12, shown={"/p.py": "p.py"}))
+    assert "freed when the loop has ended, at p.py:3" in found.reason
+    assert "freed" not in _judge(_in_runs({"left": 4}, {"left": 4})).reason
+
+
+@pytest.mark.parametrize(
+    ("left", "returned", "verdict"),
+    [(0, False, "bounded"), (0, True, "confirmed"), (9, False, "confirmed"), (9, True, "confirmed")],
+)
+def test_what_a_library_calls_is_bounded_where_it_is_emptied_meanwhile(
+    left: int, returned: bool, verdict: str
+) -> None:
+    freed = {"path": "/p.py", "line": 9, "function": "on_epoch_end", "returned": returned}
+    after = {"kept": 11, "left": left, "drops": 1, "freed": freed}
+    found = _judge(_site(_check("window", 15, ALL), _check("window", 27, ALL), loops=[], emptied=after))
+    assert found.verdict == verdict
+    assert ("in `on_epoch_end`" in found.reason) == (verdict == "bounded")
+
+
 def _frames(line: int) -> list[dict[str, Any]]:
     return [{"path": "/p.py", "line": line, "function": "f"}]
 
@@ -231,6 +295,8 @@ def test_growth_that_a_confirmed_site_follows_is_explained_and_other_growth_is_n
     (row,) = _left(_grown([], grown), confirmed)
     assert (row.bytes_per_iteration, row.loop, row.stacks[0].frames[0].line) == (KIB, "p.py:4", 5)
     assert len(_left(_grown([1], grown), refuted)) == 1
+    bounded = _judge(_site(_check("window", 15, FIRST)))
+    assert _left(_grown([1], grown), bounded) == []
     assert _left(_grown([], [100] * 12), refuted) == []
     assert _left(_grown([], [KIB] * 3 + [0] * 9), refuted) == []
 

@@ -1,0 +1,30 @@
+"""What was there before: it counts for nothing that comes later."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+from .storages import storage_of
+
+
+class Old:
+    """The storages of all tensors that were there at one time: data sets, parameters, buffers."""
+
+    def __init__(self, torch: Any) -> None:
+        self._references: dict[int, Any] = {}
+        for each in gc.get_objects():
+            # not isinstance: it would ask objects with a `__class__` of their own, some of which import things
+            if issubclass(type(each), torch.Tensor):
+                storage = storage_of(each)
+                if storage is not None:
+                    self._references[storage._cdata] = weakref.ref(storage)
+
+    def addresses(self) -> set[int]:
+        """Of those that are still there."""
+        return {key for key, reference in self._references.items() if reference() is not None}
+
+    def __contains__(self, storage: Any) -> bool:
+        reference = self._references.get(storage._cdata)
+        return reference is not None and reference() is storage

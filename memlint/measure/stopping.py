@@ -1,0 +1,104 @@
+"""When a program has been measured: at once where nothing more can be learned, and after some patience where a place is
+not reached, or too seldom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+
+from .loops import LoopWatch
+from .sites import SiteWatch
+
+#: iterations in which a place that an option turns on would have come by
+_ENOUGH = 100
+#: ticks (iterations of any loop) and seconds that places which are not measured are waited for, since one of them was
+#: last reached; loops that no finding is in; and what becomes of that which a measured place has kept
+_FOR_SITES = 5_000, 120.0
+_FOR_LOOPS = 1_000, 30.0
+_FOR_ENDS = 1_000, 10.0
+#: and hits of that place
+_HITS = 120
+#: hits of a place that no loop of the program is around, and seconds since it was measured
+_HITS_ALONE, _FOR_ALONE = 1_000, 60.0
+
+
+class Patience:
+    """Answers once in a while whether all is measured."""
+
+    def __init__(
+        self, sites: Mapping[int, SiteWatch], loops: Mapping[int, LoopWatch], in_loops: Mapping[int, int], shortest: int
+    ) -> None:
+        self._sites = sites
+        self._loops = loops
+        self._in_loops = in_loops
+        self._shortest = shortest
+        self._since: dict[object, tuple[int, float, int]] = {}
+        self._asked = 0
+
+    def all_measured(self, tick: int, *, alone: bool) -> bool:
+        """Whether every flagged place and the loops have been measured, or cannot be waited for. ``alone``: what this
+        process does not reach is not measured by others, which would have to agree."""
+        self._asked = tick
+        awaited = {
+            site.number: site.hits
+            for site in self._sites.values()
+            if not self._measured(site, tick) and (site.hits or (alone and not self._is_passed(site)))
+        }
+        if awaited and not self._is_over("sites", tick, sum(awaited.values()), _FOR_SITES):
+            return False
+        unsettled = {loop.number: loop.tops for loop in self._unsettled()}
+        if any(unsettled.values()) and not self._is_over("loops", tick, sum(unsettled.values()), _FOR_SITES):
+            return False
+        if self._sites:
+            return True
+        if not any(loop.done for loop in self._loops.values()) and self._loops:
+            return self._is_over("nothing", tick, 0, _FOR_SITES)
+        return not unsettled or self._is_over("unreached", tick, len(unsettled), _FOR_LOOPS)
+
+    def is_due(self, tick: int) -> bool:
+        """Whether to ask again, without a new reason."""
+        return tick - self._asked >= 20
+
+    def _unsettled(self) -> Iterable[LoopWatch]:
+        """The loops that have yet to be read: not those that are too short for that, nor those around others that were
+        read."""
+        done: Collection[int] = {outer for loop in self._loops.values() if loop.done for outer in loop.outer}
+        for loop in self._loops.values():
+            if loop.done or loop.number in done:
+                continue
+            if self._sites and (loop.holds_loops or not loop.tops):
+                continue
+            if not loop.suspect and (loop.whole_runs or loop.runs > 1) and loop.longest <= self._shortest:
+                continue
+            yield loop
+
+    def _is_passed(self, site: SiteWatch) -> bool:
+        """Whether the loop around a place has run whole again and again and never came by: an option is off."""
+        loop = self._loops.get(self._in_loops.get(site.number, 0))
+        return loop is not None and loop.whole_runs > 1 and loop.tops >= _ENOUGH
+
+    def _measured(self, site: SiteWatch, tick: int) -> bool:
+        """Whether more hits would say no more: nothing survives, or it survived a second window as well, or the end of
+        two runs; and what became of it then."""
+        if not site.measured and not site.runs.keep:
+            return False
+        alone = not site.loops and site.stays
+        if alone and site.emptied is not None and site.emptied.drops:
+            return True
+        if not alone and not site.runs.pending(stays=site.stays):
+            return True
+        started = self._since.setdefault(site, (tick, time.monotonic(), site.hits))
+        if alone:  # the library that calls it may have it emptied at the end of an epoch
+            return site.hits > _HITS_ALONE or time.monotonic() - started[1] > _FOR_ALONE
+        return site.hits - started[2] > _HITS or _past(started, tick, _FOR_ENDS)
+
+    def _is_over(self, what: str, tick: int, progress: int, most: tuple[int, float]) -> bool:
+        """Whether nothing has gone on for so long."""
+        started = self._since.get(what)
+        if started is None or started[2] != progress:
+            started = self._since[what] = (tick, time.monotonic(), progress)
+        return _past(started, tick, most)
+
+
+def _past(started: tuple[int, float, int], tick: int, most: tuple[int, float]) -> bool:
+    return tick - started[0] > most[0] or time.monotonic() - started[1] > most[1]
