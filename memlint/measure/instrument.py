@@ -19,6 +19,7 @@ NEXT, VALUE = "__memlint_next__", "__memlint_value__"
 BEGUN, WHOLE = "__memlint_begun__", "__memlint_whole__"
 
 Position = tuple[int, int]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FRAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -36,6 +37,9 @@ def parse(
     for site in sites:
         span = _offset(lines, site.line, site.column), _offset(lines, site.end_line, site.end_column)
         around = _innermost(tree, span)
+        if (function := _decorated(around)) is not None:
+            probes.follow_calls(site.id, function)
+            continue
         kept = _kept(around, span)
         probes.wrap(site.id, kept, _comprehension(around, kept))
     probes.visit(tree)
@@ -64,6 +68,7 @@ class _Probes(ast.NodeTransformer):
         self._loops = loops
         self._left = dict(loops)
         self._wraps: dict[int, list[tuple[str, int]]] = {}
+        self._called: dict[int, list[int]] = {}
         self._empty: list[int] = []
         self._around: tuple[int, ...] = ()
 
@@ -77,6 +82,17 @@ class _Probes(ast.NodeTransformer):
         for name, expression in zip([NEXT] + [VALUE] * len(expressions), expressions, strict=False):
             self._wraps.setdefault(id(expression), []).append((name, number))
 
+    def follow_calls(self, number: int, function: Function) -> None:
+        """Each call that runs a function is a hit, with what it is given and what it gives."""
+        self._called.setdefault(id(function), []).append(number)
+        waiting: list[ast.AST] = list(function.body)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.Return) and node.value is not None:
+                self._wraps.setdefault(id(node.value), []).append((VALUE, number))
+            if not isinstance(node, _FRAMES):
+                waiting += ast.iter_child_nodes(node)
+
     def missing(self) -> list[int]:
         """The sites and loops that found no place."""
         return [*self._empty, *self._left.values()]
@@ -88,6 +104,8 @@ class _Probes(ast.NodeTransformer):
             self._around = ()
         changed: Any = self._loop(node) if isinstance(node, _LOOPS) else self.generic_visit(node)
         self._around = around
+        for number in self._called.get(id(node), ()):
+            _insert_call(changed, number)
         for name, number in wraps:
             changed = _wrapped(changed, name, number)
         return changed
@@ -111,6 +129,22 @@ def _statement(name: str, at: ast.stmt, *arguments: Any) -> ast.stmt:
     for node in (statement, call, call.func, *call.args):
         _place(node, at)
     return statement
+
+
+def _insert_call(function: Function, number: int) -> None:
+    """Begin a hit with what a call is given, behind the docstring."""
+    first = function.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
+    at = function.body[int(documented)]
+    given = function.args
+    several = [*given.posonlyargs, *given.args, *filter(None, [given.vararg]), *given.kwonlyargs]
+    names = [each.arg for each in (*several, *filter(None, [given.kwarg]))]
+    values = ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
+    call = ast.Call(ast.Name(NEXT, ast.Load()), [ast.Constant(number), values], [])
+    statement = ast.Expr(call)
+    for node in (statement, call, call.func, *call.args, *values.elts):
+        _place(node, at)
+    function.body.insert(int(documented), statement)
 
 
 def _wrapped(expression: ast.expr, name: str, number: int) -> ast.expr:
@@ -170,6 +204,15 @@ def _kept(path: Sequence[ast.AST], span: tuple[Position, Position]) -> list[ast.
     # a header: of `with`, `if`, `for`
     around = next((node for node in reversed(path) if isinstance(node, ast.Call)), None)
     return [] if around is None else [*_given(around), around]
+
+
+def _decorated(path: Sequence[ast.AST]) -> Function | None:
+    """The function that a place decorates: what it keeps comes with its calls."""
+    for place, node in enumerate(path[1:], 1):
+        function = path[place - 1]
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and node in function.decorator_list:
+            return function
+    return None
 
 
 def _comprehension(path: Sequence[ast.AST], kept: Sequence[ast.expr]) -> ast.expr | None:

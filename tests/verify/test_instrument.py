@@ -45,6 +45,13 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
 
     monkeypatch.setattr(builtins, instrument.NEXT, value("next"), raising=False)
     monkeypatch.setattr(builtins, instrument.VALUE, value("value"), raising=False)
+
+    def whole(number: int, _: None, value: Any) -> Any:
+        found.calls.append(("whole", number))
+        return value
+
+    monkeypatch.setattr(builtins, instrument.BEGUN, lambda number: found.calls.append(("begun", number)), raising=False)
+    monkeypatch.setattr(builtins, instrument.WHOLE, whole, raising=False)
     for name, attribute in (("enter", instrument.ENTER), ("loop", instrument.LOOP), ("exit", instrument.EXIT)):
         monkeypatch.setattr(
             builtins, attribute, lambda *given, _name=name: found.calls.append((_name, *given)), raising=False
@@ -97,7 +104,7 @@ def _run(text: str, *sites: SitePlan, loops: tuple[LoopPlan, ...] = ()) -> dict[
         ("match [1, 2]:\n    case [a, b]:\n        x = a + b\n", "x = a + b", [3]),
         ("class A:\n    __x = 1 + 1\n", "__x = 1 + 1", [2]),
         ("class A:\n    def f(self):\n        self.__x = 2\nA().f()\n", "self.__x = 2", [2]),
-        ("def name(n):\n    return str\n@name(1 + 1)\ndef f():\n    pass\n", "name(1 + 1)", [str]),
+        ("def name(n):\n    return lambda f: f\n@name(1 + 1)\ndef f():\n    pass\nf()\n", "name(1 + 1)", [()]),
         ("import decimal\nwith decimal.localcontext() as x:\n    y = len('a')\n", "len('a')", [1]),
         ("x = f'{1 + 1} {2}'\n", "x = f'{1 + 1} {2}'", ["2 2"]),
         ("x = [1, 2, 3][0:2]\n", "x = [1, 2, 3][0:2]", [[1, 2]]),
@@ -121,6 +128,61 @@ def test_a_hit_begins_once_and_gets_its_further_values(seen: Seen) -> None:
         ("value", 1, None),
         ("next", 2, 3),
         ("value", 2, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "calls"),
+    [
+        ("a = [x * 2 for x in range(2)]", "x * 2", "begun next next whole"),
+        ("a = {x: x * 2 for x in range(2)}", "x * 2", "begun next next whole"),
+        ("a = [[x, y] for x in range(2) for y in range(1)]", "[x, y]", "begun next next whole"),
+        ("a = [[x * 2 for x in range(2)] for _ in range(2)]", "x * 2", "begun next next whole begun next next whole"),
+        ("a = list(x * 2 for x in range(2))", "x * 2", "next next"),
+        ("a = [f(lambda: x) for f in (lambda g: g(),) for x in (1,)]", "x", "next"),
+        ("a = [x for x in [1, 2]]", "[1, 2]", "next"),
+    ],
+)
+def test_a_comprehension_is_a_run_of_a_loop_for_its_elements(seen: Seen, text: str, part: str, calls: str) -> None:
+    _run(text, _site(text, part))
+    assert " ".join(call[0] for call in seen.calls) == calls
+
+
+CACHED = """
+import functools
+
+class Model:
+    @functools.lru_cache(maxsize=None)
+    def features(self, x, *more, scale=1, **rest):
+        "Says what it does."
+        def inner():
+            return None
+        if x:
+            return (x, scale)
+        return
+
+    @functools.cache
+    def plain(self): return "plain"
+
+one = Model()
+results = [one.features(3), one.features(3), one.features(0, 7, other=9), one.plain()]
+"""
+
+
+def test_a_definition_is_hit_by_the_calls_that_run_it_with_what_it_is_given_and_gives(seen: Seen) -> None:
+    sites = [_site(CACHED, "functools.lru_cache(maxsize=None)", 1), _site(CACHED, "functools.cache", 2)]
+    names = _run(CACHED, *sites)
+    assert names["results"] == [(3, 1), (3, 1), None, "plain"]
+    one = names["one"]
+    assert seen.of(1) == [(one, 3, (), 1, {}), (3, 1), (one, 0, (7,), 1, {"other": 9})]
+    assert seen.of(2) == [(one,), "plain"]
+    assert names["Model"].features.__doc__ == "Says what it does."
+    assert [call[0] for call in seen.calls if call[0] in ("next", "value")] == [
+        "next",
+        "value",
+        "next",
+        "next",
+        "value",
     ]
 
 

@@ -259,9 +259,7 @@ def test_it_is_said_when_a_run_gives_back_what_it_kept_and_how_much() -> None:
     ("left", "returned", "verdict"),
     [(0, False, "bounded"), (0, True, "confirmed"), (9, False, "confirmed"), (9, True, "confirmed")],
 )
-def test_what_a_library_calls_is_bounded_where_it_is_emptied_meanwhile(
-    left: int, returned: bool, verdict: str
-) -> None:
+def test_what_a_library_calls_is_bounded_where_it_is_emptied_meanwhile(left: int, returned: bool, verdict: str) -> None:
     freed = {"path": "/p.py", "line": 9, "function": "on_epoch_end", "returned": returned}
     after = {"kept": 11, "left": left, "drops": 1, "freed": freed}
     found = _judge(_site(_check("window", 15, ALL), _check("window", 27, ALL), loops=[], emptied=after))
