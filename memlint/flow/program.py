@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
+import sys
 from collections.abc import Iterator
 from typing import Any
 
+from memlint import knowledge
 from memlint.flow.definitions import Class, Function, Module
 from memlint.flow.lineage import Lineage
 from memlint.flow.syntax import dotted
@@ -118,7 +121,7 @@ class Program:
                     return found
             if module.stars and name in USUAL_NAMES:
                 return "ext", USUAL_NAMES[name]
-            return "none", None
+            return self._of_torch(module, name)
         imports = [s for s in statements if isinstance(s, ir.Import | ir.ImportFrom)]
         if imports and len(imports) == len(statements):
             candidates = [self._imported(module, s, name, depth) for s in imports]
@@ -134,6 +137,17 @@ class Program:
         if imports:
             return self._imported(module, imports[0], name, depth)
         return "value", (module, name)
+
+    def _of_torch(self, module: Module, name: str) -> tuple[str, Any]:
+        """What a star import of one of torch's modules binds, where none behind it may bind the name as well."""
+        for star in reversed(module.stars):
+            if star.level == 0 and name in knowledge.star_names(star.module):
+                return "ext", f"{star.module}.{name}"
+            known = star.level or self.resolve(star.module, module.key, 0) is not None
+            first = star.module.partition(".")[0]
+            if not known and first != "torch" and (first not in sys.stdlib_module_names or hasattr(math, name)):
+                break
+        return "none", None
 
     def imported(self, module: Module, statement: ir.Stmt, name: str) -> tuple[str, Any]:
         """What an import statement binds a name to; ("none", None) where it binds another."""

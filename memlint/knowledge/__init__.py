@@ -112,6 +112,12 @@ def function(name: str) -> Row | None:
     return next((row for head, pattern, row in patterns if name.startswith(head) and pattern.match(name)), None)
 
 
+@functools.lru_cache(maxsize=256)
+def star_names(module: str) -> frozenset[str]:
+    """What ``from module import *`` binds, of torch's modules that are imported so."""
+    return frozenset(read("stars.toml").get(module, {}).get("names", ()) if module.startswith("torch") else ())
+
+
 @functools.cache
 def methods() -> Methods:
     return Methods(*(frozenset(read("torch.toml")["methods"][field]) for field in Methods._fields))
