@@ -11,6 +11,7 @@ from memlint.flow.extent_ops import literal, size_of
 from memlint.flow.extents import NO_BOUND
 from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
+from memlint.flow.shape_words import SAME_LAYERS
 from memlint.flow.syntax import calls, calls_named, dotted, loops_around, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -23,6 +24,8 @@ _DEPTH = 8
 #: of more files that declare options, or make an object of a class, nobody reads all
 _MAX_FILES = 24
 _MAX_ACTIONS = 1000
+#: the functions and layers, without underscores
+_ACTIVATIONS = frozenset({name.lower() for name in SAME_LAYERS})
 _ACTIONS = lazy_pattern(r"(n_?|num_?)?act(ion)?s?_?(dims?|sizes?|num|n)?|.*\baction_space\b.*")
 
 
@@ -120,19 +123,36 @@ class Numbers:
             if self._program.find_expression(caller.module, call.func, caller) == ("class", cls)
         ]
         return {
-            param.name: _largest([one[param.name] for one in found]) if found else _default(param)
+            param.name: _largest([one[param.name] for one in found])
+            if found
+            else self._given(param.default, Scope(init))
             for param in init.given
         }
 
     def bound(self, call: ir.Call, function: Function, scope: Scope) -> dict[str, int | None]:
-        """What a call passes for the parameters of a constructor."""
+        """What a call passes for the parameters of a constructor: a number, or an activation, which has no width."""
         given: dict[str, int | None] = {}
         for position, param in enumerate(function.given):
             value = argument(call, position, param.name)
-            given[param.name] = self.most(value, scope) if value is not None else _default(param)
+            if value is None:
+                given[param.name] = self._given(param.default, Scope(function))
+            else:
+                given[param.name] = 0 if self._is_activation(value, scope) else self.most(value, scope)
             if given[param.name] is None:
                 given[param.name] = self.most(ir.Name(call.at, param.name), Scope(function, {}))
         return given
+
+    def _given(self, default: ir.Expr | None, scope: Scope) -> int | None:
+        """What a parameter is by default."""
+        return 0 if self._is_activation(default, scope) else literal(default) if default is not None else None
+
+    def _is_activation(self, expr: ir.Expr | None, scope: Scope) -> bool:
+        """``F.relu``, ``nn.ReLU`` and ``nn.LeakyReLU(0.2)``: what saves no more than it is given."""
+        func = expr.func if isinstance(expr, ir.Call) else expr
+        if func is None:
+            return False
+        name = self._program.outside(scope.function.module, func, scope.function)
+        return name.startswith("torch.") and name.rpartition(".")[2].replace("_", "").lower() in _ACTIVATIONS
 
     def rounds(self, iterated: ir.Expr | None, scope: Scope) -> int | None:
         """The most rounds of a loop over something."""
@@ -153,10 +173,21 @@ class Numbers:
                     targets, value = (statement.target,), ir.Const(statement.at, "Ellipsis", None)
                 else:
                     continue
-                for target in targets:
+                for target, one in _pairs(targets, value):
                     if isinstance(target, ir.Attr) and dotted(target.value) == scope.function.own_name:
-                        held.setdefault(target.name, []).append((value, scope))
+                        held.setdefault(target.name, []).append((one, scope))
         return held
+
+
+def _pairs(targets: tuple[ir.Expr, ...], value: ir.Expr) -> Iterator[tuple[ir.Expr, ir.Expr]]:
+    """What an assignment binds: ``self.a, self.b = a, b`` each to its own."""
+    for target in targets:
+        if not isinstance(target, ir.Display):
+            yield target, value
+            continue
+        same = isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
+        for number, inner in enumerate(target.elements):
+            yield inner, value.elements[number] if same and isinstance(value, ir.Display) else value
 
 
 def calls_in_rounds(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Call, list[ir.Expr | None]]]:
@@ -178,10 +209,6 @@ def _updated(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """The names that a body changes by ``+=`` and the like."""
     updates = (one for one in walk_statements(body) if isinstance(one, ir.AugAssign))
     return frozenset(dotted(one.target) for one in updates)
-
-
-def _default(param: ir.Param) -> int | None:
-    return literal(param.default) if param.default is not None else None
 
 
 def _largest(found: list[int | None]) -> int | None:

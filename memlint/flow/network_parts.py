@@ -166,7 +166,8 @@ class Parts:
     def _is_known_name(self, expr: ir.Name, scope: Scope, depth: int) -> bool:
         body = scope.function.body
         if any(param.name == expr.id for param in scope.function.params):
-            return False
+            # (what is known of it says that it is a number, or an activation)
+            return not bindings(body).get(expr.id) and (scope.given or {}).get(expr.id) is not None
         found = [*_bound_to(body, expr.id)]
         if not found:
             return self._is_function(expr, scope)
