@@ -13,7 +13,8 @@ yaml = pytest.importorskip("yaml")
 pytest.importorskip("flake8")
 
 PAGE = (ROOT / "docs" / "ci.md").read_text("utf-8")
-COMMANDS = re.findall(r"(?m)^\$ (flake8 .*)$", PAGE + (ROOT / "README.md").read_text("utf-8"))
+OTHERS = [(ROOT / name).read_text("utf-8") for name in ("README.md", "docs/coming-from.md")]
+COMMANDS = re.findall(r"(?m)^\$ (flake8 .*)$", "\n".join([PAGE, *OTHERS]))
 
 
 def block(language: str, word: str) -> str:

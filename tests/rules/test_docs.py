@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pages
 import pytest
-from doc_commands import PAGES, blocks, make_project, measures, own, run
+from doc_commands import PAGES, blocks, commands, make_project, measures, own, run
 from torch_python import torch_python
 
 import memlint
@@ -26,7 +27,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if "new-rule" not in one and not measures(one)])
 def test_command_runs(command: str, project: Path, tmp_path: Path) -> None:
-    if "--fix" in command:  # on a copy: the other commands want the findings
+    if "--fix" in command or "--add-ignore" in command:  # on a copy: the other commands want the findings
         project = shutil.copytree(project, tmp_path / "project")
     done = run(command, project)
     assert done.returncode in ((0,) if " rule " in command else (0, 1)), done.stderr
@@ -52,6 +53,28 @@ _SHOWN = re.compile(r"(?s)```console\n\$ (memlint explain [^\n]*)\n```\n\n```tex
 @pytest.mark.parametrize(("command", "output"), _SHOWN.findall((DOCS / "explain.md").read_text("utf-8")))
 def test_the_page_on_explain_shows_what_is_said(command: str, output: str, project: Path) -> None:
     assert run(command, project).stdout == output
+
+
+def test_the_first_page_shows_what_is_found(project: Path) -> None:
+    (command,) = (one for one in own(DOCS / "getting-started.md") if "--quiet" in one)
+    findings = [line for line in run(command, project).stdout.splitlines() if line.startswith("src/")]
+    assert blocks(DOCS / "getting-started.md", "text") == ["\n".join([*findings, ""])]
+
+
+def test_the_comments_of_another_linter_are_converted(tmp_path: Path) -> None:
+    (command,) = (one for one in commands(DOCS / "coming-from.md") if one.startswith("sed "))
+    (tmp_path / "src").mkdir()
+    file = tmp_path / "src" / "a.py"
+    file.write_text(
+        "a  # noqa: TG001\nb  # torch-preflight: ignore[TG003, TG002]\nc = 'TG001'\nd  # noqa: E501, TG001\n"
+    )
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    assert file.read_text().splitlines() == [
+        "a  # noqa: MEM101, MEM102, MEM103",
+        "b  # memlint: ignore[TG003, MEM201, MEM202, MEM203]",
+        "c = 'TG001'",
+        "d  # noqa: E501, MEM101, MEM102, MEM103",
+    ]
 
 
 def test_new_rule_command_makes_a_room(tmp_path: Path) -> None:
