@@ -17,7 +17,7 @@ from memlint.report.lines import Lines
 from memlint.verifier.compare import compare_fix, compare_with
 from memlint.verifier.evidence import document
 from memlint.verifier.group import group
-from memlint.verifier.model import BAD, Report
+from memlint.verifier.model import BAD, Report, Verdict
 from memlint.verifier.run import Program, Wanted, locate, read, verify
 
 NOTHING, CONFIRMED, FAILED, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -44,6 +44,7 @@ def run_verify(parsed: argparse.Namespace) -> int:
         python=parsed.python,
         ranks=parsed.nproc_per_node,
         program_to_stderr=to_standard_output,
+        all_output=parsed.all_output,
     )
     ranks = group()
     if ranks is not None:
@@ -58,7 +59,7 @@ def run_verify(parsed: argparse.Namespace) -> int:
             report = compare_with(program, other, wanted, live.show, live.say)
         else:
             report = verify(program, wanted, live.show, ranks)
-    code = exit_code(report)
+    code = exit_code(report, parsed.fail_on, parsed.limit)
     if ranks is not None and not ranks.leads:
         return ranks.code(code)
     if parsed.evidence is not None:
@@ -81,15 +82,27 @@ def _refuse(parsed: argparse.Namespace) -> None:
             )
 
 
-def exit_code(report: Report) -> int:
-    """3 where the program itself failed, whatever was found; 1 where something is confirmed."""
+def exit_code(report: Report, fail_on: str = "confirmed", limit: int = 0) -> int:
+    """3 where the program itself failed, whatever was found; 1 where something is confirmed, or grows unexplained where
+    ``fail_on`` is "growth", by ``limit`` bytes an iteration or more. A program that took too long has not failed."""
     if report.run.end == "interrupted":
         return INTERRUPTED
     if report.failures:
         return FAILED
-    if report.run.end in ("failed", "killed", "timeout"):
+    if report.run.end in ("failed", "killed"):
         return PROGRAM_FAILED
-    return CONFIRMED if any(one.verdict.verdict in BAD for one in report.verified) else NOTHING
+    if fail_on == "never":
+        return NOTHING
+    bad = any(one.verdict.verdict in BAD and _weighs(one.verdict, limit) for one in report.verified)
+    grows = fail_on == "growth" and any(row.bytes_per_iteration >= limit for row in report.unattributed)
+    return CONFIRMED if bad or grows else NOTHING
+
+
+def _weighs(verdict: Verdict, limit: int) -> bool:
+    """Whether a finding costs as much as that an iteration. What is not known in bytes is not known to be less."""
+    per = verdict.bytes_per_iteration
+    known = [each for each in (None if per is None else per.mean, verdict.host_bytes_per_iteration) if each is not None]
+    return not known or max(known) >= limit
 
 
 def _write(report: Report, program: Program, parsed: argparse.Namespace, out: TextIO) -> None:
@@ -99,6 +112,10 @@ def _write(report: Report, program: Program, parsed: argparse.Namespace, out: Te
     text = io.StringIO()
     _write_to(report, program, parsed, text)
     write_whole(Path(parsed.output_file), text.getvalue())
+    from memlint.report import verify_text
+
+    verify_text.write_short(report, out)
+    out.write(f"Written to {parsed.output_file}.\n")
 
 
 def _write_to(report: Report, program: Program, parsed: argparse.Namespace, out: TextIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Callable, Sequence
 
 from memlint.cli.arguments import OneOf, Parser, local_rules_option, words
@@ -11,9 +12,13 @@ from memlint.config import nearest
 
 _EPILOG = """\
 `memlint verify --rules` measures the rules themselves (`memlint verify --rules --help`).
-Everything after `--` is passed to the program. Exit codes: 0 nothing confirmed, 1 something confirmed, 2 it cannot be
-run as asked, 3 the program itself failed
+What follows the program's name and is no option of memlint is passed to it, and everything behind `--`. Exit codes:
+0 nothing confirmed, 1 something confirmed (--fail-on), 2 it cannot be run as asked, 3 the program itself failed
 """
+#: what makes the exit code 1
+FAIL_ON = ("confirmed", "growth", "never")
+#: from where on a word behind the program's name is taken for a misspelt option
+_ALIKE = 0.85
 _FORMATS = ("text", "json", "html")
 
 
@@ -29,26 +34,61 @@ def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
         from memlint.cli.verify_rules import parse_verify_rules
 
         return parse_verify_rules(rest)
+    words_before, own = _split(parser, words_before)
+    arguments = own + arguments
     parsed, unknown = parser.parse_known_intermixed_args(words_before)
     if unknown:
         word = unknown[0].partition("=")[0]
-        options = [option for action in parser._actions for option in action.option_strings if word.startswith("--")]
-        if word.startswith("-"):
-            hint = nearest(word, options)
-            parser.error(f"unknown option `{word}`{hint or '; options of the program follow `--`'}")
-        parser.error(f"unexpected `{word}`; arguments of the program follow `--`")
+        hint = nearest(word, _options(parser)) if word.startswith("--") else None
+        parser.error(f"unknown option `{word}`{hint or '; options of the program follow its name'}")
     if (parsed.script is None) == (parsed.module is None):
         parser.error("name one script, or a module by -m")
+    if parsed.gpu_memory is not None and parsed.device == "cpu":
+        parser.error("--gpu-memory is of a GPU, and --device cpu measures none")
     parsed.target, parsed.module = (parsed.script or parsed.module), parsed.module is not None
     parsed.arguments = arguments
     parsed.command = "verify"
     return parsed
 
 
+def _split(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words that are memlint's, and those behind the program's name that can only be the program's own. Raises
+    ConfigError for what may be a misspelt option of memlint's."""
+    actions = {option: action for action in parser._actions for option in action.option_strings}
+    mine: list[str] = []
+    own: list[str] = []
+    named = False
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        name, sign, _ = word.partition("=")
+        action = actions.get(name) or actions.get(word[:2] if not word.startswith("--") else name)
+        if action is not None and word.startswith("-") and not (named and action.dest == "module"):
+            mine.append(word)
+            glued = sign or (not word.startswith("--") and len(word) > 2)
+            if action.nargs != 0 and not glued and waiting:
+                mine.append(waiting.pop(0))
+            named = named or action.dest == "module"
+        elif not named:
+            mine.append(word)
+            named = not word.startswith("-")
+        elif word.startswith("--") and (near := difflib.get_close_matches(name, _options(parser), 1, _ALIKE)):
+            parser.error(
+                f"unknown option `{name}` (did you mean `{near[0]}`? If it is the program's own, it follows `--`)"
+            )
+        else:
+            own.append(word)
+    return mine, own
+
+
+def _options(parser: argparse.ArgumentParser) -> list[str]:
+    return [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
+
+
 def verify_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="memlint verify",
-        usage="memlint verify [OPTIONS] SCRIPT|-m MODULE [-- ARGUMENTS…]",
+        usage="memlint verify [OPTIONS] SCRIPT|-m MODULE [ARGUMENTS…]",
         description="Run a program, measure the memory at each of its findings, and give verdicts in bytes.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -83,6 +123,12 @@ def verify_parser() -> argparse.ArgumentParser:
                         help=f"{', '.join(_FORMATS)} (default: text)")  # fmt: skip
     output.add_argument("--evidence", metavar="FILE", help="write what was measured, for `memlint check --evidence`")
     output.add_argument("-o", "--output-file", metavar="FILE", help="write the report to a file")
+    output.add_argument("--fail-on", type=OneOf(*FAIL_ON), default="confirmed", metavar="WHAT",
+                        help="exit 1 for a confirmed finding (default: confirmed), for growth that no finding explains "
+                        "as well (growth), or never")  # fmt: skip
+    output.add_argument("--limit", type=parse_bytes, default=0, metavar="BYTES",
+                        help="less than this an iteration, such as 1KiB, does not fail the run")  # fmt: skip
+    output.add_argument("--all-output", action="store_true", help="show what the program prints in each compared run")
     output.add_argument("-q", "--quiet", action="store_true", help="no progress")
     return parser
 

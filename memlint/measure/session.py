@@ -115,6 +115,9 @@ class Session:
         if self.plan.losses:
             self._losses = Losses(torch)
         if self.plan.gpu_memory is not None:
+            if self._windows.meter.name == "cpu":
+                self.finish({"kind": "environment", "reason": "--gpu-memory is of a GPU, and there is none here"})
+                raise Stop
             from .limits import limit_devices
 
             limit_devices(torch, self.plan.gpu_memory)

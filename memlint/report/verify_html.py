@@ -9,7 +9,7 @@ from memlint.report.lines import Lines
 from memlint.report.page import element, esc, page, prose
 from memlint.report.source_html import excerpt, trace
 from memlint.report.verify_chart import colours_for, figures
-from memlint.report.verify_text import an_iteration, claim, difference, how, milliseconds, saves, size, summary
+from memlint.report.verify_text import an_iteration, claim, difference, how, saves, size, step_time, summary
 from memlint.verifier.model import BAD, Comparison, Report, Side, Stack, Unattributed, Verified
 
 _TONES = {"confirmed": "bad", "confirmed-host": "warn", "cycle": "warn", "peak-only": "warn", "bounded": "good",
@@ -171,7 +171,7 @@ def _loops(comparison: Comparison) -> list[str]:
         cells = [element("td", element("code", esc(pair.place)), data_name="loop")]
         for name, before, after in (
             ("an iteration leaves", size(pair.before.bytes_per_iteration), size(pair.after.bytes_per_iteration)),
-            ("step time", milliseconds(pair.before.step_seconds), milliseconds(pair.after.step_seconds)),
+            ("step time", step_time(pair.before), step_time(pair.after)),
         ):
             cells.append(element("td", esc(f"{before} → {after}"), class_="number", data_name=name))
         rows.append(element("tr", "".join(cells)))
@@ -189,7 +189,7 @@ def _side(side: Side) -> tuple[str, ...]:
         size(side.peak),
         size(side.bytes_per_iteration),
         size(side.host_bytes_per_iteration),
-        milliseconds(side.step_seconds),
+        step_time(side),
         f"{side.steps:,}",
     )
 

@@ -41,6 +41,8 @@ def document(report: Report) -> dict[str, Any]:
         },
         "fragmentation": rest["fragmentation"],
         "comparison": rest["comparison"],
+        "loops": rest["loops"],
+        "peak": rest["peak"],
         "ranks": rest["ranks"],
         "run": rest["run"],
         "summary": {"files": report.files, "seconds": round(report.seconds, 3), "verdicts": counts},

@@ -11,7 +11,20 @@ from rich.text import Text
 from memlint.amounts import plural
 from memlint.finding import Finding
 from memlint.report.text import clean, console
-from memlint.verifier.model import BAD, Comparison, Fragmentation, Rank, Report, Run, Unattributed, Verdict, Verified
+from memlint.verifier.model import (
+    BAD,
+    Comparison,
+    Fragmentation,
+    LoopBill,
+    LoopSide,
+    Rank,
+    Report,
+    Run,
+    Side,
+    Unattributed,
+    Verdict,
+    Verified,
+)
 
 _STYLES = {
     "confirmed": "bold red",
@@ -21,6 +34,8 @@ _STYLES = {
     "bounded": "green",
     "refuted": "green",
 }
+_MEMORY = {"device-graph": "graphs on the device", "device-tensor": "tensors on the device", "host": "host memory"}
+_KINDS = {"per-iteration": "in each iteration", "per-epoch": "in each epoch", "once": "once"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 #: frames of a stack that are shown, the program's own first
 _FRAMES = 3
@@ -43,8 +58,22 @@ def write(report: Report, out: TextIO) -> None:
     if report.comparison is not None:
         for line in _comparison(report.comparison):
             target.print(clean(line), soft_wrap=True)
+    for line in _loops(report):
+        target.print(clean(line), soft_wrap=True)
     for rank in report.ranks:
-        target.print(clean(_rank(rank)), soft_wrap=True)
+        for line in _rank(rank, report):
+            target.print(clean(line), soft_wrap=True)
+    target.print(clean(how(report.run)), soft_wrap=True)
+    target.print(Text(summary(report), "bold"), soft_wrap=True)
+
+
+def write_short(report: Report, out: TextIO) -> None:
+    """The table, what grows besides, and the summary: the whole stands in a file."""
+    target = console(out)
+    if report.verified:
+        target.print(table(report))
+    for row in report.unattributed:
+        target.print(clean(next(_unattributed(row))), soft_wrap=True)
     target.print(clean(how(report.run)), soft_wrap=True)
     target.print(Text(summary(report), "bold"), soft_wrap=True)
 
@@ -72,7 +101,10 @@ def table(report: Report) -> Table:
 
 def claim(finding: Finding) -> str:
     """What the finding says that grows, and how."""
-    return f"{finding.code} {finding.growth.memory} {finding.growth.kind}"
+    growth = finding.growth
+    if growth.kind in ("peak", "time") or growth.memory == "none":
+        return f"{finding.code}: {'time' if growth.kind == 'time' else 'a higher peak'}"
+    return f"{finding.code}: {_MEMORY[growth.memory]} {_KINDS.get(growth.kind, growth.kind)}"
 
 
 def an_iteration(verdict: Verdict) -> str:
@@ -133,6 +165,31 @@ def _unattributed(row: Unattributed) -> Iterator[Text]:
             yield Text(f"    {frame.path}:{frame.line} in {frame.function}")
 
 
+def _loops(report: Report) -> Iterator[Text]:
+    """What each loop leaves: the growth of one is said by a finding, or above."""
+    for loop in report.loops:
+        yield Text.assemble((f"{loop.place}: ", "bold"), *_of_loop(loop))
+    if report.peak:
+        held = ", ".join(f"{size(count)} of tensors on {device}" for device, count in report.peak.items() if count)
+        if held:
+            yield Text(f"Peak: {held}.")
+
+
+def _of_loop(loop: LoopBill) -> list[tuple[str, str] | str]:
+    seen = plural(loop.iterations, "iteration")
+    if loop.runs > 1:
+        seen += f" in {plural(loop.runs, 'run')}"
+    if loop.bytes_per_iteration is None:
+        return [("not judged: ", "dim"), f"{loop.reason} ({seen})"]
+    left = {device: count for device, count in loop.bytes_per_iteration.items() if count}
+    host = loop.host_bytes_per_iteration or 0
+    beside = f", {host:,} B of host memory beside them" if host else ""
+    if left:
+        each = ", ".join(f"{count:,} B on {device}" for device, count in left.items())
+        return [("grows: ", "bold yellow"), f"an iteration leaves {each}{beside} ({seen})"]
+    return [("flat: ", "green"), f"an iteration leaves 0 B of tensors{beside} ({seen})"]
+
+
 def _fragmentation(row: Fragmentation) -> Text:
     return Text.assemble(
         (f"{row.device}: ", "bold"),
@@ -153,10 +210,10 @@ def _comparison(comparison: Comparison) -> Iterator[Text]:
         ("peak", size(before.peak), size(after.peak)),
         ("an iteration leaves", size(before.bytes_per_iteration), size(after.bytes_per_iteration)),
         ("of host memory", size(before.host_bytes_per_iteration), size(after.host_bytes_per_iteration)),
-        ("step time", milliseconds(before.step_seconds), milliseconds(after.step_seconds)),
     )
     for name, one, other in rows:
-        yield Text(f"  {name}: {one} → {other}")
+        yield Text(f"  {name}: {one} → {other}" if one != other else f"  {name}: {one} both times")
+    yield Text(f"  step time: {step_time(before)} → {step_time(after)}{beyond_noise(before, after)}")
     said = {
         "equal": f"all {comparison.compared:,} losses are equal, bit for bit",
         "different": f"losses differ by up to {difference(comparison.largest_difference)} (of {comparison.compared:,})",
@@ -171,6 +228,22 @@ def _comparison(comparison: Comparison) -> Iterator[Text]:
 def difference(most: float | None) -> str:
     """The largest difference of two runs' losses."""
     return "?" if most is None else f"{most:.3g}"
+
+
+def step_time(side: Side | LoopSide) -> str:
+    """The median, and between which times the middle half of the steps lies."""
+    if side.step_spread is None:
+        return milliseconds(side.step_seconds)
+    first, third = side.step_spread
+    return f"{milliseconds(side.step_seconds)} ({first * 1000:.2f} to {third * 1000:.2f})"
+
+
+def beyond_noise(before: Side | LoopSide, after: Side | LoopSide) -> str:
+    """What has to be said where the two spreads share some time."""
+    if before.step_spread is None or after.step_spread is None:
+        return ""
+    apart = before.step_spread[1] < after.step_spread[0] or after.step_spread[1] < before.step_spread[0]
+    return "" if apart else ", no difference beyond noise"
 
 
 def milliseconds(seconds: float | None) -> str:
@@ -196,10 +269,12 @@ def saves(one: Verified, comparison: Comparison) -> str:
     return ""
 
 
-def _rank(rank: Rank) -> Text:
-    differ = ", ".join(f"{name} for {fingerprint[:12]}" for fingerprint, name in rank.verdicts.items())
-    said = f"Rank {rank.rank}: {rank.end}, {plural(rank.steps, 'step')}"
-    return Text(f"{said}; differs: {differ}" if differ else said)
+def _rank(rank: Rank, report: Report) -> Iterator[Text]:
+    yield Text(f"Rank {rank.rank}: {rank.end}, {plural(rank.steps, 'step')}")
+    for one in report.verified:
+        name = rank.verdicts.get(one.finding.fingerprint)
+        if name is not None:
+            yield Text(f"  {one.finding.path}:{one.finding.line} {one.finding.code}: {name} in this rank")
 
 
 def summary(report: Report) -> str:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -26,6 +26,8 @@ _GRACE = 5.0
 #: how long the rest may take once a rank was stopped or has failed: other ranks, and what it does at its own exit
 _REST = 30.0
 _POLL = 0.2
+#: bytes of what a failing program has printed in a run that shows nothing else
+_SHOWN = 8_192
 
 #: called while the program runs, with what is measured so far, by rank
 Watch = Callable[[Sequence[Mapping[str, Any]]], None]
@@ -87,10 +89,12 @@ def run_program(
     to_stderr: bool = False,
     environment: Mapping[str, str] | None = None,
     shared: Path | None = None,
+    silent: bool = False,
 ) -> Ran:
     """Run the program of a plan to its end. ``ranks``: that many processes, by torchrun. ``to_stderr``: what it prints
     goes to standard error, since standard output is the report's. ``shared``: the folder for results, where others run
-    more ranks of the same program; what these measured is in the result as well."""
+    more ranks of the same program; what these measured is in the result as well. ``silent``: what it prints is
+    kept, and the end of it shown where the program fails."""
     with contextlib.ExitStack() as stack:
         folder = str(shared or stack.enter_context(scratch_folder()))
         plan = dataclasses.replace(plan, output=folder)
@@ -101,10 +105,12 @@ def run_program(
             start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
         command = [*start, launch.__file__, str(file)]
         how, interrupted = "ended", False
+        kept = stack.enter_context(tempfile.TemporaryFile()) if silent else None
         with terminable():
             process = subprocess.Popen(
                 command,
-                stdout=sys.stderr.fileno() if to_stderr else None,
+                stdout=kept or (sys.stderr.fileno() if to_stderr else None),
+                stderr=kept,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
             )
@@ -116,6 +122,8 @@ def run_program(
                 # what we stopped may have left workers that it would have ended by itself
                 stopped = any(one["end"]["kind"] == "stopped" for one in read_ranks(Path(folder)))
                 _end(process, hard=not interrupted and how == "ended" and not stopped)
+        if kept is not None and process.returncode > 0:
+            _show_end(kept)
         return Ran(
             tuple(read_ranks(Path(folder))),
             process.returncode,
@@ -124,6 +132,13 @@ def run_program(
             how == "left",
             read_forked(Path(folder)),
         )
+
+
+def _show_end(kept: IO[bytes]) -> None:
+    """The last of what a program has printed that failed."""
+    kept.seek(max(0, kept.seek(0, os.SEEK_END) - _SHOWN))
+    sys.stderr.flush()
+    os.write(sys.stderr.fileno(), kept.read())
 
 
 def scratch_folder() -> tempfile.TemporaryDirectory[str]:

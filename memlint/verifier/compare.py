@@ -147,12 +147,13 @@ class _Work:
         return fewer, self.again(fewer, first), said
 
     def again(self, version: Version, first: Ran) -> Ran:
-        """Run a version as far as the first run came, what it prints going to standard error."""
+        """Run a version as far as the first run came. What it prints was printed once already."""
         self._say(version.label)
         wanted = msgspec.structs.replace(self._wanted, program_to_stderr=True)
         stop_at, most, full = where_to_stop(first, version)
         wanted = msgspec.structs.replace(wanted, max_steps=most, full=full)
-        ran = run_once(version.target, version.put_in, wanted, self._python, self._live, stop_at=stop_at)
+        silent = not wanted.all_output
+        ran = run_once(version.target, version.put_in, wanted, self._python, self._live, stop_at=stop_at, silent=silent)
         self.interrupted |= ran.interrupted
         return ran
 
@@ -165,7 +166,11 @@ class _Work:
             pairs = self.unprobed.pairs
             timed = sides.loop_sides(third.measured[0], self.warmup)
             mine = {
-                number: msgspec.structs.replace(one, step_seconds=timed[pairs[number]].step_seconds)
+                number: msgspec.structs.replace(
+                    one,
+                    step_seconds=timed[pairs[number]].step_seconds,
+                    step_spread=timed[pairs[number]].step_spread,
+                )
                 if pairs.get(number) in timed
                 else one
                 for number, one in mine.items()

@@ -73,23 +73,26 @@ class Fragmentation(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One of two compared runs. ``bytes_per_iteration`` and ``host_bytes_per_iteration`` of its innermost loops."""
+    """One of two compared runs. ``bytes_per_iteration`` and ``host_bytes_per_iteration`` of its innermost loops;
+    ``step_spread``: between which times the middle half of the steps lies."""
 
     peak: int | None
     bytes_per_iteration: int | None
     host_bytes_per_iteration: int | None
     step_seconds: float | None
     steps: int
+    step_spread: tuple[float, float] | None = None
 
 
 class LoopSide(msgspec.Struct, frozen=True):
     """One loop in one of two compared runs: what an iteration leaves on the device and on the host, its median time
-    after the warm-up, and how many there were. None where its window was not read."""
+    after the warm-up, and how many there were. None where its window was not read. ``step_spread``: as of a `Side`."""
 
     bytes_per_iteration: int | None
     host_bytes_per_iteration: int | None
     step_seconds: float | None
     steps: int
+    step_spread: tuple[float, float] | None = None
 
 
 class LoopPair(msgspec.Struct, frozen=True):
@@ -191,8 +194,23 @@ class Timeline(msgspec.Struct, frozen=True):
     runs: tuple[LoopRun, ...]
 
 
+class LoopBill(msgspec.Struct, frozen=True, kw_only=True):
+    """What one loop was seen to do. ``place``: ``path:line``. ``bytes_per_iteration``: what an iteration leaves of
+    tensors, by device, and ``host_bytes_per_iteration`` beside them, 0 for noise, where its window was read;
+    ``reason``: why it was not, and what would have it read. ``longest``: the most iterations of one of its ``runs``."""
+
+    place: str
+    iterations: int
+    runs: int
+    longest: int
+    bytes_per_iteration: dict[str, int] | None
+    host_bytes_per_iteration: int | None
+    reason: str = ""
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one verification says. ``timeline``: of the first rank."""
+    """All that one verification says. ``timeline`` and ``loops``: of the first rank; ``peak``: the most that was held
+    on each device, of any rank, as far as it was measured."""
 
     verified: tuple[Verified, ...]
     failures: tuple[Failure, ...]
@@ -202,5 +220,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     comparison: Comparison | None = None
     ranks: tuple[Rank, ...] = ()
     timeline: Timeline | None = None
+    loops: tuple[LoopBill, ...] = ()
+    peak: dict[str, int] = {}
     files: int = 0
     seconds: float = 0.0

@@ -19,6 +19,7 @@ from memlint.finding import Finding, Result
 from memlint.measure.plan import Plan
 from memlint.project import decode, display_path, is_notebook
 from memlint.reading import MAX_SOURCE, read_file
+from memlint.verifier.bill import bill, peak
 from memlint.verifier.child import Ran, python_for, run_program
 from memlint.verifier.closure import program_files
 from memlint.verifier.group import Group
@@ -44,7 +45,8 @@ Live = Callable[["Probes", Sequence[Mapping[str, Any]]], None]
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """How to verify. Counts are iterations, ``timeout`` seconds, ``gpu_memory`` bytes. ``compared``: the run is one of
-    several that are compared, and starts its random generators from the same seed as they."""
+    several that are compared, and starts its random generators from the same seed as they; ``all_output``: show what
+    the program prints in all of them."""
 
     device: str = "auto"
     warmup: int = 3
@@ -56,6 +58,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     python: str | None = None
     ranks: int | None = None
     program_to_stderr: bool = False
+    all_output: bool = False
     compared: bool = False
 
 
@@ -132,9 +135,10 @@ def run_once(
     *,
     stop_at: tuple[int, int] | None = None,
     shared: Path | None = None,
+    silent: bool = False,
 ) -> Ran:
-    """One run of a program. ``stop_at``: a loop's id and the top of it at which the program is stopped. ``shared``: the
-    folder where other ranks put their results."""
+    """One run of a program. ``silent``: what it prints is not shown, unless it fails. ``stop_at``: a loop's id and the
+    top of it at which the program is stopped. ``shared``: the folder where other ranks put their results."""
     return run_program(
         dataclasses.replace(plan_for(target, put_in, wanted), stop_at=stop_at),
         python,
@@ -142,6 +146,7 @@ def run_once(
         timeout=wanted.timeout,
         ranks=wanted.ranks,
         to_stderr=wanted.program_to_stderr,
+        silent=silent,
         shared=shared,
         # sets of strings keep their order from run to run
         environment={"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")} if wanted.compared else None,
@@ -192,6 +197,8 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
         fragmentation=tuple(row for measured in ran.measured for row in fragmentation(measured)),
         ranks=tuple(ranks),
         timeline=None if first is None else timeline(first, put_in, verdicts[0]),
+        loops=() if first is None else bill(first, put_in.loops, wanted.warmup, wanted.window),
+        peak=peak(ran.measured),
         files=len(program.texts),
     )
 

@@ -40,6 +40,7 @@ def side(ranks: Ranks, warmup: int, timed: Ranks | None = None) -> Side:
         host_bytes_per_iteration=_most(loop.host_bytes_per_iteration for loop in each),
         step_seconds=None if busiest is None else busiest.step_seconds,
         steps=max((loop.steps for loop in each), default=0),
+        step_spread=None if busiest is None else busiest.step_spread,
     )
 
 
@@ -56,7 +57,17 @@ def loop_side(run: Data, loop: Data, warmup: int) -> LoopSide:
         host_bytes_per_iteration=host_growth(loop["readings"]) if read else None,
         step_seconds=median_time(loop["seconds"], warmup),
         steps=loop["tops"],
+        step_spread=spread(loop["seconds"], warmup),
     )
+
+
+def spread(seconds: Sequence[float], warmup: int) -> tuple[float, float] | None:
+    """Between which times the middle half of the iterations after the warm-up lies."""
+    timed = seconds[warmup:]
+    if len(timed) < 2:
+        return None
+    first, _, third = statistics.quantiles(timed, n=4)
+    return first, third
 
 
 def median_time(seconds: Sequence[float], warmup: int) -> float | None:

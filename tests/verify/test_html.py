@@ -114,7 +114,8 @@ def test_what_utf8_cannot_say_is_escaped() -> None:
 def test_what_a_person_looks_for_is_there() -> None:
     text = read(page("train.py")).text
     for said in (
-        "memlint verify train.py", "1 of 2 findings confirmed", "train.py:4", "MEM102 device-graph per-iteration",
+        "memlint verify train.py", "1 of 2 findings confirmed", "train.py:4",
+        "MEM102: graphs on the device in each iteration",
         "confirmed", "refuted", "1.0 KiB", "12,345 iterations", "each iteration leaves 1,024 B",
         "`model` records the graph".replace("`", ""), "Tensors on cuda:0", "Host memory", "everything else",
         "Growth that no finding explains", "train.py:4 in <listcomp>", "All 40 losses are equal", "10.00 ms",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memlint.finding import Growth
+from memlint.verifier.bill import bill
 from memlint.verifier.leftover import unattributed
 from memlint.verifier.verdicts import Settings, judge
 
@@ -304,3 +305,25 @@ def test_one_tensor_that_grows_is_growth_too() -> None:
     survivors = {"groups": [], "stacks": [], "latest": [{"bytes": 9 * KIB, "frames": _frames(6)}]}
     (row,) = _left(survivors, refuted, [KIB * step for step in range(25)])
     assert (row.bytes_per_iteration, row.stacks[0].frames[0].line) == (KIB, 6)
+
+
+def test_each_loop_gets_a_line_that_says_how_far_it_was_seen() -> None:
+    flat = [{"requested": {"cpu": 9 * KIB}, "host": 100} for _ in range(13)]
+    rising = [{"requested": {"cuda:0": 9 * KIB + KIB * step}, "host": 100 + 3000 * step} for step in range(25)]
+    counted = {"tops": 40, "runs": 2, "longest": 20, "survivors": None}
+    loops = [
+        {**_loop(1, readings=flat), **counted},
+        {**_loop(2, readings=rising), **counted},
+        {**_loop(3), **counted, "tops": 0, "runs": 0, "longest": 0},
+        {**_loop(4), **counted, "longest": 5},
+        {**_loop(5), **counted},
+        {**_loop(6), **counted, "longest": 5},
+    ]
+    run = {"loops": loops, "sites": [{"id": 9, "loops": [6], "runs": [{"loop": 6}]}], "located": None}
+    found = bill(run, {number: ("p.py", 10 * number) for number in range(1, 7)}, 3, 12)
+    assert [one.place for one in found] == [f"p.py:{10 * number}" for number in range(1, 7)]
+    assert (found[0].bytes_per_iteration, found[0].host_bytes_per_iteration) == ({"cpu": 0}, 0)
+    assert (found[1].bytes_per_iteration, found[1].host_bytes_per_iteration) == ({"cuda:0": KIB}, 3000)
+    said = ["", "", "never run", "too short", "--full", "judged by what the findings in it keep"]
+    assert all(each in one.reason for each, one in zip(said, found, strict=True))
+    assert [bool(one.reason) for one in found] == [False, False, True, True, True, True]

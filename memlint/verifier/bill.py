@@ -1,0 +1,54 @@
+"""A clean bill: what each loop was seen to leave, in words that say as well how far it was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memlint.verifier.leftover import growth
+from memlint.verifier.model import LoopBill
+from memlint.verifier.verdicts import BLOCK, HOST_NOISE, host_growth
+
+
+def bill(
+    run: Mapping[str, Any], places: Mapping[int, tuple[str, int]], warmup: int, window: int
+) -> tuple[LoopBill, ...]:
+    """The loops of one process, in the order of their places."""
+    found = [_loop(run, loop, places[loop["id"]], warmup + window) for loop in run["loops"] if loop["id"] in places]
+    return tuple(sorted(found, key=lambda one: one.place.rpartition(":")[0]))
+
+
+def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: tuple[str, int], needed: int) -> LoopBill:
+    read = bool(loop["readings"])
+    left: dict[str, int] = dict.fromkeys(loop["readings"][-1]["requested"], 0) if read else {}
+    for device, each, _ in growth(run, loop) if read else ():
+        left[device] += each if each >= BLOCK else 0
+    host = host_growth(loop["readings"]) if read else None
+    return LoopBill(
+        place=f"{place[0]}:{place[1]}",
+        iterations=loop["tops"],
+        runs=loop["runs"],
+        longest=loop["longest"],
+        bytes_per_iteration=left if read else None,
+        host_bytes_per_iteration=None if host is None else host * (host >= HOST_NOISE),
+        reason="" if read else _why_not(run, loop, needed),
+    )
+
+
+def _why_not(run: Mapping[str, Any], loop: Mapping[str, Any], needed: int) -> str:
+    if not loop["tops"]:
+        return "never run; --full lets the program run on"
+    if any(one["loop"] == loop["id"] for site in run["sites"] for one in site.get("runs", ())):
+        return "its runs are short, and judged by what the findings in it keep"
+    if loop["longest"] <= needed:
+        return f"too short to be read by itself: that takes a run of {needed + 1} iterations (--warmup, --window)"
+    return "the program ended before its window did; --full lets it run on"
+
+
+def peak(ranks: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The most that was held on each device."""
+    found: dict[str, int] = {}
+    for one in ranks:
+        for device, count in one["peak"].items():
+            found[device] = max(count, found.get(device, 0))
+    return found
