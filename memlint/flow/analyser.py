@@ -16,7 +16,7 @@ from memlint.flow.graphs import Node
 from memlint.flow.guards import switches_off
 from memlint.flow.handed_methods import HOLDER, handed
 from memlint.flow.instances import names_class
-from memlint.flow.interpret import run
+from memlint.flow.interpreter import Interpreter
 from memlint.flow.known_calls import KnownCalls
 from memlint.flow.modes import frozen_class
 from memlint.flow.ops import batch_tree
@@ -65,7 +65,8 @@ MAX_SOURCES = 20_000
 class Analyser:
     """One run over a project. Everything is computed on demand and kept."""
 
-    def __init__(self, project: Any) -> None:
+    def __init__(self, project: Any, interpreter: Interpreter) -> None:
+        self.interpreter = interpreter
         self.program = Program(project)
         #: whether what is kept of a function has to be small, since there are that many: it costs time
         self.is_large = sum(map(project.size, project.sources)) > ROOM
@@ -199,7 +200,7 @@ class Analyser:
         frame.hook = hook
         if function.name == "__init__" and function.takes_self and function.params:
             state.making = f"p:{function.params[0].name}"
-        run(frame, state, backward=hook is not None and hook.returns == "backward")
+        self.interpreter.run(frame, state, backward=hook is not None and hook.returns == "backward")
 
     def _cut_short(self, frame: Frame) -> Frame:
         """A summary that says nothing, in place of one that was not finished, or of which there is too much."""
@@ -378,9 +379,7 @@ class Analyser:
         frame = Frame(
             self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
         )
-        from memlint.flow.evaluate import evaluate
-
-        value = outside(evaluate(frame, State(OFF), expr), frame)
+        value = outside(frame.interpreter.evaluate(frame, State(OFF), expr), frame)
         self._constants[key] = value
         return value
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from memlint.finding import Span
+from memlint.flow import interpreting
 from memlint.flow.analyser import Analyser
 from memlint.flow.context import callers_of
 from memlint.flow.dated import dated
@@ -210,7 +211,7 @@ def _speaks_of(frame: Frame, wanted: AbstractSet[str]) -> bool:
 def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     from memlint.flow.judge import judge
 
-    analyser = Analyser(project)
+    analyser = Analyser(project, interpreting)
     linted = list(project.linted)
     targets = relevant_modules(analyser.program, linted, lower=True) if options.screen else linted
     functions: list[Function] = []

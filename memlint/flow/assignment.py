@@ -6,11 +6,9 @@ import functools
 
 from memlint.flow import carry, hotloops
 from memlint.flow.class_places import class_places
-from memlint.flow.evaluate import evaluate
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.frozen import weight_frozen
-from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_bundle, part_of_output
 from memlint.flow.keys import counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.flow.leaves import flagged
@@ -21,6 +19,7 @@ from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
 from memlint.flow.sample_keys import by_sample
+from memlint.flow.signatures import methods_of
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources, parts_of
 from memlint.flow.syntax import mentions, reads_any, text
@@ -56,7 +55,7 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
                 carry.assigned(frame, state, statement, target, value)
             _bind(frame, state, target.id, named(value, target.id))
         case ir.Attr():
-            base = evaluate(frame, state, target.value)
+            base = frame.interpreter.evaluate(frame, state, target.value)
             context.noted(frame, target, value, statement)
             if target.name == "data" and _is_tensor(frame, base) and not value.may_be(CONTAINER):
                 if statement is not None:
@@ -73,8 +72,8 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
                 weight_frozen(frame, state, target, value.is_only(TENSOR) and not value.src)
             write_attribute(frame, state, base, target.name, value)
         case ir.Subscript():
-            base = evaluate(frame, state, target.value)
-            index = evaluate(frame, state, target.index)
+            base = frame.interpreter.evaluate(frame, state, target.value)
+            index = frame.interpreter.evaluate(frame, state, target.index)
             if statement is not None:
                 carry.assigned(frame, state, statement, target, value)
             write_item(frame, state, base, index, value, target, by_carry=statement is None)
@@ -286,7 +285,7 @@ def _by_method(frame: Frame, state: State, base: V, index: V, value: V, target: 
     if not known or len(known) < len(methods):
         return False
     for method in known:
-        call_function(frame, state, method, [base, index, value], {}, target.at, None)
+        frame.interpreter.call_function(frame, state, method, [base, index, value], {}, target.at, None)
     return True
 
 
@@ -351,12 +350,12 @@ def delete(frame: Frame, state: State, statement: ir.Delete) -> State:
             if old is not None and old.objs:
                 let_go(frame, state, old.objs)
         elif isinstance(target, ir.Subscript):
-            base = evaluate(frame, state, target.value)
+            base = frame.interpreter.evaluate(frame, state, target.value)
             if isinstance(target.index, ir.Slice):
                 empty(frame, state, base)
             else:
                 forget(frame, state, base.objs | base.syms)
         elif isinstance(target, ir.Attr):
-            base = evaluate(frame, state, target.value)
+            base = frame.interpreter.evaluate(frame, state, target.value)
             write_attribute(frame, state, base, target.name, NONE_VALUE)
     return state

@@ -25,8 +25,6 @@ PART = "part"
 
 def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
     """The place that a target names: (its identity, its kind); None where it cannot be told."""
-    from memlint.flow.evaluate import evaluate
-
     if isinstance(target, ir.Name) and target.id == "_":
         return None
     if isinstance(target, ir.Name):
@@ -35,7 +33,7 @@ def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, Place
         path = _foreign(frame, target.id)
         return path, kind_of(path)
     if isinstance(target, ir.Attr | ir.Subscript):
-        base = evaluate(frame, state, target.value)
+        base = frame.interpreter.evaluate(frame, state, target.value)
         if isinstance(target, ir.Subscript) and not base.may_be(CONTAINER) and not _literal_key(target.index):
             return None
         step = "." + target.name if isinstance(target, ir.Attr) else _step(frame, state, target)
@@ -61,9 +59,7 @@ def _foreign(frame: Frame, name: str) -> Path:
 
 
 def _step(frame: Frame, state: State, target: ir.Subscript) -> str:
-    from memlint.flow.evaluate import evaluate
-
-    index = evaluate(frame, state, target.index)
+    index = frame.interpreter.evaluate(frame, state, target.index)
     return f"[{index.const}]" if isinstance(index.const, str) else "[]"
 
 
@@ -113,9 +109,7 @@ def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, v
             return
     other = _other_side(expr, target)
     if other is not None:
-        from memlint.flow.evaluate import evaluate
-
-        value, expr = evaluate(frame, state, other), other
+        value, expr = frame.interpreter.evaluate(frame, state, other), other
     if not value.may_be(TENSORS | UNKNOWN):
         return
     if not frame.loops and isinstance(target, ir.Name) and target.id in frame.function.locals:
@@ -159,8 +153,6 @@ def _is_place(expr: ir.Expr, shown: str) -> bool:
 
 def _by_members(frame: Frame, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name) -> None:
     """What is rebuilt member by member: a carry where the new value of one comes of the old one of the same."""
-    from memlint.flow.evaluate import evaluate
-
     found = place_of(frame, state, target)
     if found is None or (not frame.loops and target.id in frame.function.locals):
         return
@@ -168,7 +160,7 @@ def _by_members(frame: Frame, state: State, at: int, members: list[Member], expr
     for key, item in members:
         if reads_others_only(item, target.id, key):
             continue
-        value = deep(frame, state, evaluate(frame, state, item))
+        value = deep(frame, state, frame.interpreter.evaluate(frame, state, item))
         if not mentions(item, target.id):
             value = value.but(src=value.src - own)  # (see ``built``)
         pair = frame.operands.get(item.at, ()) if isinstance(item, ir.Binary) else ()
@@ -232,14 +224,12 @@ def _is_window(expr: ir.Expr, shown: str) -> bool:
 def _rebuilt(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> bool:
     """``xs = xs + [x]``, ``xs = (*xs, x)``, ``sums[name] = sums.get(name, []) + [x]``: a container that grows by being
     rebuilt."""
-    from memlint.flow.evaluate import evaluate
-
     added = _added(frame, expr, text(target, 200))
     found = place_of(frame, state, target) if added else None
     if found is None:
         return bool(added)
     for item in added:
-        inner = deep(frame, state, evaluate(frame, state, item))
+        inner = deep(frame, state, frame.interpreter.evaluate(frame, state, item))
         made = note_store(frame, state, "retain", "append", found[0], found[1], text(target), inner, at, text(item))
         if made is not None:
             made.objs = value.objs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from memlint.flow import evaluate as evaluating
 from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, make
@@ -30,7 +29,7 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
         feeds = feeds_device(one.target, _body(expr))
         if feeds:
             assume_loader(frame, inner, one.iter, one.target)
-        source = evaluating.evaluate(frame, inner, one.iter)
+        source = frame.interpreter.evaluate(frame, inner, one.iter)
         shown = f"for {text(one.target, 30)} in {text(one.iter, 40)}"
         loop = describe(frame, inner, expr.at, source, one.iter, one.target, shown)
         batches = feeds or PER_BATCH in source.refs or over_loader(source)
@@ -41,10 +40,10 @@ def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
         pushed += 1
         bind(frame, inner, one.target, element(frame, inner, source, expr.at))
         for test in one.ifs:
-            evaluating.evaluate(frame, inner, test)
+            frame.interpreter.evaluate(frame, inner, test)
     if expr.key is not None:
-        evaluating.evaluate(frame, inner, expr.key)
-    value = evaluating.evaluate(frame, inner, expr.element)
+        frame.interpreter.evaluate(frame, inner, expr.key)
+    value = frame.interpreter.evaluate(frame, inner, expr.element)
     inner.heap[expr.at] = state.heap[expr.at]
     if frame.loops[-pushed].counts:
         store_value(frame, inner, result, "append", value, expr.at, _shown(expr), "a comprehension")

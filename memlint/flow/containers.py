@@ -175,16 +175,14 @@ def put_display(
     frame: Frame, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, given: V
 ) -> None:
     """``sums.update({"a": x, "b": y})``, ``sums |= {"a": x}``"""
-    from memlint.flow.evaluate import evaluate
-
     held = [obj for key in ordered(given.objs) if (obj := state.heap.get(key)) is not None]
     for key, item in zip(display.keys, display.values, strict=True):
         if key is None:
-            spread = elements_of(frame, state, evaluate(frame, state, item))
+            spread = elements_of(frame, state, frame.interpreter.evaluate(frame, state, item))
             for one in ordered(container.objs):
                 state.heap[one] = state.heap[one].with_elem(join(state.heap[one].elem, spread))
             continue
-        name = str(evaluate(frame, state, key).const)
+        name = str(frame.interpreter.evaluate(frame, state, key).const)
         values = {name: join_all(obj.fields.get(name, obj.elem) for obj in held)}
         put_items(frame, state, at, container, place, [(key, item)], values)
 
@@ -201,10 +199,9 @@ def put_items(
     """Members of a dict are set, by key and expression; ``values``: what these are, by the key's constant."""
     from memlint.flow import carry
     from memlint.flow.assignment import write_item
-    from memlint.flow.evaluate import evaluate
 
     for key, item in items:
-        index = evaluate(frame, state, key)
+        index = frame.interpreter.evaluate(frame, state, key)
         value = values.get(str(index.const), NOTHING)
         target = ir.Subscript(at, place, key)
         carry.built(frame, state, at, item, target, value)

@@ -34,6 +34,9 @@ Part = ir.Expr | ir.Raise
 Block = tuple[ir.Stmt, ...]
 _DEFINITIONS = (ir.FunctionDef, ir.ClassDef)
 
+#: what ends the program, so that nothing behind it runs: by an exception, or at once
+EXITS = {"sys.exit": "raises", "exit": "raises", "quit": "raises", "os._exit": "at once", "os.abort": "at once"}
+
 
 class Course:
     """The mistakes in one function's body, by statement: each is looked at once, however many places are asked for."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from memlint.flow import call as calls
 from memlint.flow import comprehensions, containers, extent_ops, tables
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
-from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import elements_of, make, read_item
 from memlint.flow.narrowing import asked_member, is_taken_out, narrow, no_batch, no_tensor
 from memlint.flow.ops import tensor_op
 from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use, lookup
+from memlint.flow.signatures import methods_of
 from memlint.flow.state import State, join_effects, join_states
 from memlint.flow.syntax import dotted, text, walk_expression
 from memlint.flow.values import (
@@ -74,7 +73,7 @@ def _attr(frame: Frame, state: State, expr: ir.Attr) -> V:
 
 
 def _call(frame: Frame, state: State, expr: ir.Call) -> V:
-    return calls.evaluate_call(frame, state, expr)
+    return frame.interpreter.evaluate_call(frame, state, expr)
 
 
 def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
@@ -99,7 +98,7 @@ def _by_method(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript
     methods = methods_of(frame, base, "__getitem__")
     if len(methods) != 1 or methods[0] is None:
         return None
-    return call_function(frame, state, methods[0], [base, index], {}, expr.at, None)
+    return frame.interpreter.call_function(frame, state, methods[0], [base, index], {}, expr.at, None)
 
 
 def _slice(frame: Frame, state: State, expr: ir.Slice) -> V:
@@ -167,7 +166,7 @@ def _by_operator(frame: Frame, state: State, expr: ir.Binary, left: V, right: V)
     if len(methods) != 1 or methods[0] is None:
         return None
     shown = ir.Call(expr.at, ir.Attr(expr.at, expr.left, methods[0].name), (expr.right,), ())
-    return call_function(frame, state, methods[0], [left, right], {}, expr.at, shown)
+    return frame.interpreter.call_function(frame, state, methods[0], [left, right], {}, expr.at, shown)
 
 
 def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:

@@ -302,9 +302,7 @@ def _leaf(frame: Frame, state: State, test: ir.Expr) -> bool | None:
             literal = _literal(frame, state, test)
             return None if literal is _OPEN else bool(literal)
         case ir.Attr(name="training"):
-            from memlint.flow.evaluate import evaluate
-
-            module = evaluate(frame, state, test.value)
+            module = frame.interpreter.evaluate(frame, state, test.value)
             return training(frame, state, module, test.value) if module.kinds & MODULE else None
         case ir.Compare(left=ir.Name() as left, ops=(op,), rights=(right,)):
             literal = _literal(frame, state, left)
@@ -325,9 +323,7 @@ def _constant(frame: Frame, state: State, expr: ir.Expr) -> object:
         return expr.value if expr.kind in _KINDS else _OPEN
     if not _is_literal(expr):
         return _OPEN
-    from memlint.flow.evaluate import evaluate
-
-    value = evaluate(frame, state, expr)
+    value = frame.interpreter.evaluate(frame, state, expr)
     return value.const if value.is_only(DATA) and isinstance(value.const, str | bool) else _OPEN
 
 

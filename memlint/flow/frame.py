@@ -225,7 +225,8 @@ class Frame(Lean):
 
     def __init__(self, analyser: Analyser, function: Function, flags: Flags = ()) -> None:
         self.analyser = analyser
-        self.function = function
+        self.interpreter = analyser.interpreter
+        self.function: Function = function
         #: the literals that the summary is made for
         self.flags = flags
         self.module = function.module

@@ -130,11 +130,9 @@ def _is_thawing(part: ir.Expr) -> bool:
 
 def weight_frozen(frame: Frame, state: State, place: ir.Expr, frozen: bool | None) -> None:
     """``layer.weight.requires_grad = False``, of one of torch's layers: without its weight, it saves no input."""
-    from memlint.flow.evaluate import evaluate
-
     if not isinstance(place, ir.Attr) or place.name != "weight":
         return
-    layer = evaluate(frame, state, place.value)
+    layer = frame.interpreter.evaluate(frame, state, place.value)
     known = layer.refs and all(ref.kind == "extinstance" and ref.name.startswith("torch.nn.") for ref in layer.refs)
     if known and (frozen or frozen_of(frame, state, layer, place.value) is not False):
         freeze(state, layer, place.value, frozen)

@@ -74,18 +74,16 @@ def _parts(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | N
 
 
 def _of_torch(frame: Frame, state: State, func: ir.Expr, name: str) -> bool:
-    from memlint.flow.evaluate import evaluate
-
-    return any(ref.kind == "ext" and ref.name == f"torch.{name}" for ref in evaluate(frame, state, func).refs)
+    return any(
+        ref.kind == "ext" and ref.name == f"torch.{name}" for ref in frame.interpreter.evaluate(frame, state, func).refs
+    )
 
 
 def _through_helper(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
     """``append(rows, part)``, where the function returns ``torch.cat([a, b])`` of its parameters."""
-    from memlint.flow.evaluate import evaluate
-
     if not isinstance(call.func, ir.Name | ir.Attr) or len(call.args) < 2:
         return None
-    for ref in evaluate(frame, state, call.func).refs:
+    for ref in frame.interpreter.evaluate(frame, state, call.func).refs:
         function = frame.analyser.function(ref) if ref.kind == "func" and ref.self_ is None else None
         if function is None or len(function.body) > 3 or function is frame.function:
             continue
@@ -111,7 +109,6 @@ def _note(
     frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
 ) -> None:
     from memlint.flow.carry import place_of
-    from memlint.flow.evaluate import evaluate
 
     if isinstance(target, ir.Subscript) and not is_member(target):
         return
@@ -122,7 +119,7 @@ def _note(
     found = place_of(frame, state, target)
     if found is None:
         return
-    old = evaluate(frame, state, target)
+    old = frame.interpreter.evaluate(frame, state, target)
     index = target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""
     if index and isinstance(found[0], Path):
         return  # (a list of a few levels, more likely than a dictionary)
@@ -133,7 +130,7 @@ def _note(
     for part in parts:
         if part not in olds:
             inner = part.value if isinstance(part, ir.Starred) else part
-            incoming = join(incoming, deep(frame, state, evaluate(frame, state, inner)))
+            incoming = join(incoming, deep(frame, state, frame.interpreter.evaluate(frame, state, inner)))
     if not incoming.may_be(TENSORS | UNKNOWN) or incoming.is_only(DATA | NONE):
         return
     key = ("s", statement.at, found[0], "cat", None)

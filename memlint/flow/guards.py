@@ -15,13 +15,11 @@ from memlint.patterns import lazy_pattern
 
 def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | None, V]:
     """(grad mode inside of ``with context:``, None for unchanged; what ``as`` binds)."""
-    from memlint.flow.evaluate import evaluate
-
-    value = evaluate(frame, state, context)
+    value = frame.interpreter.evaluate(frame, state, context)
     if isinstance(context, ir.IfExp):
         return _either(frame, state, context), value
     if isinstance(context, ir.Call):
-        func = evaluate(frame, state, context.func)
+        func = frame.interpreter.evaluate(frame, state, context.func)
         grad = grad_of_reference(frame, state, func, context)
         if grad is not None:
             return grad, value
@@ -70,9 +68,7 @@ def _entered(frame: Frame, func: V, context: ir.Call, value: V, state: State) ->
     """What ``as`` binds: amp's scale_loss gives the loss itself."""
     for ref in ordered(func.refs):
         if ref.kind == "ext" and ref.name.endswith("amp.scale_loss") and context.args:
-            from memlint.flow.evaluate import evaluate
-
-            return evaluate(frame, state, context.args[0])
+            return frame.interpreter.evaluate(frame, state, context.args[0])
     return value
 
 
@@ -86,8 +82,6 @@ def _either(frame: Frame, state: State, context: ir.IfExp) -> int | None:
 
 def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None) -> int | None:
     """The grad mode that a guard's class or function sets; None if it is no guard."""
-    from memlint.flow.evaluate import evaluate
-
     found: int | None = None
     for ref in ordered(func.refs):
         name = ref.name if ref.kind in ("ext", "partial") else ""
@@ -98,7 +92,7 @@ def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None)
         if row.context == "off":
             grad = OFF
             if call is not None and name.endswith("inference_mode") and call.args:
-                mode = evaluate(frame, state, call.args[0]).const
+                mode = frame.interpreter.evaluate(frame, state, call.args[0]).const
                 grad = OFF if mode is True else state.grad if mode is False else OFF | state.grad
         elif row.context != "on":
             flag = _flag(frame, state, call)
@@ -108,14 +102,12 @@ def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None)
 
 
 def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
-    from memlint.flow.evaluate import evaluate
-
     if call is None:
         return None
     given = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
     if given is None:
         return None
-    const = evaluate(frame, state, given).const
+    const = frame.interpreter.evaluate(frame, state, given).const
     if const is None:
         const = truth(frame, state, given)
     if (

@@ -93,10 +93,9 @@ def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr
     form = inplace(frame, state, statement.value, place)
     if not form or mentions(statement.value, place + ".grad"):
         return None  # a leaf that is made anew has no gradient yet, one that is updated keeps the old
-    from memlint.flow.evaluate import evaluate
     from memlint.flow.peaks import crowded
 
-    old = evaluate(frame, state, target)
+    old = frame.interpreter.evaluate(frame, state, target)
     alone = _alone(frame, state, target, old)
     before = frame.notes.rebound.get(statement.at)
     if before is not None:
@@ -157,10 +156,8 @@ def _call_in_place(frame: Frame, state: State, expr: ir.Call, place: str) -> str
         return f"{place}.{name}_({_short(expr.args, expr)})"
     if not expr.args or not is_place(expr.args[0], place):
         return ""
-    from memlint.flow.evaluate import evaluate
-
     named = {f"torch.{name}", f"torch.nn.functional.{name}"}
-    if not any(ref.kind == "ext" and ref.name in named for ref in evaluate(frame, state, func).refs):
+    if not any(ref.kind == "ext" and ref.name in named for ref in frame.interpreter.evaluate(frame, state, func).refs):
         return ""
     return f"{place}.{name}_({_short(expr.args[1:], expr)})"
 

@@ -75,9 +75,7 @@ def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> Non
     if isinstance(expr, ir.Call):
         if not any(ref.kind == "guard" for ref in value.refs):
             return
-        from memlint.flow.evaluate import evaluate
-
-        value = evaluate(frame, state, expr.func)
+        value = frame.interpreter.evaluate(frame, state, expr.func)
     elif not isinstance(expr, ir.Name | ir.Attr):
         return
     for ref in ordered(value.refs):

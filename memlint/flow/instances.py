@@ -60,11 +60,9 @@ def call_chain(
     frame: Frame, state: State, chain: tuple[V, ...], args: list[V], words: dict[str, V], expr: ir.Call, module: V
 ) -> V:
     """``nn.Sequential(a, b)(x)`` is ``b(a(x))``."""
-    from memlint.flow.call import call_value
-
     for member in chain:
         one = member.but(syms=module.syms, store=module.store, device=module.device)
-        result = call_value(frame, state, one, args, words, expr)
+        result = frame.interpreter.call_value(frame, state, one, args, words, expr)
         args, words = [result], {}
     return args[0]
 

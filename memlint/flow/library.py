@@ -107,9 +107,7 @@ _ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models
 
 def _called(frame: Frame, state: State, callee: V, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """What a value gives that a library's function calls."""
-    from memlint.flow.call import call_value  # (which calls libraries)
-
-    return call_value(frame, state, callee, args, words, expr)
+    return frame.interpreter.call_value(frame, state, callee, args, words, expr)
 
 
 #: distributions that a location moves and does not shape: their entropy is one of the scale alone

@@ -172,10 +172,8 @@ def _holds_objects(state: State, source: V) -> bool:
 
 def _rows(frame: Frame, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
     """A loop over the rows of a tensor or of one batch: ``for image in images``, ``zip(batch["a"], batch["b"])``."""
-    from memlint.flow.evaluate import evaluate
-
     if isinstance(iterable, ir.Call) and called in ("zip", "enumerate"):
-        given = [evaluate(frame, state, arg) for arg in iterable.args]
+        given = [frame.interpreter.evaluate(frame, state, arg) for arg in iterable.args]
     else:
         given = [source]
     return any(value.is_only(TENSORS) and bool(value.kinds) for value in given)
@@ -183,16 +181,14 @@ def _rows(frame: Frame, state: State, source: V, iterable: ir.Expr, called: str)
 
 def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
     """``enumerate(model.layers)``: what a module holds many of are its parts."""
-    from memlint.flow.evaluate import evaluate
-
     if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("enumerate", "zip", "reversed", "list"):
         return any(_parts_of_module(frame, state, arg) for arg in iterable.args)
     if not isinstance(iterable, ir.Attr):
         return False
-    owner = evaluate(frame, state, iterable.value)
+    owner = frame.interpreter.evaluate(frame, state, iterable.value)
     if not owner.kinds & MODULE or not owner.is_only(MODULE | INSTANCE):
         return False
-    return evaluate(frame, state, iterable).is_only(MODULE | UNKNOWN)
+    return frame.interpreter.evaluate(frame, state, iterable).is_only(MODULE | UNKNOWN)
 
 
 #: settings of how many parts a network has
@@ -201,14 +197,13 @@ _PARTS_COUNTED = lazy_pattern(r"(num|n|number_of)_(layer|block|stage|level|head)
 
 def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
     """``range(len(self.layers))``, ``range(1, len(layers) - 1)``, ``range(self.num_layers)``"""
-    from memlint.flow.evaluate import evaluate
     from memlint.flow.heap import elements_of
 
     last = iterable.args[-1] if isinstance(iterable, ir.Call) and iterable.args else None
     if last is not None and _PARTS_COUNTED.fullmatch(dotted(last).rsplit(".", 1)[-1]):
         return True
     counted = (
-        evaluate(frame, state, part.args[0])
+        frame.interpreter.evaluate(frame, state, part.args[0])
         for part in walk_expression(iterable)
         if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id == "len" and part.args
     )

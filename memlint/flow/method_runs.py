@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import call as calls
 from memlint.flow.computing import names_part
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep
@@ -27,7 +26,7 @@ def module_call(
 ) -> V:
     """A resolved method of a module: what it computes is a model's output."""
     before = len(frame.graphs.nodes)
-    result = calls.call_value(frame, state, member, args, words, expr)
+    result = frame.interpreter.call_value(frame, state, member, args, words, expr)
     if name in ("eval", "train"):
         assert isinstance(expr.func, ir.Attr)
         set_mode(state, expr.func, receiver, name, args, words)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import call as calls
 from memlint.flow import containers, instances, library, method_runs, tables, tensors, threads
 from memlint.flow.boxes import updated
 from memlint.flow.frame import Backward, Frame
-from memlint.flow.functions import accepts, call_function, is_abstract, is_idle
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.held import held_module
@@ -21,6 +19,7 @@ from memlint.flow.practices import hook_calls
 from memlint.flow.program import Function
 from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use
+from memlint.flow.signatures import accepts, is_abstract, is_idle
 from memlint.flow.state import State, join_states
 from memlint.flow.summands import note_summands
 from memlint.flow.syntax import dotted, is_member, parts, text
@@ -116,7 +115,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     if receiver.kinds & OPTIMIZER or name == "step":
         for value in args:
             if value.kinds & CALLABLE:
-                calls.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
+                frame.interpreter.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
         if receiver.kinds & OPTIMIZER:
             if name == "add_param_group":
                 note_optimizer(frame, state, next(iter(args), words.get("param_group")))
@@ -229,7 +228,7 @@ def _resolved_method(
         frame.named.add((name, state.grad))
     if not callable_refs and not member.kinds & MODULE:
         if any(ref.kind in ("module", "package") for ref in receiver.refs) and member.kinds:
-            return calls.call_value(frame, state, member, args, words, expr)
+            return frame.interpreter.call_value(frame, state, member, args, words, expr)
         if (
             member.syms
             and any(ref.kind == "instance" for ref in receiver.refs)
@@ -241,7 +240,7 @@ def _resolved_method(
         return run_module(frame, state, expr, receiver, args, words)
     if receiver.kinds & MODULE:
         return method_runs.module_call(frame, state, expr, receiver, name, member, args, words)
-    given = calls.call_value(frame, state, member, args, words, expr)
+    given = frame.interpreter.call_value(frame, state, member, args, words, expr)
     if receiver.kinds & UNKNOWN and _stands_in(frame, callable_refs):
         guessed = by_name(frame, state, expr, receiver, name, args, words, idles=True)
         return join(given, guessed) if guessed is not None else given
@@ -376,7 +375,9 @@ def by_name(
             refs=frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else frozenset(),
         )
         runs = len(frame.runs)
-        found = join(found, call_function(frame, inner, method, [self_value, *args], words, expr.at, expr))
+        found = join(
+            found, frame.interpreter.call_function(frame, inner, method, [self_value, *args], words, expr.at, expr)
+        )
         all_run = all_run and len(frame.runs) > runs
         after = join_states(after, inner)
     if after is None or not fits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import batches, extent_words, functions, instances
+from memlint.flow import batches, extent_words, instances
 from memlint.flow.arity import fitting_classes
 from memlint.flow.computing import prepares
 from memlint.flow.frame import CallRecord, Frame, ModelRun
@@ -12,6 +12,7 @@ from memlint.flow.modes import freezes_itself, frozen_of, mode_of
 from memlint.flow.ops import names_metric, names_number
 from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
+from memlint.flow.signatures import is_abstract, is_left_open
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.syntax import dotted, last_name, text
 from memlint.flow.unresolved import is_loss
@@ -92,10 +93,10 @@ def run_module(
             function = program.method(cls, "__call__")
         if function is None:
             continue
-        if functions.is_left_open(frame, function):
+        if is_left_open(frame, function):
             open_classes.add(ref.name)
             continue
-        known = functions.call_function(frame, state, function, [module, *args], words, expr.at, expr)
+        known = frame.interpreter.call_function(frame, state, function, [module, *args], words, expr.at, expr)
         inner = deep(frame, state, known)
         told = known.kinds & ~(UNKNOWN | NONE) and not (
             known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
@@ -112,7 +113,7 @@ def run_module(
                 ]
                 for tip in tips:
                     frame.graphs.mark_model(tip)
-            followed = functions.is_abstract(function)  # (all that may run in its place was called)
+            followed = is_abstract(function)  # (all that may run in its place was called)
             if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
                 if any(one is not None and one.notes.gradients for one in below):
                     frame.notes.gradients = frame.notes.differentiates = True

@@ -48,15 +48,13 @@ def set_mode(state: State, func: ir.Attr, receiver: V, name: str, args: list[V],
 
 def settle_mode(frame: Frame, other: State, statement: ir.If) -> None:
     """``if model.training: model.eval()``: where it does not train, it is in eval mode already."""
-    from memlint.flow.evaluate import evaluate
-
     test = statement.test
     if not isinstance(test, ir.Attr) or test.name != "training" or not (place := dotted(test.value)):
         return
     for inner in statement.body:
         call = inner.value if isinstance(inner, ir.ExprStmt) else None
         if isinstance(call, ir.Call) and dotted(call.func) == f"{place}.eval":
-            for key in mode_keys(evaluate(frame, other, test.value), test.value):
+            for key in mode_keys(frame.interpreter.evaluate(frame, other, test.value), test.value):
                 other.modes[key] = True
 
 
@@ -238,13 +236,11 @@ def forget_name(state: State, name: str, value: V) -> None:
 
 def freezing_loop(frame: Frame, state: State, statement: ir.For) -> None:
     """``for p in model.parameters(): p.requires_grad = False`` freezes the model."""
-    from memlint.flow.evaluate import evaluate
-
     sides = _iterated(statement.target, statement.iter)
     for target, call in sides:
         said = _says(frame, state, statement.body, call, target, alone=len(sides) == 1)
         if said != "no" and isinstance(call.func, ir.Attr):
-            module = evaluate(frame, state, call.func.value)
+            module = frame.interpreter.evaluate(frame, state, call.func.value)
             freeze(state, module, call.func.value, None if said == "some" else said == "yes")
 
 
@@ -308,8 +304,6 @@ def _says_of_modules(frame: Frame, state: State, body: tuple[ir.Stmt, ...], name
 def _freezes(frame: Frame, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
     """Whether a statement makes a parameter stop to require grad: yes, "on" (start), some (a flag decides), no. With
     ``names``: a parameter, or a module, that one of them holds."""
-    from memlint.flow.evaluate import evaluate
-
     flag: ir.Expr | None = None
     if isinstance(statement, ir.Assign):
         held = [one.value for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad"]
@@ -334,7 +328,7 @@ def _freezes(frame: Frame, state: State, statement: ir.Stmt, names: frozenset[st
         flag = given[0]
     if flag is None:
         return "no"
-    const = evaluate(frame, state, flag).const
+    const = frame.interpreter.evaluate(frame, state, flag).const
     if const is None and isinstance(flag, ir.Name):
         const = frame.analyser.usual(frame.function, flag.id)  # ``requires_grad=False``, which no call overrides
     return "yes" if const is False else "on" if const is True else "some"

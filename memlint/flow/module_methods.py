@@ -5,7 +5,6 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.flow.frame import Frame
-from memlint.flow.functions import is_abstract
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
 from memlint.flow.modes import PARAMETERS, freeze, parts_of
@@ -13,6 +12,7 @@ from memlint.flow.namesakes import namesakes, unseen
 from memlint.flow.owner import marks_of_parameters
 from memlint.flow.placement import moved_module
 from memlint.flow.reading import read_attribute
+from memlint.flow.signatures import is_abstract
 from memlint.flow.state import GUARDS, OFF, State
 from memlint.flow.syntax import text
 from memlint.flow.told import note_asked
@@ -199,10 +199,8 @@ def with_its_parts(frame: Frame, state: State, expr: ir.Call, receiver: V, name:
     does; what the method is called on, where that is none."""
     if name not in _NETWORKS or not receiver.is_only(UNKNOWN) or receiver.resolved():
         return receiver
-    from memlint.flow.evaluate import evaluate
-
     part = expr.func.value if isinstance(expr.func, ir.Attr) else None
     if not isinstance(part, ir.Attr) or part.name.endswith(_SETTINGS):
         return receiver
-    whole = evaluate(frame, state, part.value)
+    whole = frame.interpreter.evaluate(frame, state, part.value)
     return whole if whole.is_of_library() else receiver

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from memlint import knowledge
 from memlint.flow.computing import names_part
 from memlint.flow.frame import Frame
-from memlint.flow.functions import accepts, bind, is_abstract
 from memlint.flow.heap import deep
 from memlint.flow.ops import names_model
 from memlint.flow.program import Function
+from memlint.flow.signatures import accepts, bind, is_abstract
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.values import DATA, NONE, Args, Path, Source, V, Words
 from memlint.ir import nodes as ir

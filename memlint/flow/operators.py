@@ -6,8 +6,8 @@ from memlint.flow import carry, containers
 from memlint.flow.assignment import assign
 from memlint.flow.evaluate import apply_binary, evaluate
 from memlint.flow.frame import Frame
-from memlint.flow.functions import call_function, methods_of
 from memlint.flow.heap import elements_of
+from memlint.flow.signatures import methods_of
 from memlint.flow.state import State
 from memlint.flow.stores import store_value
 from memlint.flow.syntax import text
@@ -58,4 +58,4 @@ def _in_place(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: 
         return None
     func = ir.Attr(statement.at, statement.target, name)
     shown = ir.Call(statement.at, func, (statement.value,), ())
-    return call_function(frame, state, methods[0], [old, new], {}, statement.at, shown)
+    return frame.interpreter.call_function(frame, state, methods[0], [old, new], {}, statement.at, shown)

@@ -223,11 +223,9 @@ def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V
     method: Function | None = analyser.program.method(cls, name)
     if method is not None:
         if receiver is not None and method.decorator_names & {"property", "cached_property"}:
-            from memlint.flow.functions import call_function
-
             if frame.applying >= MAX_PROPERTIES:
                 return NOTHING
-            return call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
+            return frame.interpreter.call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
         bound = receiver
         if "classmethod" in method.decorator_names:
             bound = V(CALLABLE, refs=frozenset((Ref("class", cls.module.key, cls.qual),)))

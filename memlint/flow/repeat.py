@@ -7,9 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from memlint.flow import interpret
 from memlint.flow.assignment import assign
-from memlint.flow.evaluate import evaluate
 from memlint.flow.feeding import assume_loader, cuts_batches, feeds_device, gives_arguments, gives_loaders
 from memlint.flow.first_round import begun_anew
 from memlint.flow.frame import Frame, LoopFrame
@@ -45,7 +43,7 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
         and not gives_arguments(statement.iter, statement.target, statement.body)
     )
     assumed = feeds and assume_loader(frame, state, statement.iter, statement.target)
-    source = evaluate(frame, state, statement.iter)
+    source = frame.interpreter.evaluate(frame, state, statement.iter)
     freezing_loop(frame, state, statement)
     shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
     loop = describe(frame, state, statement.at, source, statement.iter, statement.target, shown)
@@ -65,7 +63,7 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
 
     # a loop over batches or a range runs: what it binds is bound anew in each round of the loops around it
     end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not loop.counts)
-    end = interpret.block(frame, end, statement.orelse)
+    end = frame.interpreter.block(frame, end, statement.orelse)
     for one in loop.breaks:
         end = join_states(end, one)
     return end
@@ -85,7 +83,7 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
     loop.loop = msgspec.structs.replace(loop.loop, assumed=over == "loader", counted=counted)
 
     def enter(inner: State) -> State | None:
-        evaluate(frame, inner, statement.test)
+        frame.interpreter.evaluate(frame, inner, statement.test)
         return inner
 
     end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not endless)
@@ -93,7 +91,7 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
         if not loop.breaks:
             frame.stays = join_states(frame.stays, end)
         end = None
-    end = interpret.block(frame, end, statement.orelse)
+    end = frame.interpreter.block(frame, end, statement.orelse)
     for one in loop.breaks:
         end = join_states(end, one)
     return end
@@ -148,7 +146,7 @@ def _loop(
         loop.breaks, loop.continues = [], []
         frame.loops.append(loop)
         started = enter(inner)
-        end = interpret.block(frame, started, body)
+        end = frame.interpreter.block(frame, started, body)
         # each path by itself: a round that is skipped neither stores nor frees
         goes_on = [one for one in (end, *loop.continues) if one is not None]
         for one in goes_on:

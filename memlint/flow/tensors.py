@@ -179,13 +179,11 @@ def cut_everywhere(state: State, value: V) -> None:
 
 def _cut_here(frame: Frame, state: State, expr: ir.Call) -> None:
     """The variable, or the member of a container, that ``detach_()`` is called on leads back to nothing."""
-    from memlint.flow.evaluate import evaluate
-
     place = expr.func.value if isinstance(expr.func, ir.Attr) else None
     if isinstance(place, ir.Name) and place.id in state.env:
         state.env[place.id] = state.env[place.id].but(src=frozenset())
     elif isinstance(place, ir.Subscript) and isinstance(place.index, ir.Const):
-        for key in evaluate(frame, state, place.value).objs:
+        for key in frame.interpreter.evaluate(frame, state, place.value).objs:
             obj = state.heap.get(key)
             if obj is not None and str(place.index.value) in obj.fields:
                 name = str(place.index.value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow import call as calls
 from memlint.flow import comprehensions
 from memlint.flow.collecting import listed
 from memlint.flow.events import Step
@@ -60,7 +59,9 @@ def call_method(
 def run(frame: Frame, state: State, expr: ir.Call, shown: ir.Expr, callee: V, args: Args, words: Words) -> V:
     """What a function gives that another thread calls; ``shown``: the expression that names it."""
     around, state.grad = state.grad, ON
-    result = calls.call_value(frame, state, callee, args, words, ir.Call(expr.at, shown, expr.args[1:], expr.keywords))
+    result = frame.interpreter.call_value(
+        frame, state, callee, args, words, ir.Call(expr.at, shown, expr.args[1:], expr.keywords)
+    )
     state.grad = around
     for record in frame.calls.values():
         if record.at == expr.at:

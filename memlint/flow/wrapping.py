@@ -16,8 +16,6 @@ from memlint.ir import nodes as ir
 
 def decorated_grad(frame: Frame, function: Function) -> int:
     """The grad mode in which a function's body runs, by its decorators; AMBIENT where they say nothing."""
-    from memlint.flow.evaluate import evaluate
-
     if not function.decorators:
         return AMBIENT
     state = State()
@@ -27,7 +25,7 @@ def decorated_grad(frame: Frame, function: Function) -> int:
         frame = Frame(frame.analyser, function.around or function.module.main, frame.flags)
     for item in map(_chosen, function.decorators):
         call = item if isinstance(item, ir.Call) else None
-        func = evaluate(frame, state, call.func if call is not None else item)
+        func = frame.interpreter.evaluate(frame, state, call.func if call is not None else item)
         grad = grad_of_reference(frame, state, func, call)
         if grad is not None and grad != AMBIENT:
             return grad
