@@ -14,7 +14,7 @@ from memlint.flow.flags import Flags, chosen, flags_of, mode_flag, own_calls
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.guards import switches_off
-from memlint.flow.handed_methods import HOLDER, handed
+from memlint.flow.handed_methods import outside
 from memlint.flow.instances import names_class
 from memlint.flow.interpreter import Interpreter
 from memlint.flow.known_calls import KnownCalls
@@ -437,9 +437,3 @@ def written(module: Module, name: str) -> Iterator[ir.Stmt]:
             targets = statement.targets if isinstance(statement, ir.Assign) else ()
             if any(isinstance(target, ir.Name) and target.id == name for target in targets):
                 yield statement
-
-
-def outside(value: V, frame: Frame | None = None) -> V:
-    """A value as another function sees it: without objects and graphs of its own."""
-    refs = handed(value, HOLDER).refs  # (what they are bound to is the frame's own)
-    return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

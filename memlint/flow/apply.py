@@ -11,8 +11,9 @@ from memlint.flow.frame import Backward, Frame, ModelRun
 from memlint.flow.heap import deep, make, stream_of
 from memlint.flow.lift import Lifting
 from memlint.flow.made_places import MADE, made_places
-from memlint.flow.modes import frozen_of, mode_keys, mode_of
-from memlint.flow.owner import ANY, gave
+from memlint.flow.modes import frozen_of
+from memlint.flow.owned import ANY, gave
+from memlint.flow.recorded_modes import mode_keys, mode_of
 from memlint.flow.state import AMBIENT, OFF, State, without_tag
 from memlint.flow.stores import forget, forget_later
 from memlint.flow.syntax import dotted, text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.flags import decided
 from memlint.flow.frame import CallRecord, Frame, Store
-from memlint.flow.modes import look_up
+from memlint.flow.recorded_modes import look_up
 from memlint.flow.spent import is_test
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import assigned_names, names_read

@@ -8,16 +8,17 @@ from memlint.flow import carry, hotloops
 from memlint.flow.class_places import class_places
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame, LoopFrame
-from memlint.flow.frozen import weight_frozen
+from memlint.flow.freezing import weight_frozen
 from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_bundle, part_of_output
 from memlint.flow.keys import counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.flow.leaves import flagged
 from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
 from memlint.flow.made_places import made_places
-from memlint.flow.modes import forget_name, freeze, frozen_of
+from memlint.flow.modes import forget_name, frozen_of
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.practices import context
+from memlint.flow.recorded_modes import freeze
 from memlint.flow.sample_keys import by_sample
 from memlint.flow.signatures import methods_of
 from memlint.flow.state import OFF, State

@@ -108,7 +108,7 @@ class Attributes:
         return known
 
     def _find(self, cls: Class, name: str) -> V:
-        from memlint.flow.analyser import outside
+        from memlint.flow.handed_methods import outside
 
         found = NOTHING
         methods = self._assignments(cls).get(name, ())

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from memlint.flow import growing, hotloops
-from memlint.flow.class_places import class_places
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, frame_at
 from memlint.flow.keys import counted_by
 from memlint.flow.rebuilding import Member, is_old_member, members_anew, reads_others_only, summed_members
 from memlint.flow.state import OFF, State
-from memlint.flow.stores import kind_of, note_carry, note_store, own_sources
+from memlint.flow.stores import note_carry, note_store, own_sources
 from memlint.flow.syntax import dotted, mentions, text, walk_expression
-from memlint.flow.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V, ordered
+from memlint.flow.target_places import place_of
+from memlint.flow.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir
 
 _CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"})
@@ -21,46 +21,6 @@ _AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", 
 
 #: marks the carry of a tensor that is written part by part
 PART = "part"
-
-
-def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
-    """The place that a target names: (its identity, its kind); None where it cannot be told."""
-    if isinstance(target, ir.Name) and target.id == "_":
-        return None
-    if isinstance(target, ir.Name):
-        if target.id in frame.function.locals:
-            return ("var", target.id), "local"
-        path = _foreign(frame, target.id)
-        return path, kind_of(path)
-    if isinstance(target, ir.Attr | ir.Subscript):
-        base = frame.interpreter.evaluate(frame, state, target.value)
-        if isinstance(target, ir.Subscript) and not base.may_be(CONTAINER) and not _literal_key(target.index):
-            return None
-        step = "." + target.name if isinstance(target, ir.Attr) else _step(frame, state, target)
-        for path in sorted(base.syms):
-            inner = path.then(step)
-            return inner, kind_of(inner)
-        if isinstance(target, ir.Attr):
-            for path in ordered(class_places(frame.analyser, base, target.name)):
-                return path, kind_of(path)
-        for key in ordered(base.objs):
-            return (key, step), "local"
-    return None
-
-
-def _literal_key(index: ir.Expr) -> bool:
-    """``d["loss"]``: what is indexed so is a dict; other subscripts of unknown values may be parts of a tensor."""
-    return isinstance(index, ir.Const) and isinstance(index.value, str)
-
-
-def _foreign(frame: Frame, name: str) -> Path:
-    around = frame.function.enclosing
-    return Path(f"c:{name}") if around is not None and name in around.locals else Path(f"g:{frame.module.key}:{name}")
-
-
-def _step(frame: Frame, state: State, target: ir.Subscript) -> str:
-    index = frame.interpreter.evaluate(frame, state, target.index)
-    return f"[{index.const}]" if isinstance(index.const, str) else "[]"
 
 
 def augmented(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:

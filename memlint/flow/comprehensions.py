@@ -8,8 +8,7 @@ from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, make
 from memlint.flow.kept import kept
-from memlint.flow.library import over_loader
-from memlint.flow.loops import describe
+from memlint.flow.loops import describe, over_loader
 from memlint.flow.state import State
 from memlint.flow.stores import end_iteration, store_value
 from memlint.flow.syntax import text, walk_expression

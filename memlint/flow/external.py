@@ -8,17 +8,18 @@ from memlint import knowledge
 from memlint.flow import batches, extent_ops, factories, inert, instances, layer_extents, threads
 from memlint.flow.extents import Extent
 from memlint.flow.frame import Frame
-from memlint.flow.frozen import put_together
+from memlint.flow.freezing import put_together
 from memlint.flow.guards import grad_of_reference, guard_value
 from memlint.flow.heap import compared, deep, make
 from memlint.flow.library import builtin, is_statement, literal_device, standard
 from memlint.flow.made_places import note_made
 from memlint.flow.ops import on_accelerator, reduced, tensor_op
-from memlint.flow.owner import give_away, note_optimizer
+from memlint.flow.owned import give_away, note_optimizer
+from memlint.flow.placement import destination
 from memlint.flow.practices.outside import noted
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, last_name, text
-from memlint.flow.tensors import RETURN_INDICES, destination, gives_indices, names_integers, values_and_indices
+from memlint.flow.tensors import RETURN_INDICES, gives_indices, names_integers, values_and_indices
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     ACCELERATOR,

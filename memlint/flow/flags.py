@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.definitions import Function
 from memlint.flow.kept import kept, kept_for
-from memlint.flow.modes import mode_of
+from memlint.flow.recorded_modes import mode_of
 from memlint.flow.state import State
 from memlint.flow.syntax import (
     assigned_names,

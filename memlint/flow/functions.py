@@ -8,7 +8,7 @@ from memlint.flow.flags import training, worlds
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.heap import make
 from memlint.flow.made_places import note_made
-from memlint.flow.owner import give_away, note_optimizer
+from memlint.flow.owned import give_away, note_optimizer
 from memlint.flow.program import Class, Function
 from memlint.flow.signatures import bind, is_abstract, is_left_open
 from memlint.flow.state import Obj, State

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame, ModelRun
-from memlint.flow.modes import outward, whole_of
+from memlint.flow.recorded_modes import outward, whole_of
 from memlint.flow.values import MODULE, Path, Source, V
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
 
 def _lets_it_be(frame: Frame, keys: set[Source], seen: list[bool]) -> bool:
     """Whether a function hands the network to nobody, changes nothing of it and gives it to no optimizer of its own."""
-    from memlint.flow.owner import ANY, is_touched
+    from memlint.flow.owned import ANY, is_touched
 
     notes = frame.notes
     if frame.cut_short or frame.exit is None or None in notes.owned or ANY in notes.given:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame, LoopFrame, Store
 from memlint.flow.heap import deep
@@ -14,9 +13,6 @@ from memlint.flow.stores import carried_by
 from memlint.flow.syntax import last_name, text
 from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.ir import nodes as ir
-
-if TYPE_CHECKING:
-    pass
 
 #: calls that join tensors
 CATS = frozenset(
@@ -108,7 +104,7 @@ def _through_helper(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr,
 def _note(
     frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
 ) -> None:
-    from memlint.flow.carry import place_of
+    from memlint.flow.target_places import place_of
 
     if isinstance(target, ir.Subscript) and not is_member(target):
         return

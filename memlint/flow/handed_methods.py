@@ -108,3 +108,9 @@ def part_of_callable(frame: Frame, state: State, base: V, name: str) -> V:
             words = dict(ref.keywords)
             found = join(found, make(frame, state, ("partial", repr(ref.self_), name), "dict", NOTHING, words))
     return found
+
+
+def outside(value: V, frame: Frame | None = None) -> V:
+    """A value as another function sees it: without objects and graphs of its own."""
+    refs = handed(value, HOLDER).refs  # (what they are bound to is the frame's own)
+    return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

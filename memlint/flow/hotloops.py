@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.optimizer_steps import is_setting
 from memlint.flow.state import State
 from memlint.flow.syntax import is_member, last_name, mentions, text
-from memlint.flow.values import ELSEWHERE, Sources, V, join
+from memlint.flow.values import DATA, ELSEWHERE, NONE, SCALAR, Sources, V, join
 from memlint.ir import nodes as ir
 
 _OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
@@ -93,7 +94,6 @@ def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr
     form = inplace(frame, state, statement.value, place)
     if not form or mentions(statement.value, place + ".grad"):
         return None  # a leaf that is made anew has no gradient yet, one that is updated keeps the old
-    from memlint.flow.peaks import crowded
 
     old = frame.interpreter.evaluate(frame, state, target)
     alone = _alone(frame, state, target, old)
@@ -214,3 +214,23 @@ def lend(frame: Frame, value: V) -> None:
     """A value goes to code that cannot be followed, which may keep it."""
     if value.store:
         frame.notes.lent = frame.notes.lent | value.store
+
+
+def crowded(frame: Frame, update: ir.Expr, place: str) -> bool:
+    """Whether what one operation adds is a chain of operations by itself: a tensor more is there while it is made."""
+    if not isinstance(update, ir.Binary):
+        return False
+    added = update.right if is_place(update.left, place) else update.left if is_place(update.right, place) else None
+    return (
+        isinstance(added, ir.Binary)
+        and _makes(frame, added)
+        and any(isinstance(part, ir.Binary) and _makes(frame, part) for part in (added.left, added.right))
+    )
+
+
+def _makes(frame: Frame, part: ir.Binary) -> bool:
+    """Whether an operation makes a tensor, or may: one of its operands is no number."""
+    pair = frame.operands.get(part.at, ())
+    return not pair or any(
+        not value.is_only(DATA | NONE) and value.size != SCALAR and not is_setting(value) for value in pair
+    )

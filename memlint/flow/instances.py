@@ -20,7 +20,6 @@ from memlint.flow.values import (
     SCALAR,
     TENSOR,
     TREE,
-    UNKNOWN_VALUE,
     Ref,
     V,
 )
@@ -84,13 +83,13 @@ def call_instance(
             compared(frame, args[0], text(expr.args[0]))
         return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR, certain=True)
     if kind == "metric":
-        return _use_metric(frame, name, "__call__", NOTHING, expr)
+        return use_metric(frame, name, "__call__", NOTHING, expr)
     if kind == "plainmodule":
         result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
         result = result.but(extent=extent)
         paired = any(ref.name == name and gives_indices(dict(ref.keywords)) for ref in module.refs)
         return values_and_indices(frame, state, expr, result, ACTIVATION) if paired else result
-    from memlint.flow.models import module_expression, note_run
+    from memlint.flow.noted_runs import module_expression, note_run
     from memlint.flow.placement import device_of
 
     frozen = frozen_of(frame, state, module, module_expression(expr, module)) is True
@@ -115,26 +114,7 @@ def call_instance(
     return result
 
 
-def call_instance_method(
-    frame: Frame, state: State, name: str, method: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call
-) -> V:
-    """A method of an instance of an external class."""
-    from memlint.flow.modes import set_mode
-    from memlint.flow.module_methods import module_method
-
-    if method in ("eval", "train") and receiver.kinds & MODULE and isinstance(expr.func, ir.Attr):
-        set_mode(state, expr.func, receiver, method, args, words)
-    if receiver.kinds & MODULE or method in ("to", "cuda", "eval", "train"):
-        return module_method(frame, state, expr, receiver, method, args, words)
-    row = knowledge.function(name)
-    if row is not None and row.returns == "metric":
-        return _use_metric(frame, name, method, receiver, expr)
-    if method == "forward":
-        return call_instance(frame, state, name, args, words, expr, receiver)
-    return UNKNOWN_VALUE
-
-
-def _use_metric(frame: Frame, name: str, method: str, receiver: V, expr: ir.Call) -> V:
+def use_metric(frame: Frame, name: str, method: str, receiver: V, expr: ir.Call) -> V:
     """A metric object of a library keeps numbers, or copies without a graph, of what it is given."""
     from memlint.flow.practices.outside import metric_used
 

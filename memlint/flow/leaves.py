@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
-from memlint.flow.frozen import weight_frozen
-from memlint.flow.owner import parameters_of
+from memlint.flow.freezing import weight_frozen
+from memlint.flow.owned import parameters_of
 from memlint.flow.state import ON, State
 from memlint.flow.touched import switched
 from memlint.flow.values import EMPTY, MODULE, TENSORS, UNKNOWN, Source, V

@@ -9,9 +9,11 @@ from memlint.flow.class_places import class_of
 from memlint.flow.collecting import members_of
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, element, elements_of, make, tuple_of
-from memlint.flow.modes import freeze, frozen_of, mode_of
+from memlint.flow.loops import over_loader
+from memlint.flow.modes import frozen_of
 from memlint.flow.ops import cut, device_named, tensor_op
 from memlint.flow.reading import read_attribute
+from memlint.flow.recorded_modes import freeze, mode_of
 from memlint.flow.state import State
 from memlint.flow.syntax import text
 from memlint.flow.touched import switched
@@ -206,11 +208,6 @@ def draws(frame: Frame, source: V) -> None:
     loop = frame.innermost(())
     if source.kinds & LOADER and loop is not None and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
-
-
-def over_loader(value: V) -> bool:
-    """Whether a value is a loader, or goes through one: ``enumerate(loader)``."""
-    return bool(value.kinds & LOADER) or OVER_LOADER in value.refs
 
 
 def _over(args: list[V]) -> frozenset[Ref]:

@@ -7,7 +7,9 @@ from typing import Literal
 
 from memlint.flow.events import Loop, Over
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.heap import elements_of
 from memlint.flow.kept import kept
+from memlint.flow.periods import MAX_PERIOD
 from memlint.flow.state import State
 from memlint.flow.syntax import (
     assigned_names,
@@ -27,6 +29,7 @@ from memlint.flow.values import (
     MODULE,
     OF_KEYS,
     OF_MODULES,
+    OVER_LOADER,
     PER_BATCH,
     SAMPLE,
     TENSORS,
@@ -37,8 +40,6 @@ from memlint.flow.values import (
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: a loop of so many rounds by a literal is no growth worth a word
-MAX_PERIOD = 16
 #: passes over a loop's body before its state is taken as stable
 MAX_PASSES = 3
 #: calls that give the parts of a module
@@ -197,7 +198,6 @@ _PARTS_COUNTED = lazy_pattern(r"(num|n|number_of)_(layer|block|stage|level|head)
 
 def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
     """``range(len(self.layers))``, ``range(1, len(layers) - 1)``, ``range(self.num_layers)``"""
-    from memlint.flow.heap import elements_of
 
     last = iterable.args[-1] if isinstance(iterable, ir.Call) and iterable.args else None
     if last is not None and _PARTS_COUNTED.fullmatch(dotted(last).rsplit(".", 1)[-1]):
@@ -393,3 +393,8 @@ def _renames(value: ir.Expr, names: AbstractSet[str]) -> bool:
             return value.id in names
         case _:
             return False
+
+
+def over_loader(value: V) -> bool:
+    """Whether a value is a loader, or goes through one: ``enumerate(loader)``."""
+    return bool(value.kinds & LOADER) or OVER_LOADER in value.refs

@@ -6,10 +6,10 @@ from memlint import knowledge
 from memlint.flow.computing import names_part
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep
-from memlint.flow.models import note_run
 from memlint.flow.modes import frozen_of, set_mode
 from memlint.flow.module_methods import module_method
 from memlint.flow.namesakes import unseen
+from memlint.flow.noted_runs import note_run
 from memlint.flow.state import State
 from memlint.flow.values import EMPTY, MODULE, UNKNOWN, Args, Path, V, Words, ordered
 from memlint.ir import nodes as ir

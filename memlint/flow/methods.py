@@ -9,15 +9,17 @@ from memlint.flow.frame import Backward, Frame
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import deep, make
 from memlint.flow.held import held_module
+from memlint.flow.instance_methods import call_instance_method
 from memlint.flow.kept import kept
 from memlint.flow.leaves import flagged
 from memlint.flow.models import run_module
-from memlint.flow.modes import PARAMETERS, freeze, set_mode
+from memlint.flow.modes import PARAMETERS, set_mode
 from memlint.flow.module_methods import module_method, with_its_parts
-from memlint.flow.owner import note_optimizer
+from memlint.flow.owned import note_optimizer
 from memlint.flow.practices import hook_calls
 from memlint.flow.program import Function
 from memlint.flow.reading import read_attribute
+from memlint.flow.recorded_modes import freeze
 from memlint.flow.scope import known_by_use
 from memlint.flow.signatures import accepts, is_abstract, is_idle
 from memlint.flow.state import State, join_states
@@ -220,7 +222,7 @@ def _resolved_method(
         return None
     for ref in ordered(receiver.refs):
         if ref.kind == "extinstance":
-            return instances.call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
+            return call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
     member = read_attribute(frame, state, receiver, name, func)
     callable_refs = {ref for ref in member.refs if ref.kind in _CALLED}
     if not member.kinds & MODULE and not _own_method(frame, receiver, name):

@@ -7,11 +7,12 @@ from memlint.flow.computing import is_any_callable, names_computing, names_part,
 from memlint.flow.frame import Frame
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
-from memlint.flow.modes import PARAMETERS, freeze, parts_of
+from memlint.flow.modes import PARAMETERS, parts_of
 from memlint.flow.namesakes import namesakes, unseen
-from memlint.flow.owner import marks_of_parameters
+from memlint.flow.owned import marks_of_parameters
 from memlint.flow.placement import moved_module
 from memlint.flow.reading import read_attribute
+from memlint.flow.recorded_modes import freeze
 from memlint.flow.signatures import is_abstract
 from memlint.flow.state import GUARDS, OFF, State
 from memlint.flow.syntax import text

@@ -7,7 +7,6 @@ resolved, the module was made in sight and given to nothing that could own it, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from memlint.flow.events import Fact
@@ -16,106 +15,22 @@ from memlint.flow.given_networks import is_trained_by_nobody, parameter_of
 from memlint.flow.heap import deep
 from memlint.flow.idle_optimizers import is_never_stepped
 from memlint.flow.kept import kept
-from memlint.flow.modes import frozen_class, mode_keys, outward, whole_of
+from memlint.flow.modes import frozen_class
+from memlint.flow.owned import (
+    _DATA,
+    _DATA_CALLS,
+    ANY,
+    is_touched,
+)
 from memlint.flow.private_copies import is_private
 from memlint.flow.program import Class
-from memlint.flow.state import State
+from memlint.flow.recorded_modes import outward, whole_of
 from memlint.flow.syntax import expressions, statement_at, walk_expression, walk_statements
-from memlint.flow.values import MODULE, UNKNOWN, Path, Source, Sources, V, ordered
+from memlint.flow.values import Path, Source, Sources, V, ordered
 from memlint.ir import nodes as ir
-from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
-
-#: names of what batches are drawn from
-_DATA = lazy_pattern(r"loader|dataset|iter")
-#: calls that give data, so that what they return has no graph
-_DATA_CALLS = (
-    "sample",
-    "next",
-    "get_batch",
-    "next_batch",
-    "fetch",
-    "load",
-    "read",
-    "prepare_batch",
-    "preprocess",
-    "add_noise",
-    "tokenize",
-    "tokenizer",
-    "collate",
-)
-
-
-def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
-    """The storages of what ``module.parameters()`` gives."""
-    return frozenset(("params", key) for key in (*_keys(mode_keys(module, expr)), *made_of(module)))
-
-
-def made_of(module: V) -> set[Source]:
-    """What modules are known by that calls made, or that a module is one of the parts of."""
-    found: set[Source] = set()
-    for item in module.store:
-        whole = whole_of(item)
-        found.add(whole if isinstance(whole, Path) else ("made", item if whole is None else whole))
-    return found
-
-
-def parameters_of(value: V) -> set[Source]:
-    """What the modules are known by that a value is a parameter of."""
-    return {item[1] for item in value.store if isinstance(item, tuple) and item[0] == "params"}
-
-
-def _keys(keys: list[Source]) -> list[Source]:
-    """``self.net`` as a variable's text is the same as the symbol."""
-    found: list[Source] = []
-    for key in keys:
-        if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "v" and str(key[1]).startswith("self."):
-            root, *steps = str(key[1]).split(".")
-            found.append(Path(f"p:{root}", tuple(f".{step}" for step in steps)))
-        found.append(key)
-    return found
-
-
-def note_optimizer(frame: Frame, state: State, params: V | None) -> None:
-    """An optimizer is made: remember whose parameters it takes, None where that cannot be told."""
-    frame.notes.owned.append(_owned_keys(frame, state, params) if params is not None else None)
-
-
-def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
-    inner = deep(frame, state, params, 5)
-    marks = frozenset(parameters_of(inner))
-    for source in ordered(inner.src):
-        node = frame.graphs.nodes.get(source)
-        if isinstance(source, Path) or (node is not None and (node.unknown or not node.definite)):
-            return None
-    if not marks and inner.kinds & UNKNOWN:
-        return None
-    return marks
-
-
-def give_away(frame: Frame, state: State, values: list[V]) -> None:
-    """Modules go to code that may put them into another module or an optimizer."""
-    for value in values:
-        if value.kinds & (MODULE | UNKNOWN) or value.objs:
-            inner = deep(frame, state, value)
-            gave(frame, mode_keys(inner, None))
-
-
-#: modules that one function hands out: past this, it may have handed out any
-MAX_GIVEN = 64
-ANY = ("any",)
-
-
-def gave(frame: Frame, keys: Iterable[Source]) -> None:
-    """Remember what a function handed to code that cannot be followed."""
-    given = frame.notes.given
-    if ANY not in given:
-        given.update(keys)
-        if len(given) > MAX_GIVEN:
-            given.clear()
-            given.add(ANY)
 
 
 def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
@@ -238,20 +153,6 @@ def _touched_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelR
     return any(is_touched(one, mine) for one in frames) or _is_frozen_class(analyser, run)
 
 
-def is_touched(frame: Frame, mine: set[Source]) -> bool:
-    """Whether a function touches requires_grad of a module that is known by these keys, or of a part of it, or reads
-    its gradients."""
-    touched = frame.notes.switched | frame.notes.learned
-    if ANY in touched or any(same in mine or mine & set(outward(same)) for same in _keys([*touched])):
-        return True
-    for key, frozen in frame.exit.modes.items() if frame.exit is not None else ():
-        if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" and frozen is not False:
-            for same in _keys([key[1]]):
-                if same in mine or mine & set(outward(same)):
-                    return True
-    return False
-
-
 def _is_frozen_class(analyser: Analyser, run: ModelRun) -> bool:
     for ref in ordered(run.module.refs):
         cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
@@ -309,16 +210,3 @@ def _attached_by_callers(analyser: Analyser, frame: Frame, path: Path) -> bool:
         if caller.graphs.attached(sources)[0] == "yes" or any(node is not None and node.leaf for node in nodes):
             return True  # (a leaf is learned, or looked at)
     return False
-
-
-__all__ = [
-    "ANY",
-    "MAX_GIVEN",
-    "gave",
-    "give_away",
-    "is_touched",
-    "marks_of_parameters",
-    "note_optimizer",
-    "owner_of",
-    "parameters_of",
-]

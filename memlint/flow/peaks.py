@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
-from memlint.flow.hotloops import Candidate, is_place
+from memlint.flow.hotloops import Candidate, _makes, is_place
 from memlint.flow.layered import leads_to_model
 from memlint.flow.ops import names_model
-from memlint.flow.optimizer_steps import is_setting
 from memlint.flow.state import OFF
 from memlint.flow.syntax import calls, last_name, mentions, text, walk_statements
-from memlint.flow.values import DATA, NONE, SCALAR
 from memlint.ir import nodes as ir
 
 #: functions that make a new tensor of what they are given, which they need until it is done
@@ -106,24 +104,4 @@ def _is_input(frame: Frame, one: Candidate, name: str) -> bool:
         (call.at in frame.notes.models or names_model(text(call.func)))
         and any(mentions(given, name) for given in (*call.args, *(word.value for word in call.keywords)))
         for call in calls(one.loop.body)
-    )
-
-
-def crowded(frame: Frame, update: ir.Expr, place: str) -> bool:
-    """Whether what one operation adds is a chain of operations by itself: a tensor more is there while it is made."""
-    if not isinstance(update, ir.Binary):
-        return False
-    added = update.right if is_place(update.left, place) else update.left if is_place(update.right, place) else None
-    return (
-        isinstance(added, ir.Binary)
-        and _makes(frame, added)
-        and any(isinstance(part, ir.Binary) and _makes(frame, part) for part in (added.left, added.right))
-    )
-
-
-def _makes(frame: Frame, part: ir.Binary) -> bool:
-    """Whether an operation makes a tensor, or may: one of its operands is no number."""
-    pair = frame.operands.get(part.at, ())
-    return not pair or any(
-        not value.is_only(DATA | NONE) and value.size != SCALAR and not is_setting(value) for value in pair
     )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.kept import kept
-from memlint.flow.loops import MAX_PERIOD
 from memlint.flow.state import State
-from memlint.flow.syntax import dotted, text, walk_expression, walk_statements
+from memlint.flow.syntax import (
+    dotted,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.ir import nodes as ir
 
 #: a reset after a literal number of iterations that is no growth worth a word
@@ -196,3 +200,7 @@ def _period(test: ir.Expr) -> int:
         if isinstance(part, ir.Attr) and part.name == "sync_gradients":
             return 1  # Accelerate's: the last of the few batches of one optimizer step
     return 1 << 30
+
+
+#: a loop of so many rounds by a literal is no growth worth a word
+MAX_PERIOD = 16

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep
-from memlint.flow.ops import names_number, on_accelerator
+from memlint.flow.ops import device_named, names_number, on_accelerator
 from memlint.flow.state import Obj, State
-from memlint.flow.tensors import destination
-from memlint.flow.values import ACCELERATOR, ANYWHERE, CPU, MODULE, OUTPUT, SOME_SIZE, TENSORS, V, ordered
+from memlint.flow.syntax import dotted
+from memlint.flow.values import (
+    ACCELERATOR,
+    ANYWHERE,
+    CPU,
+    DATA,
+    MODULE,
+    OUTPUT,
+    OWN_DEVICE,
+    SOME_SIZE,
+    TENSORS,
+    UNKNOWN,
+    V,
+    ordered,
+)
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 
 def device_of(frame: Frame, state: State, inputs: list[V]) -> int:
@@ -68,3 +82,46 @@ def as_output(state: State, value: V, device: int, shown: str, depth: int = 3) -
         return value
     size = OUTPUT if value.size == SOME_SIZE and not names_number(shown) else value.size
     return value.but(size=size, device=device if value.device == ANYWHERE else value.device)
+
+
+def destination(device: V, expr: ir.Expr | None) -> int:
+    """The device that the first argument of ``to`` names: a string, a number, a device, a tensor that is there."""
+    if device.const is not None:
+        return device_named(device.const)
+    known = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA | UNKNOWN) else 0
+    if known == CPU | ACCELERATOR and not device.kinds & TENSORS:
+        return ACCELERATOR  # chosen by what the machine has: meant for the accelerator
+    if known:
+        return known
+    if OWN_DEVICE in device.refs and isinstance(expr, ir.Attr):
+        return ANYWHERE  # inside the module; who asks it before a call has more than one device in mind
+    return ACCELERATOR if expr is not None and _names_device(expr) else ANYWHERE
+
+
+#: objects whose ``device`` is the one that a program was told to use; the ``device`` of anything else may be any
+_SETTINGS = lazy_pattern(
+    r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)"
+)
+
+
+def _names_device(expr: ir.Expr) -> bool:
+    """Whether an expression is named like the device of the run: weak evidence, where its value is not known."""
+    if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const):
+        return str(expr.index.value).lower() == "device"
+    owner, _, name = dotted(expr).lower().rpartition(".")
+    if name not in (
+        "device",
+        "dev",
+        "gpu",
+        "gpu_id",
+        "rank",
+        "local_rank",
+        "cuda",
+        "device_id",
+        "_device",
+        "gpu_device",
+        "cuda_device",
+        "torch_device",
+    ):
+        return False
+    return not owner or _SETTINGS.fullmatch(owner) is not None

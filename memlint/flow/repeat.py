@@ -13,8 +13,9 @@ from memlint.flow.first_round import begun_anew
 from memlint.flow.frame import Frame, LoopFrame
 from memlint.flow.heap import element
 from memlint.flow.loops import MAX_PASSES, describe
-from memlint.flow.modes import freezing_loop, keep_frozen
+from memlint.flow.modes import freezing_loop
 from memlint.flow.periods import ends_early
+from memlint.flow.recorded_modes import keep_frozen
 from memlint.flow.state import Obj, State, join_states
 from memlint.flow.stores import end_iteration
 from memlint.flow.syntax import assigned_names, calls, names_bound_by, text

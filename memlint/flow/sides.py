@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memlint.flow.definitions import Function
 from memlint.flow.kept import kept
-from memlint.flow.modes import keep_frozen, mode_keys
+from memlint.flow.recorded_modes import keep_frozen, mode_keys
 from memlint.flow.state import State, untouched
 from memlint.flow.syntax import binds, dotted, expressions, text, walk_expression, walk_statements
 from memlint.flow.values import Sources, V

@@ -10,7 +10,8 @@ from memlint.flow import extent_ops
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep, make
 from memlint.flow.narrowing import no_batch
-from memlint.flow.ops import cut, device_named, moved, reduced, tensor_op
+from memlint.flow.ops import cut, moved, reduced, tensor_op
+from memlint.flow.placement import destination
 from memlint.flow.state import OFF, Obj, State
 from memlint.flow.stores import kind_of, note_carry
 from memlint.flow.syntax import calls, dotted, names_bound_by, statement_at, text
@@ -23,7 +24,6 @@ from memlint.flow.values import (
     DATA,
     DATA_VALUE,
     NOTHING,
-    OWN_DEVICE,
     SAMPLE,
     SCALAR,
     TENSOR,
@@ -37,7 +37,6 @@ from memlint.flow.values import (
     ordered,
 )
 from memlint.ir import nodes as ir
-from memlint.patterns import lazy_pattern
 
 _INTEGERS = frozenset(
     {"int64", "int32", "int16", "int8", "uint8", "long", "int", "bool", "LongTensor", "IntTensor", "ByteTensor"}
@@ -217,49 +216,6 @@ def names_integers(expr: ir.Call) -> bool:
     """Whether a type of integers is asked for, of which none has a graph."""
     wanted = (*expr.args, *(word.value for word in expr.keywords))
     return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in wanted)
-
-
-def destination(device: V, expr: ir.Expr | None) -> int:
-    """The device that the first argument of ``to`` names: a string, a number, a device, a tensor that is there."""
-    if device.const is not None:
-        return device_named(device.const)
-    known = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA | UNKNOWN) else 0
-    if known == CPU | ACCELERATOR and not device.kinds & TENSORS:
-        return ACCELERATOR  # chosen by what the machine has: meant for the accelerator
-    if known:
-        return known
-    if OWN_DEVICE in device.refs and isinstance(expr, ir.Attr):
-        return ANYWHERE  # inside the module; who asks it before a call has more than one device in mind
-    return ACCELERATOR if expr is not None and _names_device(expr) else ANYWHERE
-
-
-#: objects whose ``device`` is the one that a program was told to use; the ``device`` of anything else may be any
-_SETTINGS = lazy_pattern(
-    r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)"
-)
-
-
-def _names_device(expr: ir.Expr) -> bool:
-    """Whether an expression is named like the device of the run: weak evidence, where its value is not known."""
-    if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const):
-        return str(expr.index.value).lower() == "device"
-    owner, _, name = dotted(expr).lower().rpartition(".")
-    if name not in (
-        "device",
-        "dev",
-        "gpu",
-        "gpu_id",
-        "rank",
-        "local_rank",
-        "cuda",
-        "device_id",
-        "_device",
-        "gpu_device",
-        "cuda_device",
-        "torch_device",
-    ):
-        return False
-    return not owner or _SETTINGS.fullmatch(owner) is not None
 
 
 def _pieces(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:

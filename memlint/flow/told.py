@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame
-from memlint.flow.modes import frozen_class, frozen_of, look_up
+from memlint.flow.modes import frozen_class, frozen_of
 from memlint.flow.program import Class
+from memlint.flow.recorded_modes import look_up
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, walk_expression, walk_statements
 from memlint.flow.values import DATA, NONE, UNKNOWN, Path, V

@@ -10,9 +10,9 @@ from __future__ import annotations
 from memlint.flow.frame import Frame
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
-from memlint.flow.modes import freeze
-from memlint.flow.owner import ANY, MAX_GIVEN, made_of, parameters_of
+from memlint.flow.owned import ANY, MAX_GIVEN, made_of, parameters_of
 from memlint.flow.program import Class
+from memlint.flow.recorded_modes import freeze
 from memlint.flow.state import State
 from memlint.flow.syntax import parts
 from memlint.flow.values import MODULE, UNKNOWN, Args, Path, Source, V, Words

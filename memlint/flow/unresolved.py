@@ -7,7 +7,7 @@ from memlint.flow.frame import Frame
 from memlint.flow.frozen import made_frozen
 from memlint.flow.heap import deep
 from memlint.flow.ops import asks_for_count, names_model, names_number
-from memlint.flow.owner import give_away
+from memlint.flow.owned import give_away
 from memlint.flow.placement import device_of
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, last_name, text

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import memlint
-from memlint.flow import analyser, call
+from memlint.flow import analyser, interpreting
 from memlint.flow.frame import Frame
 
 LEAK = """
@@ -30,14 +30,14 @@ def {name}(model, loader, optimizer):
 def test_the_other_functions_are_analysed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "good.py").write_text(LEAK.format(name="train", loss="torch.nn.functional.mse_loss"))
     (tmp_path / "bad.py").write_text(LEAK.format(name="broken", loss="torch.nn.functional.l1_loss"))
-    evaluate_call = call.evaluate_call
+    evaluate_call = interpreting.evaluate_call
 
     def fails(frame: object, state: object, expr: object) -> object:
         if frame.function.name == "broken":  # type: ignore[attr-defined]
             raise KeyError("a mistake")
         return evaluate_call(frame, state, expr)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(call, "evaluate_call", fails)
+    monkeypatch.setattr(interpreting, "evaluate_call", fails)
     result = memlint.lint([tmp_path])
     assert [(Path(found.path).name, found.code) for found in result.findings] == [("good.py", "MEM101")]
     (failure,) = result.failures

@@ -10,8 +10,8 @@ from memlint.finding import Confidence
 from memlint.flow.bound_names import Names
 from memlint.flow.feeding import feeds_device
 from memlint.flow.frame import Frame
-from memlint.flow.library import over_loader
-from memlint.flow.loops import MAX_PERIOD
+from memlint.flow.loops import over_loader
+from memlint.flow.periods import MAX_PERIOD
 from memlint.flow.practice_events import CachedBatches, KeepsBatches
 from memlint.flow.practices.outside import OutsideCall
 from memlint.flow.program import Function
