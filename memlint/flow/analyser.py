@@ -10,7 +10,7 @@ from memlint.finding import CUT_SHORT
 from memlint.flow.annotations import annotation_value
 from memlint.flow.boxes import kinds_of_object
 from memlint.flow.facts import Facts
-from memlint.flow.flags import Flags, chosen, flags_of, mode_flag, own_calls
+from memlint.flow.flags import chosen, flags_of, mode_flag, own_calls
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.guards import switches_off
@@ -42,6 +42,7 @@ from memlint.flow.values import (
     TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
+    Flags,
     Path,
     Ref,
     V,

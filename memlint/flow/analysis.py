@@ -210,6 +210,7 @@ def _speaks_of(frame: Frame, wanted: AbstractSet[str]) -> bool:
 
 def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     from memlint.flow.judge import judge
+    from memlint.flow.practices import events as practice_events
 
     analyser = Analyser(project, interpreting)
     linted = list(project.linted)
@@ -240,7 +241,8 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     for done, frame in enumerate(frames):
         options.progress("judging", done, len(frames))
         try:
-            found = list(judge(analyser, frame)) if _speaks_of(frame, wanted) else []
+            speaks = _speaks_of(frame, wanted)
+            found = [*practice_events(analyser, frame), *judge(analyser, frame)] if speaks else []
         except Exception as error:
             analyser.errors[frame.function.key] = error
             continue

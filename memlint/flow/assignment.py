@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from memlint.flow import carry, hotloops
+from memlint.flow import carry, context_attributes, hotloops
 from memlint.flow.class_places import class_places
 from memlint.flow.events import PlaceKind
 from memlint.flow.frame import Frame, LoopFrame
@@ -17,7 +17,6 @@ from memlint.flow.made_places import made_places
 from memlint.flow.modes import forget_name, frozen_of
 from memlint.flow.ops import cut
 from memlint.flow.periods import resets_in_time, resets_soon
-from memlint.flow.practices import context
 from memlint.flow.recorded_modes import freeze
 from memlint.flow.sample_keys import by_sample
 from memlint.flow.signatures import methods_of
@@ -57,7 +56,7 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             _bind(frame, state, target.id, named(value, target.id))
         case ir.Attr():
             base = frame.interpreter.evaluate(frame, state, target.value)
-            context.noted(frame, target, value, statement)
+            context_attributes.noted(frame, target, value, statement)
             if target.name == "data" and _is_tensor(frame, base) and not value.may_be(CONTAINER):
                 if statement is not None:
                     hotloops.rebound(frame, state, statement, target, value)

@@ -54,8 +54,8 @@ def model_called(frame: Frame, expr: ir.Call) -> None:
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
     """The oversized batches of one function."""
-    from memlint.flow.judged_runs import of_module
-    from memlint.flow.spent import is_test
+    from memlint.flow.code_of_tests import is_test
+    from memlint.flow.uses import of_module
 
     for at, (made, taken) in sorted(frame.notes.oversized.items()):
         yield OversizedBatch(

@@ -263,12 +263,6 @@ def self_name(function: Function) -> str:
     return function.params[0].name if function.params else "self"
 
 
-def of_evaluation(frame: Frame, value: V) -> bool:
-    """Whether the graph comes from an evaluation that records."""
-    flagged = frame.notes.evaluations
-    return any(item in flagged for item in frame.graphs.closure(value.src))
-
-
 def lacks_guard(frame: Frame, value: V) -> bool:
     """Whether the graph comes from an evaluation that lacks no_grad."""
     flagged = frame.notes.unguarded

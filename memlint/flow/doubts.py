@@ -9,14 +9,14 @@ from memlint.finding import Confidence
 from memlint.flow.bounds import becomes_attribute
 from memlint.flow.carried_on import carried_on
 from memlint.flow.collected import is_moved_later
-from memlint.flow.described import ambient_only, of_evaluation
+from memlint.flow.described import ambient_only
 from memlint.flow.events import Loop, Value
 from memlint.flow.feeding import cuts_rows, gives_loaders, names_source
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import is_stream
 from memlint.flow.judged_runs import is_evaluation_name, unguarded_module
 from memlint.flow.kept import kept
-from memlint.flow.later import dropped_by_callers, marks_of
+from memlint.flow.later import dropped_by_callers, marks_of, of_evaluation
 from memlint.flow.made_places import MADE
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function

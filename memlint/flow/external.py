@@ -14,9 +14,9 @@ from memlint.flow.heap import compared, deep, make
 from memlint.flow.library import builtin, is_statement, literal_device, standard
 from memlint.flow.made_places import note_made
 from memlint.flow.ops import on_accelerator, reduced, tensor_op
+from memlint.flow.outside import noted
 from memlint.flow.owned import give_away, note_optimizer
 from memlint.flow.placement import destination
-from memlint.flow.practices.outside import noted
 from memlint.flow.state import OFF, State
 from memlint.flow.syntax import dotted, last_name, text
 from memlint.flow.tensors import RETURN_INDICES, gives_indices, names_integers, values_and_indices

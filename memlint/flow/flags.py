@@ -23,14 +23,12 @@ from memlint.flow.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.flow.values import DATA, MODULE, NONE, V
+from memlint.flow.values import DATA, MODULE, NONE, Flags, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.frame import Frame
 
-#: literals by parameter: (name, True, False, a string or None)
-Flags = tuple[tuple[str, bool | str | None], ...]
 
 #: what makes a side of a test another matter for memory, by the names that it uses
 _MATTERS = frozenset(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from memlint.flow.events import Fact, Loop, PlaceKind, Site, Step
-from memlint.flow.flags import Flags
 from memlint.flow.graphs import Graphs, Node
 from memlint.flow.lean import Lean
 from memlint.flow.notes import Notes
@@ -24,7 +23,7 @@ from memlint.flow.sharing import share
 from memlint.flow.sides import asked_again
 from memlint.flow.state import AMBIENT, OFF, ON, State
 from memlint.flow.uses import fed_to, states_made, uses_of
-from memlint.flow.values import EMPTY, Path, Source, Sources, V
+from memlint.flow.values import EMPTY, Flags, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 from memlint.knowledge import Hook
 

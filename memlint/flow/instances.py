@@ -116,7 +116,7 @@ def call_instance(
 
 def use_metric(frame: Frame, name: str, method: str, receiver: V, expr: ir.Call) -> V:
     """A metric object of a library keeps numbers, or copies without a graph, of what it is given."""
-    from memlint.flow.practices.outside import metric_used
+    from memlint.flow.outside import metric_used
 
     metric_used(frame, name, method, expr)
     if method in ("to", "cuda", "cpu", "clone"):

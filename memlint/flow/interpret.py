@@ -14,6 +14,7 @@ from memlint.flow.flags import truth, usual_side
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
 from memlint.flow.heap import deep, element
+from memlint.flow.left_rounds import left_round
 from memlint.flow.modes import settle_mode
 from memlint.flow.narrowing import (
     asked_for_tensor,
@@ -27,7 +28,6 @@ from memlint.flow.narrowing import (
 )
 from memlint.flow.operators import augmented
 from memlint.flow.ops import cut
-from memlint.flow.practices.live_graphs import left_round
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
 from memlint.flow.step_outputs import note_output

@@ -10,6 +10,7 @@ from memlint.flow import batches, grown, inert, updates
 from memlint.flow.bounds import may_be_bounded
 from memlint.flow.candidate import Candidate
 from memlint.flow.carried_on import carried_on, state_of
+from memlint.flow.code_of_tests import is_test
 from memlint.flow.described import lacks_guard, self_name, value_of
 from memlint.flow.doubts import unwanted
 from memlint.flow.evaluation import Keeper, evaluations, model_calls
@@ -18,7 +19,6 @@ from memlint.flow.frame import Frame, Store
 from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of
-from memlint.flow.practices import events as practice_events
 from memlint.flow.reasons import first
 from memlint.flow.repeats import is_training_step
 from memlint.flow.retention import (
@@ -30,7 +30,6 @@ from memlint.flow.retention import (
     MAY_BE_NEEDED,
     ONE_BATCH,
 )
-from memlint.flow.spent import is_test
 from memlint.flow.values import Path, Source
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ _CODES = {"add": "MEM101", "cat": "MEM302"}
 
 
 def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
-    """The events of one function."""
-    yield from practice_events(analyser, frame)
+    """The events of one function, but for those of practices."""
     if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
         return
     yield from batches.events(analyser, frame)

@@ -5,21 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from memlint.flow.code_of_tests import is_test
 from memlint.flow.collected import gives_no_graph, may_give_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Loop, Step
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.large_networks import starts_evaluating
+from memlint.flow.notes import MAX_CALLERS_UP
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call, repeated
 from memlint.flow.run_reasons import tell_run
-from memlint.flow.spent import is_spent, is_test, is_trial
+from memlint.flow.spent import is_spent, is_trial
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.teachers import teaches
 from memlint.flow.threads import out_of_guard
-from memlint.flow.told import MAX_CALLERS_UP, told
+from memlint.flow.told import told
 from memlint.flow.useless import gives_a_graph, runs_for_nothing
+from memlint.flow.uses import of_module
 from memlint.flow.wanted import REACHED, asked_for, trained_by_callers, wanted_by
 
 if TYPE_CHECKING:
@@ -144,13 +147,6 @@ def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     if function.node is None and run.module.is_unpickled():
         return True  # (a script that loads the model whole is there to apply it)
     return loop_of(analyser, frame, run) is not None or repeated(analyser, function) is not None
-
-
-def of_module(analyser: Analyser, function: Function) -> bool:
-    """Whether this is a method of a module, or inside of one."""
-    while function.enclosing is not None:
-        function = function.enclosing
-    return function.cls is not None and analyser.program.is_module(function.cls)
 
 
 def unguarded_module(analyser: Analyser, frame: Frame) -> bool:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.described import of_evaluation
 from memlint.flow.frame import Backward, CallRecord, Frame, Store
 from memlint.flow.heap import deep
 from memlint.flow.spent import blindly_reached
 from memlint.flow.syntax import assigned_names, calls, walk_expression, walk_statements
-from memlint.flow.values import EMPTY, Path, Source, Sources
+from memlint.flow.values import (
+    EMPTY,
+    Path,
+    Source,
+    Sources,
+    V,
+)
 from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
@@ -185,3 +193,9 @@ def _used_in_needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
         and _needed_elsewhere(analyser, frame, other)
         for other in frame.stores.values()
     )
+
+
+def of_evaluation(frame: Frame, value: V) -> bool:
+    """Whether the graph comes from an evaluation that records."""
+    flagged = frame.notes.evaluations
+    return any(item in flagged for item in frame.graphs.closure(value.src))

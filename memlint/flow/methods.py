@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
-from memlint.flow import containers, instances, library, method_runs, tables, tensors, threads
+from memlint.flow import containers, hook_calls, instances, library, method_runs, tables, tensors, threads
 from memlint.flow.boxes import updated
 from memlint.flow.frame import Backward, Frame
 from memlint.flow.guards import entered_by_hand
@@ -15,8 +15,8 @@ from memlint.flow.leaves import flagged
 from memlint.flow.models import run_module
 from memlint.flow.modes import PARAMETERS, set_mode
 from memlint.flow.module_methods import module_method, with_its_parts
+from memlint.flow.noted_runs import note_asked
 from memlint.flow.owned import note_optimizer
-from memlint.flow.practices import hook_calls
 from memlint.flow.program import Function
 from memlint.flow.reading import read_attribute
 from memlint.flow.recorded_modes import freeze
@@ -25,7 +25,6 @@ from memlint.flow.signatures import accepts, is_abstract, is_idle
 from memlint.flow.state import State, join_states
 from memlint.flow.summands import note_summands
 from memlint.flow.syntax import dotted, is_member, parts, text
-from memlint.flow.told import note_asked
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.uses import is_no_network
 from memlint.flow.values import (

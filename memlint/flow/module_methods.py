@@ -9,6 +9,7 @@ from memlint.flow.heap import make
 from memlint.flow.models import run_module
 from memlint.flow.modes import PARAMETERS, parts_of
 from memlint.flow.namesakes import namesakes, unseen
+from memlint.flow.noted_runs import note_asked
 from memlint.flow.owned import marks_of_parameters
 from memlint.flow.placement import moved_module
 from memlint.flow.reading import read_attribute
@@ -16,7 +17,6 @@ from memlint.flow.recorded_modes import freeze
 from memlint.flow.signatures import is_abstract
 from memlint.flow.state import GUARDS, OFF, State
 from memlint.flow.syntax import text
-from memlint.flow.told import note_asked
 from memlint.flow.touched import applied
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (

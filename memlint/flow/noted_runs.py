@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.recorded_modes import mode_of
+from memlint.flow.modes import frozen_of
+from memlint.flow.recorded_modes import look_up, mode_of
 from memlint.flow.state import OFF, ON, State
 from memlint.flow.syntax import dotted, text
 from memlint.flow.uses import methods_held
@@ -16,6 +19,9 @@ from memlint.flow.values import (
     V,
 )
 from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    pass
 
 
 def module_expression(expr: ir.Call, module: V) -> ir.Expr:
@@ -112,3 +118,13 @@ _CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_functi
 
 #: what holds several of them
 _SEVERAL = frozenset({"criteria", "losses", *(f"{name}s" for name in _CRITERIA)})
+
+
+def note_asked(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> None:
+    """Keep what a method of the project may be called of by its name alone: an object of a class that nothing tells."""
+    if not any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function)):
+        return
+    place = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    shown = dotted(place) if place is not None else ""
+    frozen = frozen_of(frame, state, receiver, place) or look_up(state.modes, receiver, shown, "frozen")
+    frame.asked[expr.at] = (name, receiver, frozen)

@@ -10,13 +10,16 @@ from memlint.flow.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
     from memlint.flow.frame import LoopFrame
+    from memlint.flow.hook_calls import HookCall
     from memlint.flow.hotloops import Candidate
     from memlint.flow.judged_runs import Verdict
+    from memlint.flow.left_rounds import LeftRound
+    from memlint.flow.outside import MetricUse, OutsideCall
     from memlint.flow.practices.context_names import Kept
-    from memlint.flow.practices.hook_calls import HookCall
-    from memlint.flow.practices.live_graphs import LeftRound
-    from memlint.flow.practices.outside import MetricUse, OutsideCall
 
 
 class Notes(Lean):
@@ -114,3 +117,7 @@ class Notes(Lean):
     def note_kinds(self, expr: ir.Expr, value: V) -> None:
         """An expression's value is stored."""
         self.kinds[expr.at] = self.kinds.get(expr.at, 0) | value.kinds
+
+
+#: how many calls away the caller is that says how a helper is used
+MAX_CALLERS_UP = 4

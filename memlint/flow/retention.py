@@ -8,7 +8,6 @@ from memlint.flow.bounds import begun_by_inner_loop, ends_with_members, holds_la
 from memlint.flow.candidate import Candidate, builds_layers, handed_down, in_few_rounds, in_forward
 from memlint.flow.carry import PART
 from memlint.flow.collected import becomes_array, compared_with, proved_free, trained_on
-from memlint.flow.described import of_evaluation
 from memlint.flow.distinct import in_one_round
 from memlint.flow.doubts import (
     adds_a_graph,
@@ -29,6 +28,7 @@ from memlint.flow.doubts import (
 )
 from memlint.flow.first_round import begun_each_round
 from memlint.flow.first_step import begun_at_first_step
+from memlint.flow.later import of_evaluation
 from memlint.flow.periods import FEW, ends_early
 from memlint.flow.popped import is_popped
 from memlint.flow.reasons import Reason

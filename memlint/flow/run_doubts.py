@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.as_called import left_out
 from memlint.flow.frame import Frame
-from memlint.flow.judged_runs import Verdict, of_module
+from memlint.flow.judged_runs import Verdict
 from memlint.flow.layered import guards_a_way, may_be_any
 from memlint.flow.program import in_tests
+from memlint.flow.uses import of_module
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
+from memlint.flow.code_of_tests import _named_test, is_test
 from memlint.flow.collected import is_unpacked
 from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
-from memlint.flow.program import Function, in_tests
+from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import (
     expressions,
@@ -200,40 +201,6 @@ def blindly_reached(frame: Frame, marks: AbstractSet[Source]) -> bool:
 def is_trial(function: Function) -> bool:
     """A single forward at a file's end or in a test: true, and of no weight."""
     return function.node is None or _named_test(function)
-
-
-def _named_test(function: Function) -> bool:
-    named = function.name.startswith("test_") and (in_tests(function.module.key) or not _is_given(function))
-    return named or _is_test_file(function, "test_")
-
-
-def _is_given(function: Function) -> bool:
-    """``def test_epoch(model, loader)``, in a file where no test runner looks for tests: the program calls it, with
-    what it has trained."""
-    name = function.module.key.rsplit("/", 1)[-1].removesuffix(".py")
-    if name.startswith("test_") or name.endswith("_test") or name == "conftest":
-        return False
-    return any(param.default is None and "star" not in param.kind for param in function.given)
-
-
-def _is_test_file(function: Function, *names: str) -> bool:
-    """Whether a file is named as tests are, and holds one: ``test_kitti.py`` may as well test a trained model."""
-    name = function.module.key.rsplit("/", 1)[-1].removesuffix(".py")
-    return any(name.startswith(one) or name.endswith(one) for one in names) and any(
-        unit.name.startswith(("test_", "Test")) or unit.name.endswith(("Test", "TestCase"))
-        for unit in function.module.index.units
-    )
-
-
-def is_test(function: Function, *, by_name: bool = True) -> bool:
-    """Code of a test, or that helps tests. ``by_name``: its name tells as well, as it does not of a framework's hooks
-    (``test_step``)."""
-    return (
-        (_named_test(function) if by_name else _is_test_file(function, "test_"))
-        or _is_test_file(function, "_test")
-        or in_tests(function.module.key)
-        or (function.around is not None and is_test(function.around))
-    )
 
 
 def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int, of_gradients: bool) -> bool:

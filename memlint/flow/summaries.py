@@ -10,10 +10,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from memlint.flow.flags import Flags
 from memlint.flow.frame import Frame
 from memlint.flow.program import Function
 from memlint.flow.sameness import same_summary
+from memlint.flow.values import Flags
 
 _T = TypeVar("_T")
 

@@ -9,9 +9,9 @@ from memlint.flow.collecting import listed
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame
 from memlint.flow.heap import elements_of, make
+from memlint.flow.notes import MAX_CALLERS_UP
 from memlint.flow.program import Function
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.told import MAX_CALLERS_UP
 from memlint.flow.values import CALLABLE, MODULE, UNKNOWN_VALUE, Args, Ref, V, Words
 from memlint.ir import nodes as ir
 

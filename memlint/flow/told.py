@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import CallRecord, Frame
-from memlint.flow.modes import frozen_class, frozen_of
+from memlint.flow.modes import frozen_class
+from memlint.flow.notes import MAX_CALLERS_UP
 from memlint.flow.program import Class
 from memlint.flow.recorded_modes import look_up
 from memlint.flow.state import OFF, State
-from memlint.flow.syntax import dotted, walk_expression, walk_statements
+from memlint.flow.syntax import walk_expression, walk_statements
 from memlint.flow.values import DATA, NONE, UNKNOWN, Path, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
-
-
-#: how many calls away the caller is that says how a helper is used
-MAX_CALLERS_UP = 4
 
 
 def told(analyser: Analyser, frame: Frame, module: V, tag: str) -> bool | None:
@@ -61,16 +58,6 @@ def _ask(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: i
         if told is not None:
             return told
     return None
-
-
-def note_asked(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> None:
-    """Keep what a method of the project may be called of by its name alone: an object of a class that nothing tells."""
-    if not any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function)):
-        return
-    place = expr.func.value if isinstance(expr.func, ir.Attr) else None
-    shown = dotted(place) if place is not None else ""
-    frozen = frozen_of(frame, state, receiver, place) or look_up(state.modes, receiver, shown, "frozen")
-    frame.asked[expr.at] = (name, receiver, frozen)
 
 
 def _told_by_name(analyser: Analyser, frame: Frame, paths: list[Path], tag: str) -> set[bool | None]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, names_bound_by, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import module_evidence
 from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from memlint.flow.analyser import Analyser
 
 
 @kept
@@ -172,3 +177,10 @@ def _stateful(place: str) -> bool:
     return any(
         word in name for word in ("optim", "sched", "scaler", "opt_", "sampler", "loader", "trainer", "ema")
     ) or name in ("opt", "self")
+
+
+def of_module(analyser: Analyser, function: Function) -> bool:
+    """Whether this is a method of a module, or inside of one."""
+    while function.enclosing is not None:
+        function = function.enclosing
+    return function.cls is not None and analyser.program.is_module(function.cls)

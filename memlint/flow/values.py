@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from memlint.flow import extents
 from memlint.flow.extents import Extent
+
+if TYPE_CHECKING:
+    pass
 
 NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (
     1 << i for i in range(11)
@@ -412,3 +415,7 @@ def join_all(values: Iterable[V]) -> V:
 #: positional arguments and keywords of a call
 Args = list[V]
 Words = dict[str, V]
+
+
+#: literals by parameter: (name, True, False, a string or None)
+Flags = tuple[tuple[str, bool | str | None], ...]

@@ -10,6 +10,7 @@ from memlint.flow.forward_hooks import is_hooked
 from memlint.flow.frame import CallRecord, Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.kept import kept
+from memlint.flow.notes import MAX_CALLERS_UP
 from memlint.flow.parameters import of_other_networks
 from memlint.flow.spent import blindly_reached, decorator_trains, is_spent
 from memlint.flow.state import State
@@ -24,7 +25,6 @@ from memlint.flow.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.flow.told import MAX_CALLERS_UP
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Path, Source, Sources
 from memlint.ir import nodes as ir
 

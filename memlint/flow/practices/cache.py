@@ -9,6 +9,7 @@ import msgspec
 
 from memlint.flow.events import Loop, Step
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.outside import EMPTIES
 from memlint.flow.practice_events import EmptiedCache
 from memlint.flow.practices.cache_calls import in_each_call
 from memlint.flow.practices.cache_places import (
@@ -23,7 +24,6 @@ from memlint.flow.practices.cache_places import (
     over_data,
     steps,
 )
-from memlint.flow.practices.outside import EMPTIES
 from memlint.flow.program import Function
 from memlint.flow.syntax import call_at, calls, calls_backward, last_name, text, walk_statements
 from memlint.ir import nodes as ir

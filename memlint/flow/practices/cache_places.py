@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Loop
 from memlint.flow.kept import kept
-from memlint.flow.practices.outside import EMPTIES
+from memlint.flow.outside import EMPTIES
 from memlint.flow.program import Function
 from memlint.flow.syntax import (
     assigned_names,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+from memlint.flow.context_attributes import _OWN
 from memlint.flow.frame import Frame
-from memlint.flow.narrowing import tells_tensors
 from memlint.flow.practice_events import ContextAttribute
-from memlint.flow.practices.context_names import FORWARD, SETUP, Body, Kept
+from memlint.flow.practices.context_names import FORWARD, SETUP, Body
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import (
-    assigned_names,
     call_at,
     dotted,
     expressions,
@@ -20,7 +19,7 @@ from memlint.flow.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.flow.values import SCALAR, TENSORS, Path, V, join
+from memlint.flow.values import SCALAR, TENSORS, Path, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -31,49 +30,6 @@ if TYPE_CHECKING:
 Letting = Literal["dropped", "emptied"]
 
 _FUNCTIONS = lazy_pattern(r"torch\.autograd\.(function\.)?(Function|InplaceFunction)")
-#: names of a context that a helper is handed
-_CONTEXTS = frozenset({"ctx", "context"})
-#: what the context itself reads
-_OWN = frozenset(
-    {"to_save", "saved_tensors", "saved_variables", "dirty_tensors", "non_differentiable", "needs_input_grad"}
-)
-
-
-def noted(frame: Frame, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
-    """An attribute is assigned."""
-    function = frame.function
-    if not function.params or not isinstance(target.value, ir.Name) or target.value.id != function.params[0].name:
-        return
-    if (function.name not in (FORWARD, SETUP) or function.cls is None) and target.value.id not in _CONTEXTS:
-        return
-    known = frame.notes.on_context.get(target.at)
-    expr, names = _source(target, statement)
-    if isinstance(expr, ir.Name) and _is_told_no_tensor(frame, expr.id):
-        return
-    frame.notes.on_context[target.at] = Kept(target, expr, names, join(known.given, value) if known else value)
-
-
-def _is_told_no_tensor(frame: Frame, name: str) -> bool:
-    """The other side of ``if torch.is_tensor(x)``, in a function that leaves ``x`` as it was given."""
-    return name not in assigned_names(frame.function.body)[0] and any(
-        isinstance(test, ir.Unary) and test.op == "not" and tells_tensors(test.operand, frozenset({name}))
-        for test in frame.tests
-    )
-
-
-def _source(target: ir.Attr, statement: ir.Assign | ir.AnnAssign | None) -> tuple[ir.Expr | None, frozenset[str]]:
-    """The expression that the target is given, and the names that the same statement gives it to."""
-    if statement is None or statement.value is None:
-        return None, frozenset()
-    targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
-    if target in targets:
-        return statement.value, frozenset(item.id for item in targets if isinstance(item, ir.Name))
-    for item in targets:
-        if isinstance(item, ir.Display) and isinstance(statement.value, ir.Display) and target in item.elements:
-            parts = (*item.elements, *statement.value.elements)
-            if len(item.elements) * 2 == len(parts) and not any(isinstance(part, ir.Starred) for part in parts):
-                return statement.value.elements[item.elements.index(target)], frozenset()
-    return None, frozenset()
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[ContextAttribute]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from memlint.finding import Confidence
 from memlint.flow.bound_names import Names, argument
 from memlint.flow.frame import Frame
+from memlint.flow.outside import TENSOR_SETS
 from memlint.flow.practice_events import DeviceData
-from memlint.flow.practices.outside import TENSOR_SETS
 from memlint.flow.program import Class, in_tests
 from memlint.flow.syntax import binds, calls, expressions, last_name, mentions, text, walk_expression, walk_statements
 from memlint.flow.values import ACCELERATOR, CONTAINER, NONE, SAMPLE, TENSORS, UNKNOWN, Path, V

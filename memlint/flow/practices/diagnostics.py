@@ -9,9 +9,9 @@ from memlint.flow.bound_names import argument
 from memlint.flow.definitions import functions_of
 from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.outside import ANOMALIES, HISTORY, PROFILERS, MetricUse, OutsideCall
 from memlint.flow.practice_events import DiagnosticLeftOn
 from memlint.flow.practices.hook_runs import goes_on
-from memlint.flow.practices.outside import ANOMALIES, HISTORY, PROFILERS, MetricUse, OutsideCall
 from memlint.flow.program import Class, in_tests
 from memlint.flow.repeats import each_call
 from memlint.flow.syntax import calls, expressions, last_name, text, walk_expression, walk_statements

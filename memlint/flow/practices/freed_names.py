@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.bound_names import argument
+from memlint.flow.code_of_tests import is_test
 from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame
+from memlint.flow.outside import COLLECTS, EMPTIES
 from memlint.flow.practice_events import NameOnly
 from memlint.flow.practices.holders import Holder, Kind, holders_of, own_calls
 from memlint.flow.practices.lifetimes import Afterlife, Spot, afterlife, reads, spots
-from memlint.flow.practices.outside import COLLECTS, EMPTIES
 from memlint.flow.practices.recovery import runs_model
 from memlint.flow.practices.releases import Release, deleted_by, releases
 from memlint.flow.program import Function
-from memlint.flow.spent import is_test
 from memlint.flow.syntax import (
     assigned_names,
     calls,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.events import Loop
 from memlint.flow.frame import Frame
-from memlint.flow.practices.hook_calls import HookCall
+from memlint.flow.hook_calls import HookCall
 from memlint.flow.practices.hook_runs import names_it, root_of
 from memlint.flow.repeats import each_call, repeated
 from memlint.flow.syntax import calls, dotted, walk_statements

@@ -9,9 +9,9 @@ from memlint.finding import Confidence
 from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Loop, Step
 from memlint.flow.frame import Frame, LoopFrame, Store
+from memlint.flow.hook_calls import OF_MODULES, HookCall
 from memlint.flow.modes import PARAMETERS
 from memlint.flow.practice_events import HookAdded
-from memlint.flow.practices.hook_calls import OF_MODULES, HookCall
 from memlint.flow.practices.hook_inputs import added_for_each_input
 from memlint.flow.practices.hook_places import Place, emptied, place_of
 from memlint.flow.practices.hook_runs import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
 from memlint.flow.heap import deep
@@ -18,27 +18,9 @@ from memlint.patterns import lazy_pattern
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
     from memlint.flow.frame import Backward, Frame, LoopFrame, ModelRun
-    from memlint.flow.state import State
 
 #: tests of what a whole loop is for: who turns the backward off there evaluates
 _PHASE = lazy_pattern(r"train|phase|mode|val|test|eval|is_?grad|requires_grad|backward|optim|scaler|amp|fp16|apex")
-
-
-class LeftRound(NamedTuple):
-    """A ``continue``. ``held``: the graphs of the variables; ``freed``: those that some path has freed."""
-
-    loop: Source
-    held: Mapping[str, Sources]
-    freed: Sources
-    test: ir.Expr | None
-
-
-def left_round(frame: Frame, state: State, statement: ir.Jump, loop: LoopFrame) -> None:
-    """A round is left."""
-    held = {name: value.src for name, value in state.env.items() if value.src}
-    if held:
-        test = frame.tests[-1] if frame.tests else None
-        frame.notes.left_rounds[statement.at] = LeftRound(loop.id, held, state.freed_may, test)
 
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[LiveGraph]:

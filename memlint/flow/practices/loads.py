@@ -11,10 +11,10 @@ from memlint.flow.bound_names import argument
 from memlint.flow.devices import names_an_accelerator, touches_an_accelerator
 from memlint.flow.frame import Frame
 from memlint.flow.mentions import tree_of
+from memlint.flow.outside import OutsideCall
 from memlint.flow.practice_events import LoadedToDevice
 from memlint.flow.practices.beside_models import KEEPS, meets_its_model
 from memlint.flow.practices.loaded_states import Taken, bound, contains, load_state_dict, taken_by
-from memlint.flow.practices.outside import OutsideCall
 from memlint.flow.program import Function, in_tests
 from memlint.flow.programs import is_program
 from memlint.flow.syntax import (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from memlint.flow.bound_names import Names
 from memlint.flow.frame import Frame
 from memlint.flow.instances import names_class
+from memlint.flow.outside import ALLOCATED, COUNTS, RESERVED, SIZE, USAGE, OutsideCall
 from memlint.flow.practice_events import Misread, WrongReading
-from memlint.flow.practices.outside import ALLOCATED, COUNTS, RESERVED, SIZE, USAGE, OutsideCall
 from memlint.flow.syntax import (
     expressions,
     identifiers,

@@ -1,0 +1,47 @@
+"""Code of tests, which says nothing of the program: by its name, its file or its folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.flow.program import Function, in_tests
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    pass
+
+
+def _named_test(function: Function) -> bool:
+    named = function.name.startswith("test_") and (in_tests(function.module.key) or not _is_given(function))
+    return named or _is_test_file(function, "test_")
+
+
+def _is_test_file(function: Function, *names: str) -> bool:
+    """Whether a file is named as tests are, and holds one: ``test_kitti.py`` may as well test a trained model."""
+    name = function.module.key.rsplit("/", 1)[-1].removesuffix(".py")
+    return any(name.startswith(one) or name.endswith(one) for one in names) and any(
+        unit.name.startswith(("test_", "Test")) or unit.name.endswith(("Test", "TestCase"))
+        for unit in function.module.index.units
+    )
+
+
+def is_test(function: Function, *, by_name: bool = True) -> bool:
+    """Code of a test, or that helps tests. ``by_name``: its name tells as well, as it does not of a framework's hooks
+    (``test_step``)."""
+    return (
+        (_named_test(function) if by_name else _is_test_file(function, "test_"))
+        or _is_test_file(function, "_test")
+        or in_tests(function.module.key)
+        or (function.around is not None and is_test(function.around))
+    )
+
+
+def _is_given(function: Function) -> bool:
+    """``def test_epoch(model, loader)``, in a file where no test runner looks for tests: the program calls it, with
+    what it has trained."""
+    name = function.module.key.rsplit("/", 1)[-1].removesuffix(".py")
+    if name.startswith("test_") or name.endswith("_test") or name == "conftest":
+        return False
+    return any(param.default is None and "star" not in param.kind for param in function.given)
