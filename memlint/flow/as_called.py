@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.code_of_tests import is_test
 from memlint.flow.flags import decided
 from memlint.flow.frame import CallRecord, Frame, Store
 from memlint.flow.recorded_modes import look_up
+from memlint.flow.roles_by_name import is_test
 from memlint.flow.state import AMBIENT, OFF, ON
 from memlint.flow.syntax import assigned_names, names_read
 from memlint.flow.told import told

@@ -54,7 +54,7 @@ def model_called(frame: Frame, expr: ir.Call) -> None:
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
     """The oversized batches of one function."""
-    from memlint.flow.code_of_tests import is_test
+    from memlint.flow.roles_by_name import is_test
     from memlint.flow.uses import of_module
 
     for at, (made, taken) in sorted(frame.notes.oversized.items()):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.code_of_tests import is_test
 from memlint.flow.definitions import functions_of
 from memlint.flow.events import Step
 from memlint.flow.frame import CallRecord, Frame, LoopFrame, Store
 from memlint.flow.judged_runs import of_layers
 from memlint.flow.periods import ends_soon
 from memlint.flow.program import Class, Function
+from memlint.flow.roles_by_name import is_test
 from memlint.flow.spent import used_up
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import call_at, calls, dotted, parts, walk_statements

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.flow.analyser import Analyser
 from memlint.flow.frame import Frame, Store
-from memlint.flow.judged_runs import is_evaluation_name
 from memlint.flow.lift import takes_activations
 from memlint.flow.program import Function, Program
+from memlint.flow.roles_by_name import is_evaluation_name
 from memlint.flow.screen import relevant_modules
 from memlint.flow.syntax import parts, walk_statements, with_lambdas
 from memlint.flow.useless import gives_a_graph

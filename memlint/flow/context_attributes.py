@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.frame import Frame
 from memlint.flow.narrowing import tells_tensors
-from memlint.flow.practices.context_names import FORWARD, SETUP, Kept
 from memlint.flow.syntax import (
     assigned_names,
 )
 from memlint.flow.values import V, join
 from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    pass
 
 if TYPE_CHECKING:
     pass
@@ -65,3 +67,18 @@ def _source(target: ir.Attr, statement: ir.Assign | ir.AnnAssign | None) -> tupl
 
 #: names of a context that a helper is handed
 _CONTEXTS = frozenset({"ctx", "context"})
+
+
+FORWARD = "forward"
+
+
+SETUP = "setup_context"
+
+
+class Kept(NamedTuple):
+    """``ctx.name = value``, as it was met. ``value``: its expression, None where a tuple is unpacked."""
+
+    target: ir.Attr
+    value: ir.Expr | None
+    names: frozenset[str]
+    given: V

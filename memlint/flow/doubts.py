@@ -14,12 +14,13 @@ from memlint.flow.events import Loop, Value
 from memlint.flow.feeding import cuts_rows, gives_loaders, names_source
 from memlint.flow.frame import Frame, Store
 from memlint.flow.heap import is_stream
-from memlint.flow.judged_runs import is_evaluation_name, unguarded_module
+from memlint.flow.judged_runs import unguarded_module
 from memlint.flow.kept import kept
 from memlint.flow.later import dropped_by_callers, marks_of, of_evaluation
 from memlint.flow.made_places import MADE
 from memlint.flow.ops import names_count
 from memlint.flow.program import Function
+from memlint.flow.roles_by_name import is_evaluation_name
 from memlint.flow.spent import blindly_reached, is_trial
 from memlint.flow.syntax import assignments, calls, dotted, text
 from memlint.flow.values import EMPTY, Path, Source, Sources, V

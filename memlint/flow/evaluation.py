@@ -9,20 +9,13 @@ from memlint.finding import Confidence, weakest
 from memlint.flow.events import Fact, Loop, ModelCall, Step
 from memlint.flow.frame import Frame, ModelRun, excluded
 from memlint.flow.heap import deep
-from memlint.flow.judged_runs import (
-    Verdict,
-    consumed_as,
-    is_evaluation_name,
-    is_layer_code,
-    judge_run,
-    loop_of,
-    records,
-)
+from memlint.flow.judged_runs import Verdict, consumed_as, is_layer_code, judge_run, loop_of, records
 from memlint.flow.large_networks import runs_a_large_network
 from memlint.flow.owner import owner_of
 from memlint.flow.parameters import of_networks
 from memlint.flow.phases import Phase
 from memlint.flow.program import Function
+from memlint.flow.roles_by_name import is_evaluation_name
 from memlint.flow.run_doubts import doubt_of
 from memlint.flow.run_reasons import tell_run
 from memlint.flow.siblings import is_beside_training

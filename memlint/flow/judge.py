@@ -10,7 +10,6 @@ from memlint.flow import batches, grown, inert, updates
 from memlint.flow.bounds import may_be_bounded
 from memlint.flow.candidate import Candidate
 from memlint.flow.carried_on import carried_on, state_of
-from memlint.flow.code_of_tests import is_test
 from memlint.flow.described import lacks_guard, self_name, value_of
 from memlint.flow.doubts import unwanted
 from memlint.flow.evaluation import Keeper, evaluations, model_calls
@@ -30,6 +29,7 @@ from memlint.flow.retention import (
     MAY_BE_NEEDED,
     ONE_BATCH,
 )
+from memlint.flow.roles_by_name import is_test
 from memlint.flow.values import Path, Source
 
 if TYPE_CHECKING:

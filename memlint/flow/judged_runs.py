@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from memlint.flow.code_of_tests import is_test
 from memlint.flow.collected import gives_no_graph, may_give_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
 from memlint.flow.events import Loop, Step
@@ -15,6 +14,7 @@ from memlint.flow.notes import MAX_CALLERS_UP
 from memlint.flow.phases import Phase, phase_of
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call, repeated
+from memlint.flow.roles_by_name import is_evaluation_name, is_test
 from memlint.flow.run_reasons import tell_run
 from memlint.flow.spent import is_spent, is_trial
 from memlint.flow.state import AMBIENT, OFF, ON
@@ -30,21 +30,6 @@ if TYPE_CHECKING:
 
 #: methods of a module that run under whatever mode their caller has
 _LAYER_METHODS = frozenset({"forward", "__call__", "training_step", "compute_loss"})
-#: parts of the names of evaluations
-_NAMES = (
-    "valid",
-    "eval",
-    "test",
-    "predict",
-    "infer",
-    "generate",
-    "sample",
-    "extract",
-    "encode_all",
-    "embed_all",
-    "export",
-    "inference",
-)
 
 
 @dataclass
@@ -234,14 +219,6 @@ def _uses_up(caller: Frame, at: int, callee: Function) -> bool:
     kept = [] if caller.exit is None else [value.src for value in caller.exit.sym.values()]
     left = caller.graphs.closure(caller.notes.returned.union(*kept)) | caller.escaped
     return bool(given) and not given & left and not any(given & reached for reached, *_ in caller.backwards)
-
-
-def is_evaluation_name(function: Function) -> bool:
-    """Whether a function is named as evaluations are."""
-    name = function.name.lower().lstrip("_")
-    if "rsample" in name:
-        return False  # (samples that are drawn so that they can be differentiated)
-    return any(name.startswith(word) or f"_{word}" in name for word in _NAMES)
 
 
 def loop_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     pass
 
 if TYPE_CHECKING:
+    from memlint.flow.context_attributes import Kept
     from memlint.flow.frame import LoopFrame
     from memlint.flow.hook_calls import HookCall
     from memlint.flow.hotloops import Candidate
     from memlint.flow.judged_runs import Verdict
     from memlint.flow.left_rounds import LeftRound
     from memlint.flow.outside import MetricUse, OutsideCall
-    from memlint.flow.practices.context_names import Kept
 
 
 class Notes(Lean):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from memlint.flow.code_of_tests import _named_test, is_test
 from memlint.flow.collected import is_unpacked
 from memlint.flow.events import Loop
 from memlint.flow.frame import Frame, ModelRun
 from memlint.flow.heap import deep
 from memlint.flow.program import Function
+from memlint.flow.roles_by_name import _named_test, is_test
 from memlint.flow.state import AMBIENT, ON
 from memlint.flow.syntax import (
     expressions,

@@ -10,11 +10,11 @@ import msgspec
 from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
 from memlint.flow.frame import CallRecord, Frame
 from memlint.flow.inert import last_ordinal
-from memlint.flow.judged_runs import is_evaluation_name
 from memlint.flow.kept import kept
 from memlint.flow.mends import casts
 from memlint.flow.mends.followed import Followed
 from memlint.flow.mends.survivors import noticed
+from memlint.flow.roles_by_name import is_evaluation_name
 from memlint.flow.spent import used_up
 from memlint.flow.syntax import assigned_names, bodies, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import Source

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.code_of_tests import is_test
 from memlint.flow.frame import Frame
 from memlint.flow.practices.cache_places import (
     OTHER_MODEL,
@@ -19,6 +18,7 @@ from memlint.flow.practices.cache_places import (
 )
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call, layer_code, repeated
+from memlint.flow.roles_by_name import is_test
 from memlint.flow.syntax import assigned_names, bodies, calls, walk_statements
 from memlint.ir import nodes as ir
 

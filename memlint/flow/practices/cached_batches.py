@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from memlint import knowledge
 from memlint.finding import Confidence
 from memlint.flow.bound_names import Names
-from memlint.flow.code_of_tests import is_test
 from memlint.flow.feeding import feeds_device
 from memlint.flow.frame import Frame
 from memlint.flow.loops import over_loader
@@ -16,6 +15,7 @@ from memlint.flow.outside import OutsideCall
 from memlint.flow.periods import MAX_PERIOD
 from memlint.flow.practice_events import CachedBatches, KeepsBatches
 from memlint.flow.program import Function
+from memlint.flow.roles_by_name import is_test
 from memlint.flow.syntax import (
     bodies,
     calls,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from memlint.flow.context_attributes import _OWN
+from memlint.flow.context_attributes import _OWN, FORWARD, SETUP
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import ContextAttribute
-from memlint.flow.practices.context_names import FORWARD, SETUP, Body
+from memlint.flow.practices.context_names import Body
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import (
     call_at,

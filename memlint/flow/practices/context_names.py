@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memlint import knowledge
+from memlint.flow.context_attributes import FORWARD, SETUP, Kept
 from memlint.flow.practice_events import KeptTensor
 from memlint.flow.program import Function
 from memlint.flow.syntax import dotted, expressions, names_bound_by, text, walk_expression, walk_statements
-from memlint.flow.values import NONE, TENSORS, UNKNOWN, V
+from memlint.flow.values import NONE, TENSORS, UNKNOWN
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
 
-FORWARD, SETUP = "forward", "setup_context"
 _SAVES = frozenset({"save_for_backward", "save_for_forward"})
 #: by name, as methods and as functions of torch: what is done to one tensor
 _MATHS = frozenset(
@@ -67,15 +67,6 @@ _GIVES = lazy_pattern(r"torch\.[a-z]\w*|torch\.(nn\.functional|linalg|fft|specia
 _WHOLE = lazy_pattern(r"(^|_)(idx|ind|mask|label|arg|num|count|len|ids?$|order|perm|choice|code)", re.IGNORECASE)
 #: how many names a value is followed through
 _DEPTH = 4
-
-
-class Kept(NamedTuple):
-    """``ctx.name = value``, as it was met. ``value``: its expression, None where a tuple is unpacked."""
-
-    target: ir.Attr
-    value: ir.Expr | None
-    names: frozenset[str]
-    given: V
 
 
 class Body:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.bound_names import argument
-from memlint.flow.code_of_tests import is_test
 from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Step
 from memlint.flow.frame import Frame
@@ -17,6 +16,7 @@ from memlint.flow.practices.lifetimes import Afterlife, Spot, afterlife, reads, 
 from memlint.flow.practices.recovery import runs_model
 from memlint.flow.practices.releases import Release, deleted_by, releases
 from memlint.flow.program import Function
+from memlint.flow.roles_by_name import is_test
 from memlint.flow.syntax import (
     assigned_names,
     calls,

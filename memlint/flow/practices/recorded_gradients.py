@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from memlint.flow.bound_names import Names, argument
-from memlint.flow.code_of_tests import is_test
 from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Loop
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.brought_graphs import is_leaf
 from memlint.flow.program import Function
+from memlint.flow.roles_by_name import is_test
 from memlint.flow.spent import used_up
 from memlint.flow.syntax import (
     calls,

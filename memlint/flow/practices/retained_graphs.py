@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.code_of_tests import is_test
 from memlint.flow.frame import Backward, Frame, LoopFrame, excluded
 from memlint.flow.heap import deep
 from memlint.flow.later import dropped_by_callers
@@ -14,6 +13,7 @@ from memlint.flow.practices.brought_graphs import has_no_graph, is_given, is_kep
 from memlint.flow.practices.given_losses import given_for_nothing, places_with, united
 from memlint.flow.practices.model_state import Stateful, keeps_a_graph
 from memlint.flow.program import Class
+from memlint.flow.roles_by_name import is_test
 from memlint.flow.spent import captured
 from memlint.flow.syntax import (
     calls,

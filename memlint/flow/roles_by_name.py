@@ -1,10 +1,13 @@
-"""Code of tests, which says nothing of the program: by its name, its file or its folder."""
+"""What a function is for, by its name and place: a test, an evaluation."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from memlint.flow.program import Function, in_tests
+
+if TYPE_CHECKING:
+    pass
 
 if TYPE_CHECKING:
     pass
@@ -45,3 +48,28 @@ def _is_given(function: Function) -> bool:
     if name.startswith("test_") or name.endswith("_test") or name == "conftest":
         return False
     return any(param.default is None and "star" not in param.kind for param in function.given)
+
+
+#: parts of the names of evaluations
+_NAMES = (
+    "valid",
+    "eval",
+    "test",
+    "predict",
+    "infer",
+    "generate",
+    "sample",
+    "extract",
+    "encode_all",
+    "embed_all",
+    "export",
+    "inference",
+)
+
+
+def is_evaluation_name(function: Function) -> bool:
+    """Whether a function is named as evaluations are."""
+    name = function.name.lower().lstrip("_")
+    if "rsample" in name:
+        return False  # (samples that are drawn so that they can be differentiated)
+    return any(name.startswith(word) or f"_{word}" in name for word in _NAMES)
