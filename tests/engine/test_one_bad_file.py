@@ -41,7 +41,7 @@ STAGES: dict[str, tuple[str, Callable[..., bool]]] = {
         "memlint.flow.analyser.decorated_grad",
         lambda frame, function: function.name == "broken",
     ),
-    "interpreting": ("memlint.flow.analyser.run", lambda frame, *rest, **more: frame.function.name == "broken"),
+    "interpreting": ("memlint.flow.interpreting.run", lambda frame, *rest, **more: frame.function.name == "broken"),
     "judging": ("memlint.flow.judge.judge", lambda analyser, frame: frame.function.name == "broken"),
     "callers": (
         "memlint.flow.analysis.callers_of",
