@@ -6,12 +6,19 @@ from collections.abc import Container, Iterator
 from typing import Any
 
 from .meters import Bytes
+from .owners import Target
+
+#: hits that must leave something before anybody is asked who keeps it
+_FEWEST = 3
 
 
 class Token:
-    """Lives as long as the graph node whose metadata holds it."""
+    """Lives as long as the graph node whose metadata holds it. ``node``: what tells that from others."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "node")
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
 
 
 class Generation:
@@ -49,6 +56,14 @@ class Generation:
         there = (reference() for reference in (*(each for each, _ in self.blocks), *self.tokens))
         return next((each for each in there if each is not None), None)
 
+    def survivors(self) -> list[Target]:
+        """Of what is still there, the value itself, the largest that it keeps, and its graph node."""
+        storages = [storage for reference, _ in self.blocks if (storage := reference()) is not None]
+        few = [*storages[:1], max(storages[1:], key=lambda storage: storage.nbytes(), default=None)]
+        found = [Target(each._cdata, each.nbytes(), each) for each in few if each is not None]
+        nodes = [token.node for reference in self.tokens if (token := reference()) is not None]
+        return found + [Target(node) for node in nodes[:1] if node is not None]
+
     def is_kept(self) -> bool:
         """Whether the first of its storages, that of the value itself, is still there."""
         return bool(self.blocks) and self.blocks[0][0]() is not None
@@ -84,3 +99,12 @@ class Generation:
     def nodes_alive(self) -> int:
         """The graph nodes of this generation that are still there; a node keeps all that it was computed from."""
         return self.nodes if any(token() is not None for token in self.tokens) else 0
+
+
+def few_of(generations: list[Generation]) -> list[Target]:
+    """What a few of several hits keep, an early one, a middle and a late one. What the latest keep may still be in
+    use."""
+    kept = [each for each in generations[:-2] if each.stays()]
+    if len(kept) < _FEWEST:
+        return []
+    return [target for each in (kept[0], kept[len(kept) // 2], kept[-1]) for target in each.survivors()]

@@ -6,13 +6,16 @@ would run them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .storages import storages_of
 
 #: of a graph that is larger, only so much is counted
 MOST_NODES = 200_000
+#: tensors that are named as holding a node through their graphs
+_NEAREST = 1_000
 _NAMES: dict[type, list[str]] = {}
 #: the type of the node of a leaf. A function of the program may have a `variable` of its own
 _LEAF = "AccumulateGrad"
@@ -47,8 +50,8 @@ def walk(tensors: list[Any], known: set[Any], torch: Any) -> Walk:
         if node in seen:
             continue
         seen.add(node)
-        number = _number(node)
-        if number is not None and number in known:
+        told = number(node)
+        if told is not None and told in known:
             continue
         if found.nodes >= MOST_NODES:
             found.cut = True
@@ -60,11 +63,11 @@ def walk(tensors: list[Any], known: set[Any], torch: Any) -> Walk:
                 found.storages.append((None, variable.grad))
         else:
             found.nodes += 1
-            if number is not None:
-                known.add(number)
+            if told is not None:
+                known.add(told)
         held, hooked = _held(node, torch)
         found.hooked += hooked
-        found.storages += [(number, each) for each in held]
+        found.storages += [(told, each) for each in held]
         stack += [following for following, _ in node.next_functions if following is not None]
     return found
 
@@ -79,19 +82,71 @@ def saved_now(roots: list[Any], wanted: set[Any], torch: Any) -> dict[Any, list[
         if node in seen:
             continue
         seen.add(node)
-        number = _number(node)
-        if number in wanted:
-            found.setdefault(number, []).extend(storages_of(_held(node, torch)[0], torch))
+        told = number(node)
+        if told in wanted:
+            found.setdefault(told, []).extend(storages_of(_held(node, torch)[0], torch))
         stack += [following for following, _ in node.next_functions if following is not None]
     return found
 
 
-def _number(node: Any) -> Any:
+def function_of(tensor: Any) -> Any:
+    """The function that made a tensor; None where there is none."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:  # one of several views, changed in place
+        return None
+
+
+def held_by_graphs(
+    tensors: Iterable[Any], wanted: Mapping[Any, int], torch: Any, until: float
+) -> list[tuple[int, Any, str]]:
+    """Which of ``tensors`` hold what is wanted through their graphs, the nearest first, and the kind of the node.
+    ``wanted``: by what tells a node, or by the address of a storage; ``until``: the end, in this thread's own time."""
+    above: dict[Any, list[Any]] = {}
+    tops: dict[Any, list[Any]] = {}
+    for tensor in tensors:
+        if (root := function_of(tensor)) is not None:
+            tops.setdefault(root, []).append(tensor)
+    found: list[tuple[int, Any]] = []
+    seen: set[Any] = set()
+    stack = [*tops]
+    while stack and len(seen) < MOST_NODES and time.thread_time() < until:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        keys = {number(node), *(storage._cdata for storage in storages_of(_all_held(node, torch), torch))}
+        found += [(wanted[key], node) for key in keys if key in wanted]
+        for following, _ in node.next_functions:
+            if following is not None:
+                above.setdefault(following, []).append(node)
+                stack.append(following)
+    return [(target, tensor, type(node).__name__) for target, node in found for tensor in _nearest(node, above, tops)]
+
+
+def _all_held(node: Any, torch: Any) -> list[Any]:
+    held, _ = _held(node, torch)
+    if type(node).__name__ == _LEAF:
+        held = [*held, node.variable, *(() if node.variable.grad is None else (node.variable.grad,))]
+    return held
+
+
+def _nearest(node: Any, above: Mapping[Any, list[Any]], tops: Mapping[Any, list[Any]]) -> list[Any]:
+    level, seen = [node], {node}
+    found: list[Any] = []
+    while level and len(found) < _NEAREST:
+        found += [tensor for each in level for tensor in tops.get(each, ())]
+        level = [each for each in dict.fromkeys(up for one in level for up in above.get(one, ())) if each not in seen]
+        seen.update(level)
+    return found[:_NEAREST]
+
+
+def number(node: Any) -> Any:
     """What tells a node from others, its number and its type; None for a leaf, which has no number of its own. Each
     thread counts from 0, so the number alone does not."""
     read = getattr(node, "_sequence_nr", None)
-    number = None if read is None else read()
-    return None if number is None or number >= 2**63 else (number, type(node))
+    told = None if read is None else read()
+    return None if told is None or told >= 2**63 else (told, type(node))
 
 
 def _held(node: Any, torch: Any) -> tuple[list[Any], int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .halves import rises
 from .loops import LoopWatch
+from .owners import Ask, Target
 
 Where = tuple[tuple[str, int, str], ...]
 _DEPTH, _SHOWN = 24, 8
@@ -23,6 +24,8 @@ class History:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._held_at: list[dict[Where, int]] = []
+        #: the addresses that were there at each time, by the stack
+        self._addresses: list[dict[Where, dict[int, int]]] = []
         self.loop: int | None = None
         self.found: list[dict[str, Any]] = []
 
@@ -33,10 +36,13 @@ class History:
 
     def step(self) -> None:
         """The loop has come to its top again."""
-        self._held_at.append(held(self._torch))
+        now = blocks(self._torch)
+        self._held_at.append({where: sum(sizes.values()) for where, sizes in now.items()})
+        self._addresses = [*self._addresses[-_FEWEST:], now]
 
-    def end(self) -> None:
-        """Stop, and keep the stacks that held more at each time of the second half than ever in the first."""
+    def end(self, ask: Ask) -> None:
+        """Stop, and keep the stacks that held more at each time of the second half than ever in the first. ``ask``:
+        tells who keeps what was asked for there."""
         if self.loop is None:
             return
         self._torch.cuda.memory._record_memory_history(None)
@@ -47,10 +53,23 @@ class History:
             if rises(held):
                 frames = [{"path": path, "line": line, "function": name} for path, line, name in where]
                 each = (held[-1] - held[0]) // (len(held) - 1)
-                found.append({"loop": self.loop, "bytes_per_iteration": each, "frames": frames})
-        self.found += sorted(found, key=lambda row: -row["bytes_per_iteration"])[:_SHOWN]
+                found.append({"loop": self.loop, "bytes_per_iteration": each, "frames": frames, "where": where})
+        found = sorted(found, key=lambda row: -row["bytes_per_iteration"])[:_SHOWN]
+        kept = ask({place: self._few(row["where"]) for place, row in enumerate(found)})
+        for place, row in enumerate(found):
+            del row["where"]
+            row["holders"] = kept.get(place, [])
+        self.found += found
         self.loop = None
         self._held_at = []
+        self._addresses = []
+
+    def _few(self, where: Where) -> list[Target]:
+        """Some blocks that were asked for at a place and have been there for some iterations."""
+        first, *later = (at.get(where, {}) for at in self._addresses)
+        stayed = [address for address in first if all(address in each for each in later)] or list(later[-1])
+        few = dict.fromkeys((stayed[0], stayed[len(stayed) // 2], stayed[-1]))
+        return [Target(("address", address), later[-1][address]) for address in few]
 
 
 def record(torch: Any) -> bool:
@@ -67,16 +86,24 @@ def record(torch: Any) -> bool:
 
 def held(torch: Any, device: int | None = None) -> dict[Where, int]:
     """The bytes that live blocks (of one device) asked for, by the stack that they were asked from."""
+    return {where: sum(sizes.values()) for where, sizes in blocks(torch, device).items()}
+
+
+def blocks(torch: Any, device: int | None = None) -> dict[Where, dict[int, int]]:
+    """The live blocks (of one device) by the stack that they were asked from: bytes by address."""
     try:
         segments = torch.cuda.memory_snapshot(include_traces=False)
     except TypeError:  # torch before 2.11
         segments = torch.cuda.memory_snapshot()
-    found: dict[Where, int] = {}
+    found: dict[Where, dict[int, int]] = {}
     own = os.path.dirname(__file__)
     for segment in segments:
         if device is not None and segment["device"] != device:
             continue
+        address = segment["address"]
         for block in segment["blocks"]:
+            start = block.get("address", address)  # older torches leave it to the reader
+            address = start + block["size"]
             frames = block.get("frames")
             if block["state"] != "active_allocated" or not frames:
                 continue
@@ -85,5 +112,5 @@ def held(torch: Any, device: int | None = None) -> dict[Where, int]:
                 for frame in frames
                 if not frame["filename"].startswith(own)
             )[:_DEPTH]
-            found[where] = found.get(where, 0) + block.get("requested_size", block["size"])
+            found.setdefault(where, {})[start] = block.get("requested_size", block["size"])
     return found

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Mapping
 from typing import Any
 
-from .graph import saved_now
+from .graph import function_of, saved_now
 
 
 class Holders:
@@ -56,10 +56,7 @@ def _roots(torch: Any) -> list[Any]:
     for each in gc.get_objects():
         # not isinstance: it would ask objects with a `__class__` of their own, some of which import things
         if issubclass(type(each), torch.Tensor):
-            try:
-                root = each.grad_fn
-            except RuntimeError:  # one of several views, changed in place
-                continue
+            root = function_of(each)
             if root is not None:
                 found.append(root)
     return found

@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 from .halves import rises
 from .meters import Bytes, Meter
-from .tracker import Frame, Ledger, lines
+from .owners import Ask, Target
+from .tracker import Born, Frame, Ledger, lines
 
 #: iterations are timed as far as this
 _TIMED = 10_000
 _SHOWN = 8
 #: ticks and seconds that the end of a run is waited for in which something has grown; and that later runs are, so many
 _FOR_ITS_END, _FOR_RUNS, _RUNS = (1_000, 10.0), (5_000, 60.0), 12
+#: places of which is asked who keeps what they made
+_ASKED = 4
 _HERE = os.path.dirname(__file__) + os.sep
 
 
@@ -148,9 +151,12 @@ def _jump(readings: list[dict[str, Any]]) -> int | None:
     return None
 
 
-def survivors(ledger: Ledger, ticks: list[int], last: int, following: dict[int, tuple[int, ...]]) -> dict[str, Any]:
+def survivors(
+    ledger: Ledger, ticks: list[int], last: int, following: dict[int, tuple[int, ...]], ask: Ask
+) -> dict[str, Any]:
     """What was born in a window and is alive, in bytes by generation. ``ticks``: the clock at each top of the window,
-    ``last``: at the last top of the loop. ``following``: the sites that follow a storage, by its address.
+    ``last``: at the last top of the loop. ``following``: the sites that follow a storage, by its address. ``ask``:
+    tells who keeps what.
 
     ``groups``: by the sites that follow the storages, or others that were made at the same places. ``stacks``: the
     places that made most of it. ``latest``: where what is alive and youngest was made.
@@ -159,31 +165,51 @@ def survivors(ledger: Ledger, ticks: list[int], last: int, following: dict[int, 
     rows: dict[tuple[Frame, ...], list[int]] = {}
     sites: dict[tuple[Frame, ...], set[int]] = {}
     latest: dict[tuple[Frame, ...], int] = {}
+    kept: dict[tuple[Frame, ...], list[Born]] = {}
     for key, born in ledger.alive.copy().items():
         number = bisect.bisect_right(ticks, born.tick) - 1
         if key in following:  # a site is known by what its hits before the window kept, too
             sites.setdefault(born.stack, set()).update(following[key])
         if number >= count and born.tick >= last - 1:
             latest[born.stack] = latest.get(born.stack, 0) + born.nbytes
+            kept.setdefault(born.stack, []).append(born)
         if not 0 <= number < count:
             continue
         rows.setdefault(born.stack, [0] * count)[number] += born.nbytes
+        kept.setdefault(born.stack, []).append(born)
     groups: dict[tuple[int, ...], list[int]] = {}
     for stack, row in rows.items():
         group = groups.setdefault(tuple(sorted(sites.get(stack, ()))), [0] * count)
         for number, nbytes in enumerate(row):
             group[number] += nbytes
     most = sorted(rows.items(), key=lambda item: -sum(item[1]))[:_SHOWN]
+    youngest = sorted(latest.items(), key=lambda item: -item[1])[:_SHOWN]
+    asked = dict.fromkeys(stack for stack, _ in [*most[:_ASKED], *youngest[:1]])
+    held = ask({number: _few(kept[stack]) for number, stack in enumerate(asked)})
+    holders = {stack: held.get(number, []) for number, stack in enumerate(asked)}
     return {
         "groups": [{"sites": list(group), "bytes": row} for group, row in groups.items()],
         "stacks": [
-            {"bytes": row, "sites": sorted(sites.get(stack, ())), "frames": shown(stack)} for stack, row in most
+            {
+                "bytes": row,
+                "sites": sorted(sites.get(stack, ())),
+                "frames": shown(stack),
+                "holders": holders.get(stack, []),
+            }
+            for stack, row in most
         ],
         "latest": [
-            {"bytes": nbytes, "frames": shown(stack)}
-            for stack, nbytes in sorted(latest.items(), key=lambda item: -item[1])[:_SHOWN]
+            {"bytes": nbytes, "frames": shown(stack), "holders": holders.get(stack, [])} for stack, nbytes in youngest
         ],
     }
+
+
+def _few(born: list[Born]) -> list[Target]:
+    """Of what one place made, the first and two of the middle: what it made last may still be in use."""
+    third = len(born) // 3
+    few = {id(each): each for each in (born[0], born[third], born[2 * third])}
+    storages = [storage for each in few.values() if (storage := each.reference()) is not None]
+    return [Target(storage._cdata, storage.nbytes(), storage) for storage in storages]
 
 
 def shown(stack: tuple[Frame, ...]) -> list[dict[str, Any]]:

@@ -282,6 +282,7 @@ class Session:
         for site, alive in zip(sites, before, strict=False):
             site.recording = False
             site.check(when, alive, self._known_to_earlier(site))
+        self._ask_owners([site for site in sites if when == "window" or not site.holders])
         if all(site.windows for site in self._sites.values()):
             self._ignore_collections()
         self._judged()
@@ -305,12 +306,22 @@ class Session:
             gc.collect()  # takes longer than many an iteration
             site.collected_at = site.hits
         site.check("exit", before, self._known_to_earlier(site))
+        if site.holders is None:
+            self._ask_owners([site])
+
+    def _ask_owners(self, sites: list[SiteWatch]) -> None:
+        """Who keeps what sites have left?"""
+        wanted = {site.number: targets for site in sites if (targets := site.survivors())}
+        found = self._windows.ask(wanted)
+        for number in wanted:
+            self._sites[number].holders = found.get(number, [])
 
     def _end_site_runs(self, number: int) -> None:
         """A run of a loop has ended: what the hits in it left is still held by its function."""
         ended = [site for site in self._sites.values() if site.runs.current and site.runs.current.number == number]
         if self.torch is None or threading.get_ident() != self._thread:
             return
+        self._ask_owners([site for site in ended if site.holders is None])
         collected = False
         for site in ended:
             before = [each.uncollected() for each in site.runs.current.generations] if site.runs.current else []
@@ -385,6 +396,7 @@ class Session:
             end["at"] = self._stopped_at
         try:
             if self.torch is not None:
+                self._windows.running = False
                 for loop in self._loops.values():
                     if loop.suspect and not loop.done:
                         self._windows.close(loop)

@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from types import CodeType
 from typing import Any
 
-from .generations import Generation, Token
-from .graph import MOST_NODES, walk
+from .generations import Generation, Token, few_of
+from .graph import MOST_NODES, number, walk
 from .holders import Holders
 from .meters import Bytes
 from .old import Old
+from .owners import Target
 from .running import Run
 from .site_runs import SiteRuns, Survivors, check_of, where_freed
 from .storages import device_of, storage_of, storages_of
@@ -62,6 +63,8 @@ class SiteWatch:
         self.emptied: Survivors | None = None
         self._current: Generation | None = None
         self._walks = False
+        #: who keeps it, as far as it was asked and is known
+        self.holders: list[dict[str, Any]] | None = None
         self._nodes: set[Any] = set()
         self._blocks: dict[int, Any] = {}
         self._kept: list[Generation] = []
@@ -80,8 +83,8 @@ class SiteWatch:
     def leave_loops(self) -> None:
         """All hits are in one iteration: count them by themselves."""
         self.loops = ()
-        for number, each in enumerate(self.generations, 1):
-            each.iteration = (0, number)
+        for place, each in enumerate(self.generations, 1):
+            each.iteration = (0, place)
 
     def follow_emptying(self, paths: Collection[str]) -> None:
         """See where what is left now is freed."""
@@ -181,7 +184,7 @@ class SiteWatch:
         name = f"memlint {self.number}"
         if name in node.metadata:
             return False
-        token = node.metadata[name] = Token()
+        token = node.metadata[name] = Token(number(node))
         generation.tokens.append(weakref.ref(token))
         return True
 
@@ -216,6 +219,13 @@ class SiteWatch:
         else:
             self.end = check
 
+    def survivors(self) -> list[Target]:
+        """A few of those that stay: of the window, else of later hits, or of a run of the loop."""
+        current = self.runs.current
+        several = (self.generations[min(self.warmup, len(self.generations) // 2) :], self.late.generations,
+                   [] if current is None else current.generations)  # fmt: skip
+        return next((found for each in several if (found := few_of(each))), [])
+
     def collecting(self, *, begins: bool) -> None:
         """Python is about to collect garbage, or has: what dies meanwhile was in a cycle."""
         if begins:
@@ -242,6 +252,7 @@ class SiteWatch:
             "hooked": self.hooked,
             "cut": self.cut,
             "tensors": self.tensors,
+            "holders": self.holders or [],
             "late": self.late.data(self.hits),
             "runs": self.runs.data(),
             "emptied": None if self.emptied is None else self.emptied.data(),

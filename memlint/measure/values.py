@@ -45,7 +45,7 @@ def _of_modules(module: Any, seen: set[int]) -> list[Any]:
     found: list[Any] = []
     waiting = [module]
     while waiting:
-        own = _dictionary(waiting.pop())
+        own = dictionary(waiting.pop())
         for name in ("_parameters", "_buffers"):
             found += dict.values(own.get(name, {}))
         for child in dict.values(own.get("_modules", {})):
@@ -82,17 +82,22 @@ def _elements(value: Any, kind: type) -> Iterator[Any]:
 
 def _plain(value: Any, kind: type) -> list[Any]:
     """The attributes of an object, in slots and in its dictionary."""
-    slots = [
-        member.__get__(value)
+    return [held for _, held in slots(value, kind)] + list(dictionary(value).values())
+
+
+def slots(value: Any, kind: type) -> list[tuple[str, Any]]:
+    """The attributes of an object that are in slots, by name."""
+    return [
+        (member.__name__, member.__get__(value))
         for base in kind.__mro__
         if "__slots__" in base.__dict__
         for member in base.__dict__.values()
         if type(member) is MemberDescriptorType and _has(value, member)
     ]
-    return slots + list(_dictionary(value).values())
 
 
-def _dictionary(value: Any) -> dict[str, Any]:
+def dictionary(value: Any) -> dict[str, Any]:
+    """The attributes of an object that are in its dictionary."""
     try:
         own = object.__getattribute__(value, "__dict__")
     except AttributeError:

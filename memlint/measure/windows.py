@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .history import History
 from .loops import LoopWatch, climbs, grows, survivors
 from .meters import CpuMeter, Meter, host_meter
+from .owners import Owners, Target
 from .sites import SiteWatch
 
 
@@ -23,12 +24,20 @@ class Windows:
         self._sites = sites
         self._history: History | None = None
         self._waiting: list[LoopWatch] = []
+        self._owners: Owners | None = None
+        #: whether functions of the program run
+        self.running = True
 
     def begin(self, meter: Meter, torch: Any) -> None:
         """torch has come, and this reads what its tensors hold."""
         self.meter = meter
+        self._owners = Owners(torch)
         if not isinstance(meter, CpuMeter):
             self._history = History(torch)
+
+    def ask(self, wanted: Mapping[int, Sequence[Target]]) -> dict[int, list[dict[str, Any]]]:
+        """Who keeps what, as far as it is known."""
+        return {} if self._owners is None else self._owners.of(wanted, frames=self.running)
 
     def tick(self, tick: int) -> None:
         """The clock goes on: what is made from now on is of this time."""
@@ -70,7 +79,7 @@ class Windows:
         """All readings are there. What has grown may yet go, at the end of the run or after some."""
         if self._history is not None and self._history.loop == watch.number:
             self._history.step()
-            self._history.end()
+            self._history.end(self.ask)
         if watch.suspect:
             watch.wait(tick)
             self._waiting.append(watch)
@@ -102,10 +111,10 @@ class Windows:
             gc.collect()
             watch.settle(self.meter.read())
             if isinstance(self.meter, CpuMeter):
-                watch.survivors = survivors(self.meter.ledger, watch.ticks, watch.tick, self._following())
+                watch.survivors = survivors(self.meter.ledger, watch.ticks, watch.tick, self._following(), self.ask)
         if self._history is not None and self._history.loop == watch.number:
             self._history.step()
-            self._history.end()
+            self._history.end(self.ask)
         self._note_stacks()
 
     def located(self) -> list[dict[str, Any]] | None:

@@ -9,7 +9,7 @@ from memlint.report.lines import Lines
 from memlint.report.page import element, esc, page, prose
 from memlint.report.source_html import excerpt, trace
 from memlint.report.verify_chart import colours_for, figures
-from memlint.report.verify_text import an_iteration, claim, difference, how, saves, size, step_time, summary
+from memlint.report.verify_text import an_iteration, claim, difference, held_by, how, saves, size, step_time, summary
 from memlint.verifier.model import BAD, Comparison, Report, Side, Stack, Unattributed, Verified
 
 _TONES = {"confirmed": "bad", "confirmed-host": "warn", "cycle": "warn", "peak-only": "warn", "bounded": "good",
@@ -98,6 +98,7 @@ def _finding(number: int, one: Verified, lines: Lines) -> str:
     facts = [("measured", verdict.reason), ("hits", f"{verdict.hits:,}")]
     if verdict.held_bytes is not None:
         facts.append(("held at the window's end", size(verdict.held_bytes)))
+    facts += [("held by", held_by(holder).removeprefix("held by ")) for holder in verdict.holders]
     if finding.help:
         facts.append(("help", finding.help))
     if finding.fix is not None:
@@ -138,7 +139,8 @@ def _left(row: Unattributed) -> str:
 
 def _stack(stack: Stack) -> str:
     frames = "\n".join(esc(f"{frame.path}:{frame.line} in {frame.function}") for frame in stack.frames)
-    return element("p", f"{stack.bytes_per_iteration:,} B an iteration, asked for at") + element("pre", frames)
+    held = "".join(element("p", prose(held_by(holder))) for holder in stack.holders)
+    return element("p", f"{stack.bytes_per_iteration:,} B an iteration, asked for at") + element("pre", frames) + held
 
 
 def _comparison(report: Report) -> list[str]:

@@ -15,6 +15,7 @@ from memlint.verifier.model import (
     BAD,
     Comparison,
     Fragmentation,
+    Holder,
     LoopBill,
     LoopSide,
     Rank,
@@ -37,6 +38,8 @@ _STYLES = {
 _MEMORY = {"device-graph": "graphs on the device", "device-tensor": "tensors on the device", "host": "host memory"}
 _KINDS = {"per-iteration": "in each iteration", "per-epoch": "in each epoch", "once": "once"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+#: a tensor that a parameter holds as its gradient
+GRADIENT = "its gradient"
 #: frames of a stack that are shown, the program's own first
 _FRAMES = 3
 
@@ -48,6 +51,8 @@ def write(report: Report, out: TextIO) -> None:
         target.print(table(report))
         for one in report.verified:
             target.print(clean(_reason(one)), soft_wrap=True)
+            for holder in one.verdict.holders:
+                target.print(clean(Text(f"  {held_by(holder)}")), soft_wrap=True)
     for failure in report.failures:
         target.print(clean(Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason)))
     for row in report.unattributed:
@@ -152,6 +157,26 @@ def _reason(one: Verified) -> Text:
     )
 
 
+def held_by(holder: Holder) -> str:
+    """For example: held by `losses[3]`, a local variable of `train` (train.py:8), in a list of 24."""
+    place = holder.file or ""
+    if holder.line is not None:
+        place += f":{holder.line}"
+    root = {
+        "global": "a global variable",
+        "class": "an attribute of the class",
+        "local": f"a local variable of `{holder.where}`",
+        "context": "a context variable",
+        "suspended": f"a variable of `{holder.where}`, which waits or was left by an exception",
+    }[holder.kind]
+    said = f"held by `{holder.path}`"
+    if holder.through:
+        said += f", through {'its autograd graph' if holder.through != GRADIENT else GRADIENT}"
+        said += f" ({holder.through})" if holder.through != GRADIENT else ""
+    said += f": {root}" + (f" ({place})" if place else "")
+    return said + (f", in a {holder.container} of {holder.elements:,}" if holder.container is not None else "")
+
+
 def _unattributed(row: Unattributed) -> Iterator[Text]:
     yield Text.assemble(
         (f"{row.loop}: ", "bold"),
@@ -163,6 +188,8 @@ def _unattributed(row: Unattributed) -> Iterator[Text]:
         yield Text(f"  {stack.bytes_per_iteration:,} B an iteration, asked for at")
         for frame in (own or list(stack.frames))[:_FRAMES]:
             yield Text(f"    {frame.path}:{frame.line} in {frame.function}")
+        for holder in stack.holders:
+            yield Text(f"    {held_by(holder)}")
 
 
 def _loops(report: Report) -> Iterator[Text]:

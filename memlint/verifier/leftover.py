@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from memlint.measure.halves import by_half, rises
+from memlint.verifier.holders import holders
 from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict
 from memlint.verifier.verdicts import BLOCK, by_iteration
 
@@ -59,9 +60,7 @@ def growth(
         if survivors is not None:  # one tensor that grows, made anew each time
             if 4 * sum(row["bytes"] for row in survivors["latest"]) < each * (len(loop["readings"]) - 1):
                 continue  # it has given back what it held, and other things have come
-            rows: list[Mapping[str, Any]] = [
-                {"bytes_per_iteration": each, "frames": row["frames"]} for row in survivors["latest"][:1]
-            ]
+            rows: list[Mapping[str, Any]] = [{**row, "bytes_per_iteration": each} for row in survivors["latest"][:1]]
             yield device, each, rows
         elif device != "cpu":
             known = sum(_known(site) for site in run["sites"] if site["id"] in bad and _is_inside(site, loop))
@@ -77,7 +76,7 @@ def _survived(survivors: Mapping[str, Any], bad: Container[int]) -> Iterable[tup
     if not all(by_half(judged)):
         return
     stacks: list[Mapping[str, Any]] = [
-        {"bytes_per_iteration": sum(row["bytes"][:-1]) // len(judged), "frames": row["frames"]}
+        {**row, "bytes_per_iteration": sum(row["bytes"][:-1]) // len(judged)}
         for row in survivors["stacks"]
         if all(by_half(row["bytes"][:-1])) and not any(site in bad for site in row["sites"])
     ]
@@ -110,7 +109,7 @@ def _stack(row: Mapping[str, Any], shown: Mapping[str, str]) -> Stack:
     frames = tuple(
         Frame(shown.get(frame["path"], frame["path"]), frame["line"], frame["function"]) for frame in row["frames"]
     )
-    return Stack(row["bytes_per_iteration"], frames)
+    return Stack(row["bytes_per_iteration"], frames, holders(row.get("holders", ()), shown))
 
 
 def fragmentation(run: Mapping[str, Any]) -> list[Fragmentation]:

@@ -15,11 +15,32 @@ from memlint.finding import PerIteration as PerIteration
 BAD: frozenset[str] = frozenset({"confirmed", "confirmed-host", "cycle", "peak-only"})
 
 
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who keeps what stays. ``path``: from a root of the program, in its own names (``registry.CACHE['17']``).
+    ``kind``: what the root is: global, class, local, context or suspended (a variable of a generator that waits, or of
+    a call that an exception has ended). ``where``: the module or the function that it is of, in ``file`` at ``line``.
+    ``through``: what holds it at the end of the path, where the path does not lead to the tensor itself: a kind of
+    graph node. ``container``: the innermost list, dict or set of the path, and how many ``elements`` it has.
+    ``survivors``: how many of those that were looked at are kept so.
+    """
+
+    path: str
+    kind: Literal["global", "class", "local", "context", "suspended"]
+    where: str
+    file: str | None = None
+    line: int | None = None
+    through: str = ""
+    container: str | None = None
+    elements: int | None = None
+    survivors: int = 1
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What measuring says of one finding. ``reason`` is a sentence. ``bytes_per_iteration``: tensors that stay on
     ``device``, as asked for (an allocator may round up). ``host_bytes_per_iteration``: what the C library handed out
     beside them, as far as it says. ``graph_nodes_per_iteration``: autograd nodes that stay. ``held_bytes``: what the
     window's hits held at its end. ``hits``: how often the place was reached. ``iterations_until_full``: at this pace.
+    ``holders``: who keeps it, as far as that is known.
     """
 
     verdict: VerdictName
@@ -31,6 +52,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     held_bytes: int | None = None
     hits: int = 0
     iterations_until_full: int | None = None
+    holders: tuple[Holder, ...] = ()
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -45,10 +67,11 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Stack(msgspec.Struct, frozen=True):
-    """Where memory was asked for, innermost first, and how much of it an iteration leaves."""
+    """Where memory was asked for, innermost first, how much of it an iteration leaves, and who keeps it."""
 
     bytes_per_iteration: int
     frames: tuple[Frame, ...]
+    holders: tuple[Holder, ...] = ()
 
 
 class Unattributed(msgspec.Struct, frozen=True):

@@ -23,8 +23,9 @@ from memlint.verifier.bill import bill, peak
 from memlint.verifier.child import Ran, python_for, run_program
 from memlint.verifier.closure import program_files
 from memlint.verifier.group import Group
+from memlint.verifier.holders import holders
 from memlint.verifier.leftover import fragmentation, unattributed
-from memlint.verifier.model import Report, Run, Verdict, Verified
+from memlint.verifier.model import BAD, Report, Run, Verdict, Verified
 from memlint.verifier.planning import Probes, Target, probes
 from memlint.verifier.ranks import merged, steps
 from memlint.verifier.timeline import timeline
@@ -213,10 +214,12 @@ def _verdicts(
     loops = {loop["id"]: loop for loop in measured["loops"]}
     places = {number: f"{one.code} at {one.path}:{one.line}" for number, one in put_in.findings.items()}
     settings = Settings(wanted.warmup, wanted.window, _ended(run, wanted), places, shown)
-    return {
-        site["id"]: judge(put_in.findings[site["id"]].growth, site, loops, measured, settings)
-        for site in measured["sites"]
-    }
+    found: dict[int, Verdict] = {}
+    for site in measured["sites"]:
+        verdict = judge(put_in.findings[site["id"]].growth, site, loops, measured, settings)
+        kept = holders(site.get("holders", ()), shown) if verdict.verdict in BAD else ()
+        found[site["id"]] = msgspec.structs.replace(verdict, holders=kept)
+    return found
 
 
 def _ended(run: Run, wanted: Wanted) -> str:

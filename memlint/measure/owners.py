@@ -1,0 +1,277 @@
+"""Who keeps tensors alive: for a few of them, the shortest path from a root of the program, in the program's names.
+
+The garbage collector is asked what refers to a tensor, then to that, and so on, within a limit of objects and of time.
+Tensors that only a graph node holds are held by those that were computed from them. No reference is kept afterwards.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .graph import function_of, held_by_graphs, number
+from .naming import largest, pattern, shown
+from .roots import Roots
+from .storages import storages_of
+
+#: seconds of the processor for one question, and for all of a process
+_ONE, _ALL = 3.0, 12.0
+#: how many references lie between a tensor and a root, at most; how many objects are looked at for one question, how
+#: many at one distance, and how many that refer to one
+_FAR, _MOST, _WIDE, _EACH = 16, 4_000, 64, 40
+#: behind a root, so far is looked for a better one
+_FURTHER = 1
+#: tensors that hold one target through their graphs and of which is asked who holds them
+_NEAR = 8
+_NO_HOLDERS = frozenset({types.FunctionType, types.CodeType, types.BuiltinFunctionType, type, property})
+#: holders that are named
+_NAMED = 4
+_OWN = ("_memlint_measure", "memlint.measure")
+
+
+class Target(NamedTuple):
+    """What somebody keeps, and its bytes. ``key``: of a storage, its `_cdata`; of a graph node, what tells it from
+    others; of memory on an accelerator, ("address", where it is). ``kept``: what the key is of, so that it stays."""
+
+    key: Any
+    nbytes: int = 0
+    kept: Any = None
+
+
+#: says who keeps what, by the keys of the question
+Ask = Callable[[Mapping[int, Sequence[Target]]], dict[int, list[dict[str, Any]]]]
+
+
+class Owners:
+    """Answers who keeps what, for as long as there is time for it."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._left = _ALL
+
+    def of(self, wanted: Mapping[int, Sequence[Target]], *, frames: bool = True) -> dict[int, list[dict[str, Any]]]:
+        """The holders of each group of targets, as JSON, those of most of them first; none where they are not known.
+        ``frames``: whether functions of the program run; else those that were ended lie in an exception."""
+        if self._left <= 0 or not any(wanted.values()):
+            return {}
+        started = time.thread_time()
+        collects = gc.isenabled()
+        gc.disable()  # a finaliser of the program has no business here
+        try:
+            with self._torch._C.DisableTorchFunctionSubclass():
+                search = _Search(self._torch, started + min(_ONE, self._left), frames)
+                search.run([target for targets in wanted.values() for target in targets])
+                return {key: found for key, targets in wanted.items() if (found := search.told(targets))}
+        except Exception:  # another thread changes what is looked at: then it is not known
+            return {}
+        finally:
+            if collects:
+                gc.enable()
+            self._left -= time.thread_time() - started
+
+
+class Found(NamedTuple):
+    """A way from a target to a root: the identities of the objects on it."""
+
+    cost: tuple[int, int]
+    good: bool
+    chain: tuple[int, ...]
+    through: str
+
+
+class _Search:
+    def __init__(self, torch: Any, until: float, frames: bool) -> None:
+        self._torch = torch
+        self._until = until
+        heap = gc.get_objects()
+        #: what is there now: all else that comes up is made by the search itself
+        self._there = set(map(id, heap))
+        self._tensors = [each for each in heap if issubclass(type(each), torch.Tensor)]
+        self._roots = Roots([each for each in heap if type(each) is threading.local] if frames else [], frames=frames)
+        #: the objects that were met, so that their identities stay theirs
+        self._kept: dict[int, Any] = {}
+        self._up: dict[int, list[int]] = {}
+        #: where the search of each target begins: an object, and the node that holds the target for it
+        self._starts: dict[int, list[tuple[int, str]]] = {}
+
+    def run(self, targets: Sequence[Target]) -> None:
+        """Find the roots of targets."""
+        self._climb(self._direct(targets), targets)
+        left = [target for target in targets if self._best(target) is None]
+        if left:
+            self._climb(self._through_graphs(left), left)
+        left = [target for target in left if self._best(target) is None]
+        if left and "numpy" in sys.modules:
+            self._climb(self._arrays(), left)
+
+    def _direct(self, targets: Sequence[Target]) -> list[Any]:
+        """The tensors of the targets' storages, and parameters whose gradient one is."""
+        wanted: dict[Any, list[Target]] = {}
+        for target in targets:
+            wanted.setdefault(target.key, []).append(target)
+        begin: list[Any] = []
+        for each in self._tensors:
+            root = function_of(each)
+            gradient = each.grad if each.is_leaf else None
+            for key, through in [
+                *((key, "") for key in self._keys(each)),
+                *((key, "its gradient") for key in (() if gradient is None else self._keys(gradient))),
+                *(((number(root), ""),) if root is not None else ()),
+            ]:
+                for target in wanted.get(key, ()):
+                    self._start(id(target), each, through)
+                    begin.append(each)
+        return begin
+
+    def _keys(self, tensor: Any) -> Iterator[Any]:
+        """What a target on a tensor's memory may be known by."""
+        for storage in storages_of([tensor], self._torch):
+            yield storage._cdata
+            if storage.device.type != "cpu":
+                yield ("address", storage.data_ptr())
+
+    def _through_graphs(self, targets: Sequence[Target]) -> list[Any]:
+        """The tensors that hold targets through their graphs: variables, or else those that anything refers to. Many
+        are there only since a node has saved them."""
+        wanted = {target.key: id(target) for target in targets}
+        rows = held_by_graphs(self._tensors, wanted, self._torch, self._until)
+        near = [row for row in rows if self._roots.cost(row[1]) is not None]
+        if {target for target, _, _ in near} != {target for target, _, _ in rows}:
+            held = self._held_among([tensor for _, tensor, _ in rows])
+            near = [row for row in rows if id(row[1]) in held]
+        few: dict[int, int] = {}
+        begin: list[Any] = []
+        for target, tensor, node in near:
+            few[target] = few.get(target, 0) + 1
+            if few[target] <= _NEAR:
+                self._start(target, tensor, node)
+                begin.append(tensor)
+        return begin
+
+    def _held_among(self, tensors: list[Any]) -> set[int]:
+        """Those of many tensors that an object refers to, by their identities, and those that are variables."""
+        ids = {id(each) for each in tensors}
+        held = {id(each) for each in tensors if self._roots.cost(each) is not None}
+        for holder in gc.get_objects():
+            if type(holder) not in _NO_HOLDERS and not self._is_own(holder):
+                held |= ids.intersection(map(id, gc.get_referents(holder)))
+        return held
+
+    def _start(self, target: int, tensor: Any, through: str) -> None:
+        self._kept[id(tensor)] = tensor
+        self._starts.setdefault(target, []).append((id(tensor), through))
+
+    def _arrays(self) -> list[Any]:
+        """Arrays on the memory of tensors are unknown to the garbage collector, unlike what refers to them."""
+        array = sys.modules["numpy"].ndarray
+        found: list[Any] = []
+        for holder in gc.get_objects():
+            if time.thread_time() > self._until:
+                break
+            for each in gc.get_referents(holder) if not self._is_own(holder) else ():
+                base = each
+                while issubclass(type(base), array):
+                    base = base.base
+                if base is not each and id(base) in self._kept and id(holder) not in self._kept:
+                    self._kept[id(each)], self._kept[id(holder)] = each, holder
+                    self._up.setdefault(id(base), []).append(id(each))
+                    self._up.setdefault(id(each), []).append(id(holder))
+                    found.append(holder)
+        return found
+
+    def _climb(self, begin: list[Any], targets: Sequence[Target]) -> None:
+        """From some objects to what refers to them, until there is a root for each target."""
+        level = {id(each): each for each in begin}
+        further = _FURTHER
+        for _ in range(_FAR):
+            self._kept.update(level)
+            asked = [each for each in level.values() if not self._roots.is_end(each)]
+            if not asked or len(self._kept) > _MOST or time.thread_time() > self._until:
+                return
+            if all((best := self._best(target)) is not None and best.good for target in targets):
+                further -= 1
+                if further < 0:
+                    return
+            level = self._referrers(asked[:_WIDE], level)
+
+    def _referrers(self, asked: list[Any], level: dict[int, Any]) -> dict[int, Any]:
+        if not asked:
+            return {}
+        ids = {id(each) for each in asked}
+        found: dict[int, Any] = {}
+        holders = gc.get_referrers(*asked)
+        for holder in holders:
+            if self._is_own(holder):
+                continue
+            for held in ids.intersection(map(id, gc.get_referents(holder))):
+                up = self._up.setdefault(held, [])
+                if len(up) < _EACH and id(holder) not in up:
+                    up.append(id(holder))
+                    if id(holder) not in self._kept:
+                        found[id(holder)] = holder
+        for each in asked:
+            for local in self._roots.thread_locals(each):
+                self._up.setdefault(id(each), []).append(id(local))
+                found[id(local)] = local
+        return found
+
+    def _is_own(self, holder: Any) -> bool:
+        kind = type(holder)
+        return (
+            id(holder) not in self._there
+            or id(holder) in self._roots.running
+            or kind is types.ModuleType
+            or (kind.__module__ or "").startswith(_OWN)
+        )
+
+    def _best(self, target: Target) -> Found | None:
+        """The nearest root of a target, the best one of several."""
+        found: list[Found] = []
+        for start, through in self._starts.get(id(target), ()):
+            chains: list[tuple[int, ...]] = [(start,)]
+            seen = {start}
+            for chain in chains:  # grows
+                cost = self._roots.cost(self._kept[chain[-1]])
+                if cost is not None:
+                    found.append(Found((len(chain) + bool(through) + cost[0], cost[1]), cost[0] <= 1, chain, through))
+                for holder in self._up.get(chain[-1], ()):
+                    if holder not in seen:
+                        seen.add(holder)
+                        chains.append((*chain, holder))
+        return min(found, key=lambda one: one.cost, default=None)
+
+    def told(self, targets: Sequence[Target]) -> list[dict[str, Any]]:
+        """The holders of targets, as JSON."""
+        rows: dict[str, dict[str, Any]] = {}
+        for target in targets:
+            best = self._best(target)
+            row = None if best is None else self._row([self._kept[each] for each in best.chain], best.through)
+            if row is not None:
+                same = rows.setdefault(pattern(row["path"]), {**row, "survivors": 0, "bytes": 0})
+                same["path"] = shown(same["path"])
+                same["survivors"] += 1
+                same["bytes"] += target.nbytes
+                if not row["through"]:
+                    same["through"] = ""
+        return sorted(rows.values(), key=lambda row: (-row["bytes"], -row["survivors"]))[:_NAMED]
+
+    def _row(self, chain: list[Any], through: str) -> dict[str, Any] | None:
+        root, said = self._roots.of(chain) or (None, "")
+        if root is None:
+            return None
+        container = largest(chain[::-1])
+        return {
+            "path": said,
+            "kind": root.kind,
+            "where": root.where,
+            "file": root.path,
+            "line": root.line,
+            "through": through,
+            "container": None if container is None else type(container).__name__,
+            "elements": None if container is None else len(container),
+        }
