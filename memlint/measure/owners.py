@@ -92,7 +92,7 @@ class _Search:
         #: what is there now: all else that comes up is made by the search itself
         self._there = set(map(id, heap))
         self._tensors = [each for each in heap if issubclass(type(each), torch.Tensor)]
-        self._roots = Roots([each for each in heap if type(each) is threading.local] if frames else [], frames=frames)
+        self._roots = Roots([each for each in heap if type(each) is threading.local], frames=frames)
         #: the objects that were met, so that their identities stay theirs
         self._kept: dict[int, Any] = {}
         self._up: dict[int, list[int]] = {}
