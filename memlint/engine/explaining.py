@@ -13,7 +13,7 @@ from memlint.config import ConfigError
 from memlint.engine.cells import in_cells
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted
 from memlint.engine.judging import Linted
-from memlint.engine.options import Options, no_progress
+from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.rooms import META_RULES, Room
 from memlint.engine.run import Prepared, absolute, prepare
 from memlint.engine.selection import find_room
@@ -60,7 +60,11 @@ def explain(asked: Asked, options: Options) -> Explanation:
     if not path.is_file():
         raise ConfigError(f"there is no file {asked.path}" if not path.exists() else f"{asked.path} is no file")
     prepared = next(iter(prepare([asked.path], options, no_progress)))
-    project = prepared.found.project
+    return explain_in(asked, prepared, prepared.found.project, no_progress)
+
+
+def explain_in(asked: Asked, prepared: Prepared, project: Project, progress: Progress) -> Explanation:
+    """What is known of a line of the linted file of a project. Raises ConfigError."""
     room = None if asked.rule is None else find_room(prepared.rooms, asked.rule)
     if not project.linted:
         skipped = next((row.reason for row in prepared.found.skipped), "it is not Python")
@@ -71,7 +75,7 @@ def explain(asked: Asked, options: Options) -> Explanation:
         raise ConfigError(f"{display} cannot be read: {source.unreadable}")
     asked = _in_module(asked, source)
     line = list(io.StringIO(source.original, newline=None))[asked.line - 1]
-    return _in_cell(_explained(asked, prepared, display, room, line.rstrip("\n")), source, asked)
+    return _in_cell(_explained(asked, prepared, project, progress, room, line.rstrip("\n")), source, asked)
 
 
 def _in_module(asked: Asked, source: Source) -> Asked:
@@ -124,15 +128,17 @@ def _in_cell(found: Explanation, source: Source, asked: Asked) -> Explanation:
     )
 
 
-def _explained(asked: Asked, prepared: Prepared, display: str, room: Room | None, source: str) -> Explanation:
-    project = prepared.found.project
-    watch, analysis = _analysed(asked, project, display)
+def _explained(
+    asked: Asked, prepared: Prepared, project: Project, progress: Progress, room: Room | None, source: str
+) -> Explanation:
+    display = project.linted[0]
+    watch, analysis = _analysed(asked, project, display, progress)
     callers = sorted(watch.callers - {display})
     if 0 < len(callers) <= MAX_CALLERS:
         # (a run that lints this file alone does not look at what calls it; here that is the question)
         analysis.close()
         project = project.part((display, *callers))
-        watch, analysis = _analysed(asked, project, display)
+        watch, analysis = _analysed(asked, project, display, progress)
     codes = frozenset(prepared.rooms)
     raws: list[Raw] = []
     failures: list[str] = []
@@ -166,10 +172,10 @@ def _explained(asked: Asked, prepared: Prepared, display: str, room: Room | None
     return explanation
 
 
-def _analysed(asked: Asked, project: Project, display: str) -> tuple[LineWatch, Analysis]:
+def _analysed(asked: Asked, project: Project, display: str, progress: Progress) -> tuple[LineWatch, Analysis]:
     """What is known of the line. Raises ConfigError where the file does not parse, and where the line has no code."""
     watch = LineWatch(display, asked.line, asked.column)
-    analysis = analyse(project, AnalysisOptions(screen=False, observer=watch))
+    analysis = analyse(project, AnalysisOptions(screen=False, observer=watch, progress=progress))
     for path, problem in analysis.failures:
         if path == display:
             raise ConfigError(f"{display} does not parse: line {problem.line}: {problem.message}")

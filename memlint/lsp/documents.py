@@ -54,6 +54,12 @@ class Places:
             return len(self.text)
         return self._lines.offset(position.line + 1, 1) + self._characters(row, position.character)
 
+    def place(self, position: types.Position) -> tuple[int, int]:
+        """The line and column of a place, which count from 1."""
+        offset = self.offset(position)
+        line = self._lines.line(offset)
+        return line, offset - self._lines.offset(line, 1) + 1
+
     def _row(self, line: int) -> str | None:
         """A line without its end; None behind the last one."""
         if 1 <= line <= len(self._lines.lines):

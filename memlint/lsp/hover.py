@@ -7,28 +7,61 @@ from collections.abc import Iterable, Mapping
 
 from lsprotocol import types
 
+from memlint.explanation import Explanation
 from memlint.finding import Finding, Fix, shown_place
 from memlint.lsp.diagnostics import Report, page_of, uri_of
 from memlint.reading import read_text
 from memlint.report.setting import brief
 
+#: expressions around one place that are told of
+MOST_VALUES = 3
 _CODE = re.compile(r"(`[^`]*`)")
 _MARKUP = re.compile(r"[\\`*_\[\]<>#|~]")
 
 
-def hover(report: Report, position: types.Position) -> types.Hover | None:
-    """What is said of a place; None where nothing was found."""
+def hover(report: Report, position: types.Position, known: Explanation | None) -> types.Hover | None:
+    """What is said of a place: what was found, and what is ``known`` of the values; None where that is nothing."""
     here = [
         (finding, shown.range)
         for finding, shown in zip(report.findings, report.diagnostics, strict=False)
         if is_inside(position, shown.range)
     ]
-    if not here:
-        return None
-    said = [*(_said(finding, report.answer.paths) for finding, _ in here)]
+    said = [_said(finding, report.answer.paths) for finding, _ in here]
+    said += [] if known is None else [_known(known)]
     said += [_page(code) for code in dict.fromkeys(finding.code for finding, _ in here)]
     content = "\n\n---\n\n".join(filter(None, said))
-    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, content), here[0][1])
+    if not content:
+        return None
+    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, content), here[0][1] if here else None)
+
+
+def _known(known: Explanation) -> str:
+    """What the analysis knows at a place, the smallest expression first; "" where no expression is there."""
+    rows = []
+    for statement in known.statements:
+        values = sorted(statement.values, key=lambda value: len(value.expression))
+        if not values:
+            continue
+        rows += [f"{_quoted(value.expression)}: {plain(value.text)}" for value in values[:MOST_VALUES]]
+        context = [f"grad mode: {statement.grad_mode}: {statement.decided_by}"]
+        context += [f"repeated by: {loop}" for loop in statement.loops]
+        rows.append("\n".join(f"- {plain(row)}" for row in (*context, *statement.notes)))
+    if rows:
+        rows += ["\n".join(f"- {row}" for row in _silences(known))]
+    return "\n\n".join(filter(None, rows))
+
+
+def _quoted(code: str) -> str:
+    """Code between as many backticks as it takes."""
+    return f"`` {code} ``" if "`" in code else f"`{code}`"
+
+
+def _silences(known: Explanation) -> Iterable[str]:
+    """Why rules do not report something on the line."""
+    for rule in known.rules:
+        if rule.status in ("dropped", "not shown") and rule.reasons:
+            status = "not reported" if rule.status == "dropped" else "not shown"
+            yield f"{rule.code} `{rule.name}` {status}: {plain(rule.reasons[0].text)}"
 
 
 def is_inside(position: types.Position, place: types.Range) -> bool:

@@ -9,6 +9,7 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from memlint.engine.selection import Overrides
+from memlint.explanation import Explanation
 from memlint.finding import Finding
 
 _HEAD = struct.Struct("<Q")
@@ -37,25 +38,40 @@ class Fix(msgspec.Struct, frozen=True, tag=True):
     overrides: Overrides = Overrides()
 
 
+class Explain(msgspec.Struct, frozen=True, tag=True):
+    """Say what is known of a place of one file: a line and column from 1, of a cell of a notebook. The other fields are
+    those of `Lint`."""
+
+    number: int
+    path: str
+    cwd: str
+    texts: Mapping[str, bytes]
+    line: int
+    column: int
+    cell: int | None = None
+    overrides: Overrides = Overrides()
+
+
 class Cancel(msgspec.Struct, frozen=True, tag=True):
     """Nobody waits for the answer to this request any more."""
 
     number: int
 
 
-Request = Lint | Fix | Cancel
+Request = Lint | Fix | Explain | Cancel
 
 
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a request. ``paths``: the absolute path of each file that the findings name. ``fixed``: what the
-    file holds after all fixes, None where nothing changes. ``problems``: why the file was not checked, or not all of
-    it; ``error``: what is wrong with the configuration; ``mistake``: a mistake of ours, with its traceback.
-    ``cancelled``: there is no answer."""
+    file holds after all fixes, None where nothing changes; ``explained``: None where there is nothing to say.
+    ``problems``: why the file was not checked, or not all of it; ``error``: what is wrong with the configuration;
+    ``mistake``: a mistake of ours, with its traceback. ``cancelled``: there is no answer."""
 
     number: int
     findings: tuple[Finding, ...] = ()
     paths: Mapping[str, str] = {}
     fixed: bytes | None = None
+    explained: Explanation | None = None
     problems: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     error: str = ""

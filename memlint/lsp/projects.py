@@ -7,6 +7,7 @@ disk, which takes a fraction of the time that reading them does.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import time
 from collections.abc import Mapping
@@ -16,9 +17,11 @@ import msgspec
 
 from memlint.config import OWN_FILE, PYPROJECT
 from memlint.engine.analysis import one_of_many
+from memlint.engine.explaining import Asked, explain_in
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress
 from memlint.engine.run import Outcome, Prepared, lint, outcome, prepare
+from memlint.explanation import Explanation
 from memlint.project import Project
 
 #: files whose projects are kept, and the seconds after which new files are looked for in any case
@@ -59,7 +62,7 @@ class _Kept(msgspec.Struct):
 
 
 class Projects:
-    """Lints files of projects that it knows from before."""
+    """Lints and explains files of projects that it knows from before."""
 
     def __init__(self) -> None:
         self._texts = _Texts()
@@ -80,13 +83,30 @@ class Projects:
         Raises ConfigError.
         """
         started = time.perf_counter()
+        kept = self._kept_for(path, options, progress)
+        if isinstance(kept, Prepared):
+            return outcome([(kept, Linted((), (), ()))], options, started), None
+        analyse = self._after.enter_context(one_of_many())
+        linted = lint(kept.prepared, kept.project, options, progress=progress, analyse=analyse)
+        return outcome([(kept.prepared, linted)], options, started), kept.project
+
+    def explain(self, asked: Asked, options: Options, progress: Progress) -> Explanation | None:
+        """What is known of a line; None where the file cannot be linted. Raises ConfigError."""
+        kept = self._kept_for(Path(asked.path), options, progress)
+        if isinstance(kept, Prepared):
+            return None
+        self._after.callback(gc.collect)
+        return explain_in(asked, kept.prepared, kept.project, progress)
+
+    def _kept_for(self, path: Path, options: Options, progress: Progress) -> _Kept | Prepared:
+        """The project for one of its files as it is now; what was prepared where the file cannot be linted."""
         key = (str(path), msgspec.msgpack.encode((str(options.cwd), options.overrides)))
         kept = self._kept.pop(key, None)
         if kept is None or not _is_fresh(kept, options):
             prepared = next(iter(prepare([str(path)], options, progress)))
             project = prepared.found.project
             if not project.linted:
-                return outcome([(prepared, Linted((), (), ()))], options, started), None
+                return prepared
             kept = _Kept(prepared, project, options.unsaved, _state(prepared, options), time.monotonic())
         changed = {one: content for one, content in options.unsaved.items() if kept.given[one] != content}
         if changed:
@@ -96,9 +116,7 @@ class Projects:
             del self._kept[next(iter(self._kept))]
         kept.project.kept.clear()
         kept.project.earlier = self._texts
-        analyse = self._after.enter_context(one_of_many())
-        linted = lint(kept.prepared, kept.project, options, progress=progress, analyse=analyse)
-        return outcome([(kept.prepared, linted)], options, started), kept.project
+        return kept
 
 
 def _update(kept: _Kept, given: Mapping[Path, bytes], changed: Mapping[Path, bytes]) -> None:

@@ -15,7 +15,7 @@ from typing import BinaryIO, Literal, cast
 
 import msgspec
 
-from memlint.lsp.messages import ANSWERS, Answer, Cancel, Fix, Lint, Request, read, write
+from memlint.lsp.messages import ANSWERS, Answer, Cancel, Explain, Fix, Lint, Request, read, write
 
 #: what the worker runs: it imports what this process would, and nothing out of the working directory
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from memlint.lsp.worker import main; main()"
@@ -40,7 +40,7 @@ class Crew:
         self._reads = ThreadPoolExecutor(1, "memlint-reads")
         self._number = 0
 
-    async def ask(self, request: Lint | Fix) -> Answer:
+    async def ask(self, request: Lint | Fix | Explain) -> Answer:
         """The answer to a request, one at a time; a cancelled one is answered as well. Raises WorkerGone."""
         loop = asyncio.get_running_loop()
         process = self._running()
@@ -104,7 +104,8 @@ def _ended(code: int) -> str:
 
 
 class _Job(msgspec.Struct):
-    """An analysis that runs. ``stopped``: "again" where something more urgent came, "never" where nobody wants it."""
+    """An analysis that runs; ``uri``: "" for a question. ``stopped``: "again" where something more urgent came, "never"
+    where nobody wants it."""
 
     uri: str
     number: int
@@ -126,6 +127,7 @@ class Scheduler:
         #: the documents to be analysed, the first one next
         self._queue: list[str] = []
         self._fixes: list[tuple[Fix, asyncio.Future[Answer]]] = []
+        self._question: tuple[Explain, asyncio.Future[Answer]] | None = None
         self._job: _Job | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -134,10 +136,8 @@ class Scheduler:
         """Analyse a document in ``delay`` seconds, or later if this is said again until then. What was begun on it
         before is given up. ``first``: before others that wait."""
         self.drop(uri)
-        loop = asyncio.get_running_loop()
-        if self._task is None:
-            self._task = loop.create_task(self._work())
-        self._timers[uri] = loop.call_later(delay, self._queued, uri, first)
+        self._start()
+        self._timers[uri] = asyncio.get_running_loop().call_later(delay, self._queued, uri, first)
 
     def has(self, uri: str) -> bool:
         """Whether a document is analysed, or is about to be."""
@@ -156,14 +156,45 @@ class Scheduler:
 
     async def fix(self, make: Callable[[int], Fix]) -> Answer:
         """The answer to a request for fixes, before any analysis."""
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._work())
+        self._start()
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._fixes.append((make(self._crew.next_number()), future))
         if self._job is not None and not self._job.stopped:
             self._stop("again")
         self._wake.set()
         return await future
+
+    async def explain(self, make: Callable[[int], Explain]) -> Answer:
+        """The answer to a question, once what is analysed now is done. It is given up for the next question, and for
+        what somebody types."""
+        self._start()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._give_up()
+        request = make(self._crew.next_number())
+        self._question = request, future
+        self._wake.set()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if self._question is not None and self._question[1] is future:
+                self._question = None
+            elif self._job is not None and self._job.number == request.number:
+                self._stop("never")
+            raise
+
+    def _give_up(self) -> None:
+        """Let go of the question that waits or is answered."""
+        if self._question is not None:
+            request, future = self._question
+            self._question = None
+            if not future.done():
+                future.set_result(Answer(request.number, cancelled=True))
+        if self._job is not None and not self._job.uri and not self._job.stopped:
+            self._stop("never")
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._work())
 
     def close(self) -> None:
         """Let go of all of it."""
@@ -195,10 +226,13 @@ class Scheduler:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._fixes or self._queue:
+            while self._fixes or self._question or self._queue:
                 try:
                     if self._fixes:
                         await self._fix(*self._fixes.pop(0))
+                    elif self._question is not None:
+                        (request, future), self._question = self._question, None
+                        await self._explain(request, future)
                     else:
                         await self._lint(self._queue.pop(0))
                 except Exception:
@@ -209,6 +243,17 @@ class Scheduler:
             answer = await self._crew.ask(request)
         except WorkerGone as error:
             answer = Answer(request.number, problems=(f"the analysis failed: {error}",))
+        if not future.done():
+            future.set_result(answer)
+
+    async def _explain(self, request: Explain, future: asyncio.Future[Answer]) -> None:
+        self._job = _Job("", request.number)
+        try:
+            answer = await self._crew.ask(request)
+        except WorkerGone:
+            answer = Answer(request.number, cancelled=True)
+        finally:
+            self._job = None
         if not future.done():
             future.set_result(answer)
 

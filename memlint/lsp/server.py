@@ -11,10 +11,11 @@ from typing import TypeVar
 
 from lsprotocol import types
 
+from memlint.explanation import Explanation
 from memlint.lsp import actions
 from memlint.lsp.diagnostics import Report
 from memlint.lsp.hover import hover
-from memlint.lsp.messages import Fix
+from memlint.lsp.messages import Explain, Fix
 from memlint.lsp.notebooks import Unit
 from memlint.lsp.session import Session
 from memlint.lsp.settings import SECTION, section_of
@@ -67,9 +68,30 @@ class Server(Session):
             return types.RelatedUnchangedDocumentDiagnosticReport(report.identity)
         return types.RelatedFullDocumentDiagnosticReport(list(report.diagnostics), result_id=report.identity)
 
-    def hovered(self, params: types.HoverParams) -> types.Hover | None:
+    async def hovered(self, params: types.HoverParams) -> types.Hover | None:
+        """What was found at a place, and what is known of the values there."""
         uri = params.text_document.uri
-        return hover(self.reports[uri], params.position) if self.is_current(uri) else None
+        await self.settle(uri)
+        unit = self.owner(uri)
+        if unit is None or not self.is_current(uri):
+            return None
+        known = await self._explained(unit, uri, params.position) if self.settings.explain else None
+        return hover(self.reports[uri], params.position, known) if self.is_current(uri) else None
+
+    async def _explained(self, unit: Unit, uri: str, position: types.Position) -> Explanation | None:
+        """What is known of the values at a place; None where no code is there."""
+        cell, view = next((cell, view) for cell, view in unit.views.items() if view.uri == uri)
+        offset = view.places.offset(position)
+        if not view.places.text[offset : offset + 1].strip():
+            return None
+        (line, column), cwd, texts = view.places.place(position), self.cwd(unit.path), self.texts()
+        overrides = self.settings.overrides
+        answer = await self.scheduler.explain(
+            lambda number: Explain(number, str(unit.path), cwd, texts, line, column, cell, overrides)
+        )
+        if answer.mistake:
+            self.mistake(answer.mistake)
+        return answer.explained
 
     async def acted(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """The actions at a place. Those that take an analysis of their own are made when they are asked for."""
@@ -175,7 +197,7 @@ def make_server() -> Server:
     server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)(quiet(server.notebook_changed))
     server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)(quiet(server.notebook_saved))
     server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)(quiet(server.notebook_closed))
-    server.feature(types.TEXT_DOCUMENT_HOVER)(quiet(server.hovered))
+    server.feature(types.TEXT_DOCUMENT_HOVER)(quiet_later(server.hovered))
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)(quiet_later(server.acted))
     server.feature(types.CODE_ACTION_RESOLVE)(quiet_later(server.resolved))
     server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, pulls)(quiet_later(server.pull))

@@ -17,7 +17,8 @@ SECTION = "memlint"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """``enable``: whether anything is checked; ``run``: when. The others stand over the configuration, as options of
+    """``enable``: whether anything is checked; ``run``: when; ``explain``: whether hovers say what is known of values.
+    The others stand over the configuration, as options of
     the command line do."""
 
     enable: bool = True
@@ -26,6 +27,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     min_confidence: Confidence | None = None
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
+    explain: bool = True
 
     @property
     def overrides(self) -> Overrides:
@@ -38,6 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 _FIELDS: dict[str, tuple[str, Any]] = {
     "enable": ("enable", bool),
     "lint.run": ("run", Run),
+    "hover.explain": ("explain", bool),
     "preview": ("preview", bool),
     "minConfidence": ("min_confidence", Confidence | None),
     "select": ("select", tuple[str, ...] | None),

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from memlint.config import ConfigError
+from memlint.engine.explaining import Asked
 from memlint.engine.fixing import run_and_fix
 from memlint.engine.options import Options, Progress
 from memlint.engine.run import Outcome
+from memlint.explanation import Explanation
 from memlint.finding import Finding
-from memlint.lsp.messages import REQUESTS, Answer, Cancel, Fix, Lint, Request, read, write
+from memlint.lsp.messages import REQUESTS, Answer, Cancel, Explain, Fix, Lint, Request, read, write
 from memlint.lsp.projects import Projects
 from memlint.project import Project
 
@@ -34,7 +36,7 @@ class Worker:
 
     def __init__(self, answers: BinaryIO) -> None:
         self._answers = answers
-        self._todo: queue.SimpleQueue[Lint | Fix] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[Lint | Fix | Explain] = queue.SimpleQueue()
         self._cancelled: set[int] = set()
         self._projects = Projects()
 
@@ -61,7 +63,7 @@ class Worker:
         self._cancelled.discard(request.number)
         self._projects.tidy()
 
-    def _answer(self, request: Lint | Fix) -> Answer:
+    def _answer(self, request: Lint | Fix | Explain) -> Answer:
         progress = self._progress(request.number)
         options = Options(
             cwd=Path(request.cwd),
@@ -76,6 +78,8 @@ class Worker:
             done = run_and_fix([request.path], options, write_files=False, progress=progress)
             fixed = next((change.after for change in done.changes if change.path == path), None)
             return Answer(request.number, fixed=fixed)
+        if isinstance(request, Explain):
+            return Answer(request.number, explained=self._explained(request, options, progress))
         if request.fresh:
             self._projects.forget()
         found, project = self._projects.lint(path, options, progress)
@@ -87,6 +91,13 @@ class Worker:
             problems=_problems(found),
             notices=found.notices,
         )
+
+    def _explained(self, request: Explain, options: Options, progress: Progress) -> Explanation | None:
+        asked = Asked(request.path, request.line, request.column, cell=request.cell)
+        try:
+            return self._projects.explain(asked, options, progress)
+        except ConfigError:  # (there is no code at the place, or the file does not parse)
+            return None
 
     def _progress(self, number: int) -> Progress:
         def check(stage: str, done: int, total: int) -> None:

@@ -37,7 +37,7 @@ async def test_a_hover_says_what_why_and_shows_the_page(root: Path) -> None:
         assert "**Help**: add `loss.item()`" in text
         assert f"({uri}#L7)" in text
         assert "# loss-accumulation (MEM101)" in text and "## Why it costs memory" in text
-        assert await editor.hover(uri, 0, 0) == ""
+        assert await editor.hover(uri, 2, 0) == ""
         assert await editor.hover(uri, 10_000, 10_000) == ""
 
 

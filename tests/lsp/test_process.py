@@ -142,7 +142,9 @@ async def test_an_analysis_that_is_killed_is_said_and_the_next_one_works(tmp_pat
         worker = worker_of(editor.client._server.pid)
         os.kill(worker, signal.SIGSTOP)
         version = editor.change(uri, ((0, 0, 0, 0), "\n"))
+        deadline = time.monotonic() + SECONDS
         while not waiting_bytes(worker):
+            assert time.monotonic() < deadline
             await asyncio.sleep(0.01)
         os.kill(worker, signal.SIGKILL)
         (found,) = await editor.found(uri, version)
