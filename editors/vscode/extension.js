@@ -30,16 +30,52 @@ async function selectedInterpreter() {
   return process.platform === "win32" ? "python" : "python3";
 }
 
-/** What is started. The working directory is ours: Python looks for modules there, and the project's are not meant. */
-async function serverOptions(context) {
+/** How memlint is run. */
+async function program() {
   const settings = vscode.workspace.getConfiguration(NAME);
-  const options = { cwd: context.extensionPath, env: { ...process.env, PYTHONUNBUFFERED: "1" } };
   const path = settings.get("path");
   if (path) {
-    return { command: path, args: ["lsp"], options };
+    return { command: path, args: [] };
   }
-  const interpreter = settings.get("interpreter") || (await selectedInterpreter());
-  return { command: interpreter, args: ["-m", "memlint", "lsp"], options };
+  return { command: settings.get("interpreter") || (await selectedInterpreter()), args: ["-m", "memlint"] };
+}
+
+/** What is started. The working directory is ours: Python looks for modules there, and the project's are not meant. */
+async function serverOptions(context) {
+  const { command, args } = await program();
+  const options = { cwd: context.extensionPath, env: { ...process.env, PYTHONUNBUFFERED: "1" } };
+  return { command, args: [...args, "lsp"], options };
+}
+
+/** Run the script of the active editor with probes. This runs code of the folder, so a person asks for it. */
+async function verifyInTerminal() {
+  const document = vscode.window.activeTextEditor?.document;
+  if (document === undefined || document.uri.scheme !== "file" || document.languageId !== "python") {
+    vscode.window.showErrorMessage("memlint: open the script that is to be verified");
+    return;
+  }
+  if (!vscode.workspace.isTrusted) {
+    vscode.window.showErrorMessage("memlint: scripts of a folder that is not trusted are not run");
+    return;
+  }
+  await document.save();
+  const { command, args } = await program();
+  const folder = vscode.workspace.getWorkspaceFolder(document.uri);
+  const own = vscode.workspace.getConfiguration(NAME).get("verify.args") || [];
+  const run = new vscode.ProcessExecution(command, [...args, "verify", document.uri.fsPath, ...own], {
+    cwd: folder?.uri.fsPath,
+  });
+  const task = new vscode.Task({ type: NAME }, folder ?? vscode.TaskScope.Workspace, "verify", NAME, run);
+  await vscode.tasks.executeTask(task);
+}
+
+/** The server's own command, in a folder that is trusted alone. */
+async function executeCommand(command, args, next) {
+  if (command === "memlint.verify" && !vscode.workspace.isTrusted) {
+    vscode.window.showErrorMessage("memlint: scripts of a folder that is not trusted are not run");
+    return undefined;
+  }
+  return next(command, args);
 }
 
 async function stop() {
@@ -64,6 +100,7 @@ async function start(context) {
     initializationOptions: { settings: vscode.workspace.getConfiguration(NAME) },
     synchronize: { configurationSection: NAME },
     outputChannel: log,
+    middleware: { executeCommand },
   });
   try {
     await client.start();
@@ -91,6 +128,7 @@ async function activate(context) {
     log,
     vscode.commands.registerCommand("memlint.restart", () => restart(context)),
     vscode.commands.registerCommand("memlint.showLog", () => log.show()),
+    vscode.commands.registerCommand("memlint.verifyInTerminal", verifyInTerminal),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (event.affectsConfiguration("memlint.path") || event.affectsConfiguration("memlint.interpreter")) {
         restart(context);

@@ -52,6 +52,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     parsed: bool = False
     each: bool = False
     evidence: tuple[Path, ...] | None = None
+    more_evidence: tuple[Path, ...] = ()
     cache: bool = False
     local_rules: bool = False
     baseline: Path | None = None

@@ -47,11 +47,11 @@ class Proof:
         return found, remarks
 
 
-def read_proof(config: Config, given: tuple[Path, ...] | None) -> Proof:
-    """The evidence of a configuration, or ``given`` in place of it. Raises ConfigError."""
+def read_proof(config: Config, given: tuple[Path, ...] | None, more: tuple[Path, ...] = ()) -> Proof:
+    """The evidence of a configuration, or ``given`` in place of it, and ``more`` beside it. Raises ConfigError."""
     where = "--evidence" if given is not None else f"{config.file}: `evidence`"
     paths = config.evidence if given is None else given
-    return Proof(record for path in paths for record in load(path, where).findings)
+    return Proof(record for path in (*paths, *more) for record in load(path, where).findings)
 
 
 def without_silence(findings: Iterable[Finding], changed: frozenset[str]) -> tuple[Finding, ...]:

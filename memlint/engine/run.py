@@ -184,7 +184,7 @@ def configured(root: Path, options: Options) -> Ruling:
 def _project(root: Path, named: Sequence[Named], options: Options, progress: Progress) -> Iterator[Prepared]:
     ruling = configured(root, options)
     config = ruling.config
-    proof = read_proof(config, options.evidence)
+    proof = read_proof(config, options.evidence, options.more_evidence)
     baseline = _baseline(config, options)
     folders = tuple(one.path for one in named if one.content is None and is_dir(one.path))
     progress("finding files", 0, 0)

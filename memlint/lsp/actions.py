@@ -15,8 +15,9 @@ from memlint.finding import Edit, Finding, Fix
 from memlint.fix.cells import cells_after, module_place, place_in, write_back
 from memlint.fix.edits import Placed, place, splice
 from memlint.fix.spans import EditError
+from memlint.lsp import verifying
 from memlint.lsp.diagnostics import Report, Views
-from memlint.lsp.documents import Places, View
+from memlint.lsp.documents import Document, Places, View
 from memlint.lsp.notebooks import NotebookDocument, Unit
 from memlint.project import Cell, Source, Sources, cell_texts, decode
 
@@ -25,7 +26,8 @@ FIX_ALL = "source.fixAll.memlint"
 FIX_NOTEBOOK = f"notebook.{FIX_ALL}"
 FIXES_ALL = (FIX_ALL, FIX_NOTEBOOK)
 #: the kinds of actions that there are
-KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll, *FIXES_ALL)
+KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll, *FIXES_ALL, verifying.KIND)
+VERIFY_TITLE = "Verify this script: run it with `memlint verify`"
 _META = frozenset(meta.code for meta in META_RULES)
 
 
@@ -75,6 +77,17 @@ def quick_fixes(desk: Desk, place: types.Range) -> Iterator[types.CodeAction]:
         edit = _ignore(desk, finding)
         if edit is not None:
             yield _action(f"Ignore {finding.code} on this line", shown, edit)
+
+
+def verify(unit: Unit) -> types.CodeAction:
+    """The action that runs a script and measures its findings, once somebody chooses it."""
+    command = types.Command(VERIFY_TITLE, verifying.VERIFY, arguments=[unit.uri])
+    return types.CodeAction(VERIFY_TITLE, verifying.KIND, command=command)
+
+
+def is_verifiable(unit: Unit, report: Report) -> bool:
+    """Whether there is a finding that running the file could measure."""
+    return isinstance(unit, Document) and any(one.code not in _META for one in report.findings)
 
 
 def fix_all_kind(unit: Unit, only: Sequence[str] | None) -> str | None:

@@ -15,6 +15,7 @@ from memlint.finding import Finding
 from memlint.lsp.documents import Places, View
 from memlint.lsp.messages import Answer
 from memlint.project.presence import is_file, listed
+from memlint.report.measured import said
 
 SOURCE = "memlint"
 _SEVERITY = {
@@ -58,9 +59,9 @@ def report_of(
     start = types.Range(types.Position(0, 0), types.Position(0, 0))
     mistake = "an internal error, which the log of the language server tells" if answer.mistake else ""
     for problem in filter(None, (*answer.problems, answer.error, mistake)) if first else ():
-        said = f"this file was not checked: {problem}"
+        message = f"this file was not checked: {problem}"
         severity = types.DiagnosticSeverity.Error if answer.error else types.DiagnosticSeverity.Warning
-        diagnostics.append(types.Diagnostic(start, said, severity=severity, source=SOURCE))
+        diagnostics.append(types.Diagnostic(start, message, severity=severity, source=SOURCE))
     return Report(version, view.version, answer.number, answer, findings, tuple(diagnostics))
 
 
@@ -69,7 +70,7 @@ def diagnostic(finding: Finding, places: Places, paths: Mapping[str, str], views
     page = page_of(finding.code)
     return types.Diagnostic(
         range=range_of(finding, places),
-        message=f"{finding.message}\n{finding.help}" if finding.help else finding.message,
+        message="\n".join(filter(None, (finding.message, finding.help, _measured(finding)))),
         severity=_SEVERITY[finding.severity],
         code=finding.code,
         code_description=None if page is None else types.CodeDescription(uri_of(page)),
@@ -77,6 +78,10 @@ def diagnostic(finding: Finding, places: Places, paths: Mapping[str, str], views
         related_information=list(_related(finding, paths, views)) or None,
         data={"code": finding.code, "fingerprint": finding.fingerprint},
     )
+
+
+def _measured(finding: Finding) -> str:
+    return "" if finding.evidence is None else f"measured: {said(finding.evidence)}"
 
 
 def range_of(finding: Finding, places: Places) -> types.Range:

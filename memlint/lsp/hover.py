@@ -11,6 +11,7 @@ from memlint.explanation import Explanation
 from memlint.finding import Finding, Fix, shown_place
 from memlint.lsp.diagnostics import Report, page_of, uri_of
 from memlint.reading import read_text
+from memlint.report.measured import said
 from memlint.report.setting import brief
 
 #: expressions around one place that are told of
@@ -26,13 +27,19 @@ def hover(report: Report, position: types.Position, known: Explanation | None) -
         for finding, shown in zip(report.findings, report.diagnostics, strict=False)
         if is_inside(position, shown.range)
     ]
-    said = [_said(finding, report.answer.paths) for finding, _ in here]
-    said += [] if known is None else [_known(known)]
-    said += [_page(code) for code in dict.fromkeys(finding.code for finding, _ in here)]
-    content = "\n\n---\n\n".join(filter(None, said))
+    parts = [_said(finding, report.answer.paths) for finding, _ in here]
+    parts += [] if known is None else [_known(known)]
+    parts += [_page(code) for code in dict.fromkeys(finding.code for finding, _ in here)]
+    content = "\n\n---\n\n".join(filter(None, parts))
     if not content:
         return None
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, content), here[0][1] if here else None)
+
+
+def has_finding(report: Report, position: types.Position) -> bool:
+    """Whether something was found at a place."""
+    shown = report.diagnostics[: len(report.findings)]
+    return any(is_inside(position, one.range) for one in shown)
 
 
 def _known(known: Explanation) -> str:
@@ -80,7 +87,7 @@ def _said(finding: Finding, paths: Mapping[str, str]) -> str:
     if fixes:
         lines.append("\n".join(f"- {_fix(fix)}" for fix in fixes))
     if finding.evidence is not None:
-        lines.append(f"**Measured**: {finding.evidence.verdict}{_because(finding.evidence.reason)}")
+        lines.append(f"**Measured**: {plain(said(finding.evidence))}")
     return "\n\n".join(lines)
 
 

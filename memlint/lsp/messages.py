@@ -18,7 +18,8 @@ T = TypeVar("T")
 
 class Lint(msgspec.Struct, frozen=True, tag=True):
     """Lint the file ``path`` (absolute). ``texts``: what open files hold, by absolute path; ``cwd``: what paths in the
-    findings are relative to. ``fresh``: files may have come or gone since the last request."""
+    findings are relative to. ``fresh``: files may have come or gone since the last request; ``evidence``: files of
+    what was measured in this session."""
 
     number: int
     path: str
@@ -26,6 +27,7 @@ class Lint(msgspec.Struct, frozen=True, tag=True):
     texts: Mapping[str, bytes]
     overrides: Overrides = Overrides()
     fresh: bool = False
+    evidence: tuple[str, ...] = ()
 
 
 class Fix(msgspec.Struct, frozen=True, tag=True):

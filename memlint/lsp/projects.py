@@ -87,8 +87,11 @@ class Projects:
         if isinstance(kept, Prepared):
             return outcome([(kept, Linted((), (), ()))], options, started), None
         analyse = self._after.enter_context(one_of_many())
-        linted = lint(kept.prepared, kept.project, options, progress=progress, analyse=analyse)
-        return outcome([(kept.prepared, linted)], options, started), kept.project
+        # (what was measured is of the files as they were; here they are what their editor holds)
+        found = msgspec.structs.replace(kept.prepared.found, project=kept.project)
+        prepared = msgspec.structs.replace(kept.prepared, found=found)
+        linted = lint(prepared, kept.project, options, progress=progress, analyse=analyse)
+        return outcome([(prepared, linted)], options, started), kept.project
 
     def explain(self, asked: Asked, options: Options, progress: Progress) -> Explanation | None:
         """What is known of a line; None where the file cannot be linted. Raises ConfigError."""

@@ -12,9 +12,9 @@ from typing import TypeVar
 from lsprotocol import types
 
 from memlint.explanation import Explanation
-from memlint.lsp import actions
+from memlint.lsp import actions, verifying
 from memlint.lsp.diagnostics import Report
-from memlint.lsp.hover import hover
+from memlint.lsp.hover import has_finding, hover
 from memlint.lsp.messages import Explain, Fix
 from memlint.lsp.notebooks import Unit
 from memlint.lsp.session import Session
@@ -22,6 +22,8 @@ from memlint.lsp.settings import SECTION, section_of
 
 #: the files of a project that change what is found in others
 WATCHED = ("**/*.{py,pyi,pyw,ipynb}", "**/{pyproject,memlint}.toml")
+#: seconds that a hover on a finding waits for what is known of the values
+PATIENCE = 1.0
 _P = TypeVar("_P")
 _R = TypeVar("_R")
 
@@ -86,9 +88,15 @@ class Server(Session):
             return None
         (line, column), cwd, texts = view.places.place(position), self.cwd(unit.path), self.texts()
         overrides = self.settings.overrides
-        answer = await self.scheduler.explain(
+        asked = self.scheduler.explain(
             lambda number: Explain(number, str(unit.path), cwd, texts, line, column, cell, overrides)
         )
+        # (what was found there is known already, and need not wait for a long analysis)
+        patience = PATIENCE if has_finding(self.reports[uri], position) else None
+        try:
+            answer = await asyncio.wait_for(asked, patience)
+        except asyncio.TimeoutError:
+            return None
         if answer.mistake:
             self.mistake(answer.mistake)
         return answer.explained
@@ -107,7 +115,10 @@ class Server(Session):
         if kind is not None and any(actions.has_safe_fixes(report) for report in self._reports(unit)):
             action = actions.fix_all(kind, {"uri": unit.uri})
             found.append(action if self._resolves or not only else await self.resolved(action))
-        return [one for one in found if one.edit is not None or self._resolves]
+        found = [one for one in found if one.edit is not None or self._resolves]
+        if actions.is_wanted(verifying.KIND, only) and actions.is_verifiable(unit, self.reports[uri]):
+            found.append(actions.verify(unit))
+        return found
 
     async def resolved(self, action: types.CodeAction) -> types.CodeAction:
         """An action with its edits."""
@@ -124,6 +135,13 @@ class Server(Session):
         if answer.fixed is not None and unit.version == version:
             action.edit = actions.all_fixed(views, answer.fixed, self._versioned)
         return action
+
+    async def ending(self, _: None) -> None:
+        """The client will go."""
+        await self.verifier.finish()
+
+    def cancelled(self, params: types.WorkDoneProgressCancelParams) -> None:
+        self.verifier.cancelled(params.token)
 
     def _reports(self, unit: Unit) -> list[Report]:
         """What was found in all of a file."""
@@ -201,6 +219,10 @@ def make_server() -> Server:
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)(quiet_later(server.acted))
     server.feature(types.CODE_ACTION_RESOLVE)(quiet_later(server.resolved))
     server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, pulls)(quiet_later(server.pull))
+    server.feature(types.SHUTDOWN)(quiet_later(server.ending))
+    server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(quiet(server.cancelled))
+    server.command(verifying.VERIFY)(lambda *arguments: server.verifier.start(*arguments))
+    server.command(verifying.STOP)(lambda *arguments: server.verifier.stop(*arguments))
     server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(quiet_later(server.configured))
     server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(quiet(server.watched))
     server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(quiet(lambda _: server.look_again()))
@@ -220,5 +242,6 @@ def serve(address: tuple[str, int] | None) -> int:
         else:
             server.start_tcp(*address)
     finally:
+        server.verifier.close()
         server.scheduler.close()
     return 0 if server.protocol._shutdown else 1

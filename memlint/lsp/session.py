@@ -17,6 +17,7 @@ from memlint.lsp.messages import Answer, Lint
 from memlint.lsp.notebooks import NotebookDocument, Unit
 from memlint.lsp.scheduler import Crew, Scheduler
 from memlint.lsp.settings import SECTION, Settings, settings_of
+from memlint.lsp.verifying import Verifier
 from memlint.project import decode, is_notebook
 from memlint.reading import MAX_SOURCE, read_file
 
@@ -42,6 +43,7 @@ class Session(LanguageServer):
         #: whether the client asks for diagnostics, so that it is sent none
         self.pulls = False
         self.initial: Any = None
+        self.verifier = Verifier(self, self.look_again)
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         #: the versions that analyses which run are of, by the number of the request
         self._asked: dict[int, int] = {}
@@ -214,8 +216,8 @@ class Session(LanguageServer):
             return None
         self._asked[number] = document.version
         fresh, self._fresh = self._fresh, False
-        cwd = self.cwd(document.path)
-        return Lint(number, str(document.path), cwd, self.texts(), self.settings.overrides, fresh)
+        path, cwd, proof = str(document.path), self.cwd(document.path), self.verifier.evidence
+        return Lint(number, path, cwd, self.texts(), self.settings.overrides, fresh=fresh, evidence=proof)
 
     def _answered(self, uri: str, request: Lint, answer: Answer) -> None:
         version, unit = self._asked.pop(request.number), self.documents.get(uri)

@@ -17,9 +17,9 @@ SECTION = "memlint"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """``enable``: whether anything is checked; ``run``: when; ``explain``: whether hovers say what is known of values.
-    The others stand over the configuration, as options of
-    the command line do."""
+    """``enable``: whether anything is checked; ``run``: when; ``explain``: whether hovers say what is known of values;
+    ``verify``: options of ``memlint verify``. The others stand over the configuration, as options of the command line
+    do."""
 
     enable: bool = True
     run: Run = "onType"
@@ -28,6 +28,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
     explain: bool = True
+    verify: tuple[str, ...] = ()
 
     @property
     def overrides(self) -> Overrides:
@@ -41,6 +42,7 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "enable": ("enable", bool),
     "lint.run": ("run", Run),
     "hover.explain": ("explain", bool),
+    "verify.args": ("verify", tuple[str, ...] | None),
     "preview": ("preview", bool),
     "minConfidence": ("min_confidence", Confidence | None),
     "select": ("select", tuple[str, ...] | None),

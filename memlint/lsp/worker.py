@@ -72,6 +72,7 @@ class Worker:
             force_exclude=True,
             jobs=1,
             trusting=False,
+            more_evidence=tuple(map(Path, request.evidence)) if isinstance(request, Lint) else (),
         )
         path = Path(request.path)
         if isinstance(request, Fix):

@@ -157,6 +157,9 @@ class Editor:
         self.published: list[types.PublishDiagnosticsParams] = []
         self.encoding = ""
         self.capabilities = types.ServerCapabilities()
+        #: what was shown to the person, and the values of each progress
+        self.messages: list[types.ShowMessageParams] = []
+        self.progress: dict[types.ProgressToken, list[Any]] = {}
         self._news = asyncio.Event()
         self._versions: dict[str, int] = {}
 
@@ -230,15 +233,26 @@ class Editor:
 
     async def logged(self, part: str) -> str:
         """The first line of the server's log with a word in it."""
+        return await _said(self.client.log_messages, part)
 
-        async def wait() -> str:
-            while True:
-                for one in self.client.log_messages:
-                    if part in one.message:
-                        return one.message
-                await asyncio.sleep(0.02)
+    async def shown(self, part: str) -> str:
+        """The first message to the person with a word in it."""
+        return await _said(self.messages, part)
 
-        return await asyncio.wait_for(wait(), SECONDS)
+    async def execute(self, command: str, *arguments: Any) -> Any:
+        params = types.ExecuteCommandParams(command, list(arguments))
+        return await asyncio.wait_for(self.client.workspace_execute_command_async(params), SECONDS)
+
+
+async def _said(messages: Sequence[types.LogMessageParams | types.ShowMessageParams], part: str) -> str:
+    async def wait() -> str:
+        while True:
+            for one in messages:
+                if part in one.message:
+                    return one.message
+            await asyncio.sleep(0.02)
+
+    return await asyncio.wait_for(wait(), SECONDS)
 
 
 def command() -> list[str]:
@@ -269,6 +283,21 @@ async def editing(
     )
     client.feature(types.WORKSPACE_DIAGNOSTIC_REFRESH)(lambda _: None)
     client.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda _: None)
+    client.feature(types.WINDOW_SHOW_MESSAGE)(lambda params: editor.messages.append(params))
+    client.feature(types.WINDOW_WORK_DONE_PROGRESS_CREATE)(
+        lambda params: editor.progress.setdefault(params.token, []) and None
+    )
+    client.feature(types.PROGRESS)(lambda params: editor.progress[params.token].append(params.value))
+    # (lsprotocol takes an action with a command for a bare command)
+    converter = client.protocol._converter
+    converter.register_structure_hook(
+        types.Command | types.CodeAction,
+        lambda row, _: (
+            converter.structure(row, types.Command if isinstance(row["command"], str) else types.CodeAction)
+            if "command" in row
+            else converter.structure(row, types.CodeAction)
+        ),
+    )
     await client.start_io(*command(), env=env or environment())
     capabilities = client_capabilities(name)
     synchronization = types.NotebookDocumentSyncClientCapabilities()

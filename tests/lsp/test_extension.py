@@ -20,7 +20,9 @@ PROPERTIES = PACKAGE["contributes"]["configuration"]["properties"]
 HARNESS = """
 const Module = require("module");
 const [settings, interpreter] = JSON.parse(process.argv[1]);
-const started = [];
+const started = [], tasks = [], commands = {}, saved = [];
+const uri = { scheme: "file", fsPath: "/folder/train.py" };
+const document = { uri, languageId: "python", save: async () => saved.push(true) };
 const configuration = { get: (name) => settings[name] };
 const environments = {
   getActiveEnvironmentPath: () => ({ path: interpreter }),
@@ -31,9 +33,22 @@ const python = interpreter === null ? undefined : { isActive: true, exports: { e
 const channel = { appendLine() {}, show() {}, dispose() {} };
 const vscode = {
   extensions: { getExtension: () => python },
-  workspace: { getConfiguration: () => configuration, onDidChangeConfiguration: () => ({}), workspaceFolders: [] },
-  window: { createOutputChannel: () => channel, showErrorMessage: async () => undefined },
-  commands: { registerCommand: (name) => ({ name }) },
+  workspace: {
+    getConfiguration: () => configuration,
+    getWorkspaceFolder: () => ({ uri: { fsPath: "/folder" } }),
+    isTrusted: settings.trusted !== false,
+    onDidChangeConfiguration: () => ({}),
+    workspaceFolders: [],
+  },
+  window: {
+    activeTextEditor: { document },
+    createOutputChannel: () => channel,
+    showErrorMessage: async () => undefined,
+  },
+  commands: { registerCommand: (name, run) => { commands[name] = run; return { name }; } },
+  tasks: { executeTask: async (task) => tasks.push(task) },
+  Task: class { constructor(definition, scope, name, source, execution) { this.execution = execution; } },
+  ProcessExecution: class { constructor(command, args, options) { Object.assign(this, { command, args, options }); } },
 };
 class LanguageClient {
   constructor(id, name, server, client) { this.server = server; this.client = client; }
@@ -45,12 +60,20 @@ Module._load = (name, ...rest) =>
   name === "vscode" ? vscode : name === "vscode-languageclient/node" ? { LanguageClient } : load(name, ...rest);
 const extension = require(process.argv[2]);
 const subscriptions = [];
-extension.activate({ extensionPath: "/extension", subscriptions }).then(() => extension.deactivate()).then(() => {
+const run = async () => {
+  await extension.activate({ extensionPath: "/extension", subscriptions });
+  const before = tasks.length;
+  await commands["memlint.verifyInTerminal"]();
+  await extension.deactivate();
   const [first, ended] = started;
   const { command, args, options } = first.server;
   const selector = first.client.documentSelector;
-  console.log(JSON.stringify({ command, args, cwd: options.cwd, selector, ended, subscriptions }));
-});
+  let passed = false;
+  await first.client.middleware.executeCommand("memlint.verify", [], () => (passed = true));
+  const said = { command, args, cwd: options.cwd, selector, ended, subscriptions, before, tasks, saved, passed };
+  console.log(JSON.stringify(said));
+};
+run();
 """
 
 
@@ -70,7 +93,7 @@ def test_each_word_that_is_offered_is_taken(name: str) -> None:
 
 def test_a_folder_chooses_no_program_before_it_is_trusted() -> None:
     restricted = PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
-    assert {"memlint.path", "memlint.interpreter"} == set(restricted)
+    assert {"memlint.path", "memlint.interpreter", "memlint.verify.args"} == set(restricted)
 
 
 def test_the_page_names_every_setting_and_the_version() -> None:
@@ -105,6 +128,21 @@ def test_it_starts_the_server_of_the_selected_interpreter(
     assert said["ended"] is None
     commands = {row["command"] for row in PACKAGE["contributes"]["commands"]}
     assert commands == {one["name"] for one in said["subscriptions"] if "name" in one}
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_script_is_run_on_request_in_a_folder_that_is_trusted(trusted: bool) -> None:
+    settings = {"trusted": trusted, "verify.args": ["--", "--epochs", "1"]}
+    command = ["node", "-e", HARNESS, json.dumps([settings, "/env/bin/python"]), str(EXTENSION / "extension.js")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["before"] == 0 and said["passed"] == trusted
+    words = ["-m", "memlint", "verify", "/folder/train.py", "--", "--epochs", "1"]
+    run = {"command": "/env/bin/python", "args": words, "options": {"cwd": "/folder"}}
+    assert said["tasks"] == ([{"execution": run}] if trusted else [])
+    assert said["saved"] == ([True] if trusted else [])
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
