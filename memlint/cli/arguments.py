@@ -156,7 +156,7 @@ def _file_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--force-exclude", action="store_true", help="skip excluded files even if they are named")
     group.add_argument(
         "--since", nargs="?", const=True, metavar="REVISION",
-        help="report on lines alone that have changed since a git revision (default: where this branch began)",
+        help="report only on lines that changed since a git revision (default: where this branch began)",
     )  # fmt: skip
     group.add_argument("--stdin-filename", metavar="PATH", help="the path under which standard input is linted")
 

@@ -12,8 +12,8 @@ from memlint.config import nearest
 
 _EPILOG = """\
 `memlint verify --rules` measures the rules themselves (`memlint verify --rules --help`).
-What follows the program's name and is no option of memlint is passed to it, and everything behind `--`. Exit codes:
-0 nothing confirmed, 1 something confirmed (--fail-on), 2 it cannot be run as asked, 3 the program itself failed
+After the program's name, options that memlint does not have are passed to the program, and so is everything after `--`.
+Exit codes: 0 nothing confirmed, 1 something confirmed (--fail-on), 2 it cannot be run as asked, 3 the program failed
 """
 #: what makes the exit code 1
 FAIL_ON = ("confirmed", "growth", "never")
@@ -100,10 +100,10 @@ def verify_parser() -> argparse.ArgumentParser:
     measure.add_argument("--device", type=OneOf("auto", "cuda", "cpu"), default="auto", metavar="DEVICE",
                          help="what to measure: cuda, cpu, or auto (default)")  # fmt: skip
     measure.add_argument(
-        "--warmup", type=at_least(0), default=3, metavar="N", help="iterations that are not judged (default: 3)"
+        "--warmup", type=at_least(0), default=3, metavar="N", help="iterations to run before judging (default: 3)"
     )
     measure.add_argument(
-        "--window", type=at_least(4), default=12, metavar="N", help="iterations that are judged (default: 12)"
+        "--window", type=at_least(4), default=12, metavar="N", help="iterations to judge (default: 12)"
     )
     measure.add_argument("--max-steps", type=at_least(1), metavar="N", help="stop after N iterations of a loop")
     measure.add_argument("--full", action="store_true", help="let the program run to its end")
