@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from memlint.report.page import element, esc, void
 from memlint.report.verify_text import size
-from memlint.verifier.model import LoopRun, Share, Timeline
+from memlint.verifier.model import LoopRun, Share, Timeline, Unattributed
 
 #: the picture's own units
 _WIDE, _HIGH = 1000, 240
@@ -47,10 +48,13 @@ class _Layer(msgspec.Struct, frozen=True):
     high: tuple[int, ...]
 
 
-def figures(timeline: Timeline, name: Name, colours: dict[str, int]) -> str:
-    """A picture for each device, and one for the host. ``colours``: numbers of the classes by fingerprint."""
+def figures(timeline: Timeline, name: Name, colours: dict[str, int], growth: Sequence[Unattributed] = ()) -> str:
+    """A picture for each device, and one for the host; none where no step was measured. ``colours``: numbers of the
+    classes by fingerprint; ``growth``: what no finding explains."""
+    if timeline.steps[0] == timeline.steps[-1]:
+        return ""
     made = [
-        _figure(timeline, device, held, _layers(timeline, device, held, name, colours))
+        _figure(timeline, device, held, _layers(timeline, device, held, name, colours, growth))
         for device, held in timeline.devices.items()
         if any(held)
     ]
@@ -65,8 +69,16 @@ def colours_for(shares: Sequence[Share]) -> dict[str, int]:
     return {share.fingerprint: number % _COLOURS for number, share in enumerate(ordered)}
 
 
-def _layers(timeline: Timeline, device: str, held: Sequence[int], name: Name, colours: dict[str, int]) -> list[_Layer]:
-    """What is held, from the bottom up: all else, then each site's share. No more than there is at any time."""
+def _layers(
+    timeline: Timeline,
+    device: str,
+    held: Sequence[int],
+    name: Name,
+    colours: dict[str, int],
+    growth: Sequence[Unattributed],
+) -> list[_Layer]:
+    """What is held, from the bottom up: all else, growth that no finding explains, then each site's share. No more than
+    there is at any time."""
     shares = [share for share in timeline.shares if share.device == device]
     stacked: list[tuple[Share, list[int], list[int]]] = []
     left = list(held)
@@ -75,7 +87,11 @@ def _layers(timeline: Timeline, device: str, held: Sequence[int], name: Name, co
         all_of_it = [min(one, room) for one, room in zip(share.projected, left, strict=True)]
         left = [room - one for room, one in zip(left, all_of_it, strict=True)]
         stacked.append((share, sure, all_of_it))
-    layers = [_Layer("everything else", "rest", (0,) * len(left), tuple(left))]
+    unexplained = _unexplained(timeline, device, left, growth)
+    base = [room - one for room, one in zip(left, unexplained, strict=True)]
+    layers = [_Layer("everything else", "rest", (0,) * len(left), tuple(base))]
+    if any(unexplained):
+        layers.append(_Layer("growth that no finding explains (estimated)", "unexplained", tuple(base), tuple(left)))
     base = left
     for share, sure, all_of_it in stacked:
         middle = [low + one for low, one in zip(base, sure, strict=True)]
@@ -86,6 +102,23 @@ def _layers(timeline: Timeline, device: str, held: Sequence[int], name: Name, co
             layers.append(_Layer(f"{said} (projected)", f"{style} beyond", tuple(middle), tuple(top)))
         base = top
     return layers
+
+
+def _unexplained(timeline: Timeline, device: str, left: Sequence[int], growth: Sequence[Unattributed]) -> list[int]:
+    """What loops that grow hold at each point, if each of their iterations keeps as much as was measured: no more than
+    has been gained since they began."""
+    found = [0] * len(left)
+    for row in growth:
+        runs = [run for run in timeline.runs if run.loop == row.loop]
+        if row.device != device or not runs:
+            continue
+        first = bisect.bisect_left(timeline.steps, runs[0].first)
+        before = left[min(first, len(left) - 1)]
+        for place, step in enumerate(timeline.steps):
+            steps = sum(max(0, min(step, step if run.last is None else run.last) - run.first) for run in runs)
+            gained = max(0, left[place] - before - found[place])
+            found[place] += min(steps * row.bytes_per_iteration, gained)
+    return found
 
 
 def _figure(timeline: Timeline, device: str, held: Sequence[int], layers: Sequence[_Layer]) -> str:
@@ -116,12 +149,13 @@ def _host(timeline: Timeline) -> str:
     scale, ticks = _scale(timeline, max(*above, _QUIET))
     drawn = _grid(scale, ticks) + _edges(timeline, scale)
     drawn += void("path", class_="hostline", d=_line(steps, above, scale))
+    drawn += _tips(timeline, scale, [least if one is None else one for one in timeline.host], ())
     both = ", tensors in main memory among it" if "cpu" in timeline.devices else ""
     said = f"what the C library handed out{both}, above the {size(least)} that it was at least"
     said += f": {size(above[0])} at first, {size(max(above))} at most, {size(above[-1])} at the end"
     caption = element("h3", "Host memory") + element("span", said, class_="soft")
     letters = [(tick, f"+{_round(tick)}") for tick in ticks]
-    return _framed(scale, letters, drawn, caption, "plot low", "", "", "host memory")
+    return _framed(scale, letters, drawn, caption, "plot low", _lanes(timeline, scale), "", "host memory")
 
 
 def _framed(

@@ -39,10 +39,14 @@ def _timeline(report: Report) -> list[str]:
         return []
     names = {one.finding.fingerprint: f"{_place(one.finding)} {one.finding.code}" for one in report.verified}
     colours = colours_for(report.timeline.shares)
-    drawn = figures(report.timeline, lambda fingerprint: names.get(fingerprint, fingerprint), colours)
+    drawn = figures(
+        report.timeline, lambda fingerprint: names.get(fingerprint, fingerprint), colours, report.unattributed
+    )
     if not drawn:
         return []
     said = "What live tensors asked for at the tops of loops. Each colour is what a confirmed site keeps"
+    if 'class="unexplained"' in drawn:
+        said += ", red is growth that no finding explains"
     beyond = any(share.projected != share.measured for share in report.timeline.shares)
     said += "; paler, what later hits of it keep if each keeps as much as those that were followed." if beyond else "."
     return [element("h2", "Memory over the run"), drawn, element("p", said, class_="soft")]

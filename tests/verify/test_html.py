@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from html_page import browser, read
 from torch_programs import LEAK, verify
@@ -20,6 +21,7 @@ from memlint.report.lines import Lines
 from memlint.verifier.model import (
     Comparison,
     Frame,
+    Holder,
     LoopRun,
     Report,
     Run,
@@ -121,6 +123,43 @@ def test_what_a_person_looks_for_is_there() -> None:
         "Growth that no finding explains", "train.py:4 in <listcomp>", "All 40 losses are equal", "10.00 ms",
     ):  # fmt: skip
         assert said in text, said
+
+
+def drawn(unattributed: tuple[Unattributed, ...], steps: tuple[int, ...] = STEPS) -> str:
+    plain = report("train.py")
+    assert plain.timeline is not None
+    timeline = msgspec.structs.replace(plain.timeline, steps=steps, shares=())
+    out = io.StringIO()
+    changed = msgspec.structs.replace(plain, timeline=timeline, unattributed=unattributed)
+    verify_html.write(changed, Lines({}.get), out, "train.py")
+    return out.getvalue()
+
+
+def test_growth_that_no_finding_explains_has_a_band_of_its_own() -> None:
+    row = Unattributed(512, (), "cuda:0", "train.py:3")
+    said = drawn((row,))
+    assert "growth that no finding explains (estimated): 5.0 KiB" in said, "ten iterations of 512 B"
+    assert "growth that no finding explains (estimated)" in read(said).text, "the legend names it"
+    for other in (Unattributed(512, (), "cuda:1", "train.py:3"), Unattributed(512, (), "cuda:0", "other.py:3")):
+        assert "(estimated)" not in drawn((other,)), "another device's, a loop that the picture does not show"
+
+
+def test_a_band_is_no_higher_than_what_was_gained() -> None:
+    said = drawn((Unattributed(10**9, (), "cuda:0", "train.py:3"),))
+    most = max(float(one) for one in re.findall(r"\(estimated\): ([\d.]+) KiB", said))
+    assert most == 20, "the 20 steps gain 1,024 B each"
+
+
+def test_there_is_no_chart_where_no_step_was_measured() -> None:
+    assert "<svg" not in drawn((), steps=(0,) * len(STEPS))
+    assert "<svg" in drawn(())
+
+
+def test_holders_are_named() -> None:
+    holder = Holder(path=f"kept['{EVIL}']", kind="global", where="registry", file="registry.py")
+    stack = Stack(2048, (Frame("train.py", 4, "f"),), (holder,))
+    text = read(drawn((Unattributed(2048, (stack,), "cuda:0", "train.py:3"),))).text
+    assert f"held by kept['{EVIL}']: a global variable (registry.py)" in text
 
 
 def test_an_empty_report_is_a_page() -> None:
