@@ -22,8 +22,9 @@ def keeping(site: Mapping[str, Any]) -> list[Run]:
     return kept if sum(run["kept"] for run in kept) >= FEWEST else []
 
 
-def release(site: Mapping[str, Any], shown: Mapping[str, str]) -> str | None:
-    """When what a run kept is freed, and how much that is, as a clause; None where it was not seen to be."""
+def release(site: Mapping[str, Any], shown: Mapping[str, str], *, sized: bool = True) -> str | None:
+    """When what a run kept is freed, and how much that is (``sized``: of tensors), as a clause; None where it was not
+    seen to be."""
     gone = [run for run in site.get("runs", ()) if run["kept"] == run["made"] and 2 * run["left"] < run["kept"]]
     if not gone:
         return None
@@ -36,7 +37,7 @@ def release(site: Mapping[str, Any], shown: Mapping[str, str]) -> str | None:
     else:
         when = f"when the loop has ended, at {shown.get(freed['path'], freed['path'])}:{freed['line']}"
     held, exact = max(peak(one) for one in gone)
-    size = f": the harm is its peak of {'' if exact else 'about '}{held:,} B" if held else ""
+    size = f": the harm is its peak of {'' if exact else 'about '}{held:,} B" if held and sized else ""
     return f"all of it is freed {when}{size}"
 
 

@@ -302,15 +302,13 @@ class _Measured:
         nodes = self._nodes()
         host = self._host_bytes()
         said = "" if host is None or host < HOST_NOISE else f", {host:,} B of host memory"
-        return self._make(
-            "confirmed-host",
-            f"each iteration leaves {plural(nodes, 'node')} of the autograd graph{said}{until}{self._after(full)}",
-        )
+        said = f"each iteration leaves {plural(nodes, 'node')} of the autograd graph{said}{until}"
+        return self._make("confirmed-host", said + self._after(full, sized=False))
 
-    def _after(self, full: bool) -> str:
+    def _after(self, full: bool, *, sized: bool = True) -> str:
         """What became of it when the loop had ended."""
         said = "" if full else f" (seen over {len(self.seen.alive) - 1} hits only)"
-        if (freed := release(self.site, self.of.shown)) is not None:
+        if (freed := release(self.site, self.of.shown, sized=sized)) is not None:
             return f"{said}; {freed}"
         ends = [check for check in self.site["checks"] if check["when"] in ("exit", "end")]
         if ends and self.site["loops"] and not any(_total(check) for check in ends[-1:]):
