@@ -45,11 +45,12 @@ def run_verify(parsed: argparse.Namespace) -> int:
         ranks=parsed.nproc_per_node,
         program_to_stderr=to_standard_output,
         all_output=parsed.all_output,
+        picture=parsed.output_format == "html",
     )
     ranks = group()
     if ranks is not None:
         _refuse(parsed)
-    target = locate(parsed.target, parsed.module, parsed.arguments, cwd)
+    target = locate(parsed.target, parsed.module, parsed.arguments, cwd, parsed.python)
     program = read(target, options)
     with Live(quiet=parsed.quiet or (ranks is not None and not ranks.leads)) as live:
         if parsed.compare_fix:

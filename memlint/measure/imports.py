@@ -14,6 +14,10 @@ from typing import Any
 Compile = Callable[[str, bytes], CodeType]
 
 
+#: where pytest has what rewrites assertions
+_REWRITING = "_pytest.assertion.rewrite"
+
+
 class ProbedLoader(importlib.machinery.SourceFileLoader):
     """Loads a source with its probes. Compiled files are neither read nor written: they have none."""
 
@@ -48,9 +52,26 @@ class Finder:
         loader = spec.loader
         if name == "torch" and loader is not None:
             spec.loader = _Telling(loader, self._torch_came)  # type: ignore[assignment]
-        elif type(loader) is importlib.machinery.SourceFileLoader and self._is_probed(spec):
-            spec.loader = self._loader(loader.name, loader.path)  # other loaders have their own ways
+        elif name == _REWRITING and loader is not None:
+            spec.loader = _Telling(loader, self._pytest_came)  # type: ignore[assignment]
+        elif self._is_probed(spec):
+            if type(loader) is importlib.machinery.SourceFileLoader:
+                spec.loader = self._loader(loader.name, loader.path)  # other loaders have their own ways
+            elif type(loader).__name__ == "AssertionRewritingHook" and spec.origin is not None:
+                # pytest's, which is for what failing assertions say
+                spec.loader = self._loader(spec.name, spec.origin)
         return spec
+
+    def _pytest_came(self) -> None:
+        """pytest asks its own finder first."""
+        hook = sys.modules[_REWRITING].AssertionRewritingHook
+        find = hook.find_spec
+
+        def find_spec(this: Any, name: str, *arguments: Any, **options: Any) -> ModuleSpec | None:
+            spec: ModuleSpec | None = find(this, name, *arguments, **options)
+            return None if spec is None else self._changed(name, spec)
+
+        hook.find_spec = find_spec
 
     def _is_probed(self, spec: ModuleSpec) -> bool:
         return spec.origin is not None and os.path.realpath(spec.origin) in self._paths

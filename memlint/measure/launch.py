@@ -72,6 +72,8 @@ def _set_up(plan_path: str, *, spawned: bool = False) -> tuple[Plan, Session, An
 
     sys.meta_path.insert(0, imports.Finder([file.path for file in plan.files], compile_file, torch_came))
     _write_before_exit(session)
+    if plan.module and not spawned:
+        importlib.import_module(f"{_PACKAGE}.started").follow_scripts(plan, session.leave)
     if plan.seed is not None:
         import random
 

@@ -136,8 +136,19 @@ class CpuMeter(Meter):
 
     def __init__(self, torch: Any) -> None:
         self.ledger = Ledger()
-        self._mode = tracker(self.ledger, torch)
+        self._torch = torch
+        self._mode: Any = None
+        self.open()
+
+    def open(self) -> None:
+        """See what is made from now on."""
+        self._mode = tracker(self.ledger, self._torch)
         self._mode.__enter__()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it no longer sees what is made."""
+        return self._mode is None
 
     def read(self) -> Bytes:
         return {"cpu": self.ledger.total}
@@ -146,7 +157,16 @@ class CpuMeter(Meter):
         return {"cpu": self.ledger.peak}
 
     def close(self) -> None:
-        self._mode.__exit__(None, None, None)
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+
+    def close_if_outermost(self) -> None:
+        """Close it, unless the program has put a mode of its own around what runs now."""
+        from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+        if _get_current_dispatch_mode() is self._mode:
+            self.close()
 
     def free(self) -> Bytes:
         left = _available()

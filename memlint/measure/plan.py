@@ -51,8 +51,8 @@ class Plan:
     ``max_steps``: stop once a loop has made as many iterations; ``full``: do not stop when all is measured;
     ``stop_at``: stop at this top of this loop and nowhere else (its id, and which top it is), where another run
     stopped. ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that each device may give. ``seed``: what random
-    generators start from, where two runs are compared; ``losses``: keep what ``backward()`` was called on. ``output``:
-    the folder that results go to.
+    generators start from, where two runs are compared; ``losses``: keep what ``backward()`` was called on.
+    ``picture``: follow what is made to the end of the run. ``output``: the folder that results go to.
     """
 
     target: str
@@ -70,6 +70,7 @@ class Plan:
     gpu_memory: int | None = None
     seed: int | None = None
     losses: bool = False
+    picture: bool = False
     version: int = field(default=VERSION)
 
     def dumps(self) -> str:

@@ -17,7 +17,7 @@ from .agreement import agreement
 from .files import write
 from .loops import LoopWatch
 from .losses import Losses
-from .meters import meter_for
+from .meters import CpuMeter, meter_for
 from .old import Old
 from .plan import Plan
 from .running import Run, Running
@@ -76,6 +76,7 @@ class Session:
         self._asked = 0
         self._stopped_at: tuple[int, int] | None = None
         self._ready = False
+        self._rests = False
         self._written = 0.0
         self._started = time.time()
         self._thread = threading.get_ident()
@@ -83,16 +84,16 @@ class Session:
         self._end: dict[str, Any] = {"kind": "running"}
         self._rank = "" if spawned else os.environ.get("RANK", "0")
         self._agreement = Spawned(plan.output) if spawned else agreement(plan.output)
-        os.register_at_fork(after_in_child=self._leave)
+        os.register_at_fork(after_in_child=self.leave)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """Measure no more."""
         self.active = False
         self._ignore_collections()
 
     def broken(self, error: Exception) -> None:
         """A probe has failed: measure no more, and say so."""
-        self._leave()
+        self.leave()
         told = traceback.format_exception(type(error), error, error.__traceback__)
         self._end = {"kind": "broken", "reason": "".join(told)}
         with contextlib.suppress(Exception):
@@ -151,6 +152,8 @@ class Session:
             self._timeline.begin(run.number, number, self._steps)
             for outer in watch.outer:
                 self._loops[outer].holds_loops = True
+        if self._rests and not watch.tops:
+            self._wake()
         run.count += 1
         watch.tops += 1
         watch.longest = max(watch.longest, run.count)
@@ -161,18 +164,36 @@ class Session:
         self._windows.tick(self._tick)
         if self._due:
             self._settle(number)
-        if self.torch is not None and threading.get_ident() == self._thread and self._windows.top(watch, self._tick):
+        here = self.torch is not None and threading.get_ident() == self._thread
+        if here and not self._rests and self._windows.top(watch, self._tick):
             self._judged()
         watch.time(run)
+        if here and self._ready and self.plan.full and not self._rests:
+            self._rest()
         if not self._ready and self._patience.is_due(self._tick):
             self._ready = self._all_measured()
         self._maybe_stop(watch)
 
     def _note(self, *, always: bool = False) -> None:
         """A point of the timeline, where one is due."""
-        if self.torch is not None and threading.get_ident() == self._thread:
+        if self.torch is not None and threading.get_ident() == self._thread and not self._rests:
             windows = self._windows
             self._timeline.note(self._steps, windows.meter, windows.host, self._sites.values(), always=always)
+
+    def _rest(self) -> None:
+        """All is measured, and the program runs on: no more than counting is to cost it time. Where a picture of the
+        whole run is wanted, or another run is compared with this, what is made is followed to the end."""
+        meter = self._windows.meter
+        if not self.plan.picture and self.plan.seed is None and isinstance(meter, CpuMeter):
+            meter.close_if_outermost()
+            self._rests = meter.closed
+
+    def _wake(self) -> None:
+        """A loop has come that was not read yet."""
+        meter = self._windows.meter
+        if isinstance(meter, CpuMeter) and threading.get_ident() == self._thread:
+            meter.open()
+            self._rests = self._ready = False
 
     def exit(self, number: int, frame: FrameType) -> None:
         """A loop has ended by itself or by break."""
@@ -405,7 +426,7 @@ class Session:
             self.write()
         except Exception as error:  # a mistake of ours must not become one of the program's
             self.broken(error)
-        self._leave()
+        self.leave()
 
     def write(self) -> None:
         """Write all results, whole: a reader sees the old ones or the new ones."""

@@ -214,6 +214,9 @@ def _of_loop(loop: LoopBill) -> list[tuple[str, str] | str]:
     if left:
         each = ", ".join(f"{count:,} B on {device}" for device, count in left.items())
         return [("grows: ", "bold yellow"), f"an iteration leaves {each}{beside} ({seen})"]
+    if loop.until_its_end:
+        each = ", ".join(f"{count:,} B on {device}" for device, count in loop.until_its_end.items())
+        return [("given back: ", "green"), f"an iteration leaves {each}{beside}, until the loop ends ({seen})"]
     return [("flat: ", "green"), f"an iteration leaves 0 B of tensors{beside} ({seen})"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memlint.verifier.leftover import growth
+from memlint.verifier.leftover import growth, rising
 from memlint.verifier.model import LoopBill
 from memlint.verifier.verdicts import BLOCK, HOST_NOISE, host_growth
 
@@ -23,6 +23,11 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: tuple[str, int
     left: dict[str, int] = dict.fromkeys(loop["readings"][-1]["requested"], 0) if read else {}
     for device, each, _ in growth(run, loop) if read else ():
         left[device] += each if each >= BLOCK else 0
+    passing = {
+        device: each
+        for device, each in rising(loop["readings"] if read else ())
+        if each >= BLOCK and not left.get(device)
+    }
     host = host_growth(loop["readings"]) if read else None
     return LoopBill(
         place=f"{place[0]}:{place[1]}",
@@ -31,6 +36,7 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: tuple[str, int
         longest=loop["longest"],
         bytes_per_iteration=left if read else None,
         host_bytes_per_iteration=None if host is None else host * (host >= HOST_NOISE),
+        until_its_end=passing,
         reason="" if read else _why_not(run, loop, needed),
     )
 

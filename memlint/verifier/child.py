@@ -68,6 +68,24 @@ def python_for(named: str | None) -> str:
     return python
 
 
+def find_module(python: str, name: str, cwd: Path) -> Path | None:
+    """The file of a module that an interpreter runs by -m; None where it has no such."""
+    ask = (
+        "import importlib.util as u, sys\n"
+        "spec = u.find_spec(sys.argv[1])\n"
+        "if spec is not None and spec.submodule_search_locations is not None:\n"
+        "    spec = u.find_spec(sys.argv[1] + '.__main__')\n"
+        "print(spec.origin if spec is not None and spec.has_location else '')"
+    )
+    command = [python, "-c", ask, name]
+    try:
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = done.stdout.strip().split("\n")[-1]
+    return Path(found) if done.returncode == 0 and found else None
+
+
 def _active() -> str:
     """The interpreter of the environment that is active; memlint itself may live in another one."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):

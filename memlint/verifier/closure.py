@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 from memlint.engine.options import Options, no_progress
@@ -11,10 +12,11 @@ from memlint.frontend.index import index
 from memlint.project import Project
 
 
-def program_files(script: Path, options: Options) -> tuple[Path, ...]:
-    """The script, and the files of its project that it imports, directly or not. Raises ConfigError."""
-    found: dict[Path, None] = {script: None}
-    for prepared in prepare([str(script)], options, no_progress):
+def program_files(starts: Sequence[Path], options: Options) -> tuple[Path, ...]:
+    """The scripts (or the files of folders), and the files of their project that they import, directly or not. Raises
+    ConfigError."""
+    found: dict[Path, None] = dict.fromkeys(start for start in starts if not start.is_dir())
+    for prepared in prepare([str(start) for start in starts], options, no_progress):
         project = prepared.found.project
         for display in project.linted:
             for name in _reached(display, project):

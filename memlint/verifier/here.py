@@ -27,7 +27,7 @@ def verify_here(
 ) -> Report:
     """What measuring says of the findings in a text, whose path is ``name``, while ``run`` runs the tree that it is
     given: whether that went well. ``result``: what the linter said. Raises SyntaxError where Python cannot read it."""
-    wanted = Wanted(full=True)
+    wanted = Wanted(full=True, picture=True)
     target = Target(name, False, Path(name), ())
     put_in = probes({name: text}, {name: Path(name)}, findings, numbers=_NUMBERS)
     sites, loops = ((), ()) if not put_in.files else (put_in.files[0].sites, put_in.files[0].loops)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from memlint.measure.halves import by_half, rises
@@ -53,10 +53,10 @@ def growth(
     survivors = loop["survivors"]
     if survivors is not None:
         yield from _survived(survivors, bad)
-    rising = list(_rising(loop))
-    if survivors is not None and (any(row["bytes"] for row in survivors["stacks"]) or not rising):
+    ever_more = list(_rising(loop))
+    if survivors is not None and (any(row["bytes"] for row in survivors["stacks"]) or not ever_more):
         return
-    for device, each in rising:
+    for device, each in ever_more:
         if survivors is not None:  # one tensor that grows, made anew each time
             if 4 * sum(row["bytes"] for row in survivors["latest"]) < each * (len(loop["readings"]) - 1):
                 continue  # it has given back what it held, and other things have come
@@ -84,12 +84,20 @@ def _survived(survivors: Mapping[str, Any], bad: Container[int]) -> Iterable[tup
 
 
 def _rising(loop: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
-    """Devices that held more at each top of the second half than ever in the first, and the bytes an iteration."""
+    """The same, but for what has been given back since."""
     readings = loop["readings"]
-    for device in readings[-1]["requested"]:
+    for device, each in rising(readings):
         held = [reading["requested"].get(device, 0) for reading in readings]
         settled = (loop.get("settled") or {}).get(device, held[-1])
         if rises([*held[:-1], min(held[-1], settled)]):  # cycles are gone when garbage has been collected
+            yield device, each
+
+
+def rising(readings: Sequence[Mapping[str, Any]]) -> Iterable[tuple[str, int]]:
+    """Devices that held more at each top of the second half than ever in the first, and the bytes an iteration."""
+    for device in readings[-1]["requested"] if readings else ():
+        held = [reading["requested"].get(device, 0) for reading in readings]
+        if rises(held):
             yield device, (held[-1] - held[0]) // (len(held) - 1)
 
 

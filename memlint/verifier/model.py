@@ -220,7 +220,8 @@ class Timeline(msgspec.Struct, frozen=True):
 class LoopBill(msgspec.Struct, frozen=True, kw_only=True):
     """What one loop was seen to do. ``place``: ``path:line``. ``bytes_per_iteration``: what an iteration leaves of
     tensors, by device, and ``host_bytes_per_iteration`` beside them, 0 for noise, where its window was read;
-    ``reason``: why it was not, and what would have it read. ``longest``: the most iterations of one of its ``runs``."""
+    ``until_its_end``: what an iteration leaves of tensors that are freed when the loop ends. ``reason``: why it was
+    not read, and what would have it be. ``longest``: the most iterations of one of its ``runs``."""
 
     place: str
     iterations: int
@@ -228,6 +229,7 @@ class LoopBill(msgspec.Struct, frozen=True, kw_only=True):
     longest: int
     bytes_per_iteration: dict[str, int] | None
     host_bytes_per_iteration: int | None
+    until_its_end: dict[str, int] = {}
     reason: str = ""
 
 

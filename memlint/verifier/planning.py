@@ -15,13 +15,15 @@ from memlint.verifier.targets import innermost_loops, loops_to_watch
 
 class Target(msgspec.Struct, frozen=True):
     """What is run. ``name``: the absolute path of a script, or a module's name where ``module`` is set; ``script``: the
-    file of either. ``arguments``: the program's own. ``typed``: the script as the user named it."""
+    file of either. ``arguments``: the program's own. ``typed``: the script as the user named it. ``starts``: the files
+    and folders of the user's that an installed module runs."""
 
     name: str
     module: bool
     script: Path
     arguments: tuple[str, ...]
     typed: str | None = None
+    starts: tuple[Path, ...] = ()
 
 
 class Probes(msgspec.Struct, frozen=True):

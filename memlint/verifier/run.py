@@ -20,7 +20,7 @@ from memlint.measure.plan import Plan
 from memlint.project import decode, display_path, is_notebook
 from memlint.reading import MAX_SOURCE, read_file
 from memlint.verifier.bill import bill, peak
-from memlint.verifier.child import Ran, python_for, run_program
+from memlint.verifier.child import Ran, find_module, python_for, run_program
 from memlint.verifier.closure import program_files
 from memlint.verifier.group import Group
 from memlint.verifier.holders import holders
@@ -47,7 +47,7 @@ Live = Callable[["Probes", Sequence[Mapping[str, Any]]], None]
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """How to verify. Counts are iterations, ``timeout`` seconds, ``gpu_memory`` bytes. ``compared``: the run is one of
     several that are compared, and starts its random generators from the same seed as they; ``all_output``: show what
-    the program prints in all of them."""
+    the program prints in all of them; ``picture``: follow the run to its end, to be drawn."""
 
     device: str = "auto"
     warmup: int = 3
@@ -60,6 +60,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     ranks: int | None = None
     program_to_stderr: bool = False
     all_output: bool = False
+    picture: bool = False
     compared: bool = False
 
 
@@ -73,8 +74,9 @@ class Program(msgspec.Struct, frozen=True):
     hashes: Mapping[str, str] = {}
 
 
-def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Target:
-    """What the user means by a script or a module. Raises ConfigError where it is not there."""
+def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path, python: str | None = None) -> Target:
+    """What the user means by a script or a module, which ``python`` may have installed. Raises ConfigError where it is
+    not there."""
     if not module:
         script = cwd / name
         if not script.is_file():
@@ -89,13 +91,21 @@ def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path) -> Targ
     for file in (base.with_name(base.name + ".py"), base / "__main__.py", base / "__init__.py"):
         if file.is_file():
             return Target(name, True, file, tuple(arguments))
-    raise ConfigError(f"-m {name}: there is no such module below the working directory")
+    installed = find_module(python_for(python), name, cwd)
+    if installed is None:
+        raise ConfigError(
+            f"-m {name}: there is no such module below the working directory, nor in the program's environment"
+        )
+    # what it runs is the user's: the files that it is given, else all below the working directory
+    given = [cwd / word.partition("::")[0] for word in arguments if not word.startswith("-")]
+    starts = tuple(path for path in given if path.is_dir() or (path.suffix == ".py" and path.is_file()))
+    return Target(name, True, installed, tuple(arguments), None, starts or (cwd,))
 
 
 def read(target: Target, options: Options) -> Program:
     """Lint the script and what of its project it imports. Raises ConfigError."""
     options = msgspec.structs.replace(options, evidence=())  # what was measured before is not taken for granted
-    files = program_files(target.script, options)
+    files = program_files(target.starts or (target.script,), options)
     result = lint([str(path) for path in files], options).result
     texts, paths, hashes = {}, {}, {}
     for path in files:
@@ -171,6 +181,7 @@ def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
         gpu_memory=wanted.gpu_memory,
         seed=SEED if wanted.compared else None,
         losses=wanted.compared,
+        picture=wanted.picture,
     )
 
 

@@ -1,0 +1,60 @@
+"""Scripts that a launcher starts as processes of their own (``accelerate launch``): they are what is measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .plan import Plan
+
+_LAUNCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
+#: options of Python that take a value, and those behind which there is no script
+_VALUED, _NO_SCRIPT = ("-W", "-X"), ("-c", "-m", "-")
+
+
+def follow_scripts(plan: Plan, leave: Callable[[], None]) -> None:
+    """Give the scripts of the plan that this process starts their probes. ``leave``: called before the first of them,
+    from when on this process is no part of what is measured."""
+    begin = subprocess.Popen.__init__
+    files = {os.path.realpath(file.path) for file in plan.files}
+    numbers = itertools.count()
+
+    def probed(args: Any, cwd: Any) -> Any:
+        at = script_at(args)
+        if at is None:
+            return args
+        script = os.path.join(cwd or os.getcwd(), args[at])
+        if os.path.realpath(script) not in files:
+            return args
+        leave()
+        own = dataclasses.replace(
+            plan, target=os.path.abspath(script), typed=args[at], module=False, arguments=tuple(args[at + 1 :])
+        )
+        file = Path(plan.output) / f"plan-{os.getpid()}-{next(numbers)}.json"
+        file.write_text(own.dumps(), encoding="utf-8")
+        return [*args[:at], _LAUNCH, str(file)]
+
+    def start(self: Any, args: Any, *rest: Any, **options: Any) -> None:
+        begin(self, probed(args, options.get("cwd")), *rest, **options)
+
+    subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+
+
+def script_at(args: Any) -> int | None:
+    """Which word of a command line is the script that this Python runs; None where it runs none."""
+    if not isinstance(args, Sequence) or isinstance(args, str) or not all(isinstance(word, str) for word in args):
+        return None
+    if not args or os.path.realpath(args[0]) != os.path.realpath(sys.executable):
+        return None
+    at = 1
+    while at < len(args) and args[at].startswith("-"):
+        if args[at][:2] in _NO_SCRIPT or args[at] == "-":
+            return None
+        at += 2 if args[at] in _VALUED else 1
+    return at if at < len(args) else None
