@@ -95,7 +95,15 @@ def _run(code: CodeType, module: ModuleType, session: Session, stop: Any) -> int
         session.finish({"kind": "interrupted", "code": 130})
         return 130
     except BaseException as error:
-        session.finish({"kind": "failed", "code": 1, "exception": type(error).__name__, "memory": _is_memory(error)})
+        session.finish(
+            {
+                "kind": "failed",
+                "code": 1,
+                "exception": type(error).__name__,
+                "memory": _is_memory(error),
+                "message": str(error)[:2000] if _is_memory(error) else None,
+            }
+        )
         return _told(error)
     session.finish({"kind": "finished", "code": 0, "exception": None})
     return 0

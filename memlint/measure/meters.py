@@ -125,6 +125,12 @@ def allocator_reason(torch: Any) -> str | None:
     return None if backend == "native" else f"the allocator is {backend}, whose counters stay zero"
 
 
+def allocator_variable(torch: Any) -> str:
+    """The environment variable that the torch in use reads the settings of its allocator from."""
+    general = hasattr(torch._C, "_accelerator_setAllocatorSettings")  # torch 2.9
+    return "PYTORCH_ALLOC_CONF" if general else "PYTORCH_CUDA_ALLOC_CONF"
+
+
 def _current(stats: Any, key: str) -> int:
     return int(stats[key]["all"]["current"])
 

@@ -17,7 +17,7 @@ from .agreement import agreement
 from .files import write
 from .loops import LoopWatch
 from .losses import Losses
-from .meters import CpuMeter, meter_for
+from .meters import CpuMeter, allocator_variable, meter_for
 from .old import Old
 from .plan import Plan
 from .running import Run, Running
@@ -452,6 +452,7 @@ class Session:
             "python": sys.version.split()[0],
             "torch": None if torch is None else str(torch.__version__),
             "meter": meter.name,
+            "allocator_variable": None if torch is None else allocator_variable(torch),
             "device": self._device(),
             "unmeasurable": meter.reason(),
             "missing": self.missing,

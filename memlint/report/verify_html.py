@@ -218,6 +218,7 @@ def _rest(report: Report) -> list[str]:
         f"from {size(row.peak[0])} to {size(row.peak[1])}; {row.advice}"
         for row in report.fragmentation
     ]
+    said += [report.run.out_of_memory] if report.run.out_of_memory else []
     said += [f"{failure.path}: failed: {failure.reason}" for failure in report.failures]
     for rank in report.ranks:
         differ = ", ".join(f"{name} for {fingerprint}" for fingerprint, name in rank.verdicts.items())

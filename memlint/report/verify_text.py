@@ -68,6 +68,8 @@ def write(report: Report, out: TextIO) -> None:
     for rank in report.ranks:
         for line in _rank(rank, report):
             target.print(clean(line), soft_wrap=True)
+    if report.run.out_of_memory:
+        target.print(clean(Text(report.run.out_of_memory, "bold red")), soft_wrap=True)
     target.print(clean(how(report.run)), soft_wrap=True)
     target.print(Text(summary(report), "bold"), soft_wrap=True)
 
@@ -79,6 +81,8 @@ def write_short(report: Report, out: TextIO) -> None:
         target.print(table(report))
     for row in report.unattributed:
         target.print(clean(next(_unattributed(row))), soft_wrap=True)
+    if report.run.out_of_memory:
+        target.print(clean(Text(report.run.out_of_memory, "bold red")), soft_wrap=True)
     target.print(clean(how(report.run)), soft_wrap=True)
     target.print(Text(summary(report), "bold"), soft_wrap=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
@@ -11,10 +12,6 @@ from memlint.verifier.holders import holders
 from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict
 from memlint.verifier.verdicts import BLOCK, by_iteration
 
-_ADVICE = (
-    "memory is reserved in pieces that later tensors do not fit in: set "
-    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or feed fewer different shapes (pad to a few lengths)"
-)
 #: two segments of the allocator for tensors of 1 to 10 MiB; as much is left unused where all is well
 _SEGMENTS = 2 * 20 * 2**20
 
@@ -132,8 +129,48 @@ def fragmentation(run: Mapping[str, Any]) -> list[Fragmentation]:
             # a segment that comes once, for an optimizer's state, is no growth
             if first < middle < last and last - first > max(_SEGMENTS, rows[-1]["reserved"] // 10):
                 both = {name: (rows[0][name], rows[-1][name]) for name in ("reserved", "peak", "allocated", "split")}
-                found[device] = Fragmentation(device, advice=_ADVICE, **both)
+                advice = (
+                    f"memory is reserved in pieces that later tensors do not fit in: {_setting(run)}, or feed fewer "
+                    "different shapes (pad to a few lengths)"
+                )
+                found[device] = Fragmentation(device, advice=advice, **both)
     return list(found.values())
+
+
+def _setting(run: Mapping[str, Any]) -> str:
+    """What to set so that reserved memory can be used for other shapes."""
+    return f"set {run.get('allocator_variable') or 'PYTORCH_CUDA_ALLOC_CONF'}=expandable_segments:True"
+
+
+def out_of_memory(run: Mapping[str, Any]) -> str:
+    """After the allocator has given up: whether a setting of it would have helped, a sentence. Empty where it has not,
+    or where its message does not say."""
+    message = run["end"].get("message") or ""
+    asked, unused = (_amount(message, each) for each in (_ASKED, _UNUSED))
+    if asked is None or unused is None:
+        return ""
+    device = match[1] if (match := _GPU.search(message)) else "?"
+    said = f"cuda:{device} was out of memory: {asked} were asked for"
+    if _bytes(unused) >= _bytes(asked):
+        return f"{said}, {unused} were reserved and not in use, in pieces that are too small: {_setting(run)}"
+    return f"{said}, and no setting of the allocator would have helped: it had reserved no more than {unused} unused"
+
+
+_ASKED = re.compile(r"Tried to allocate ([\d.]+ \w+)")
+_UNUSED = re.compile(r"([\d.]+ \w+) is reserved by PyTorch but unallocated")
+_GPU = re.compile(r"GPU (\d+) has")
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def _amount(message: str, of: re.Pattern[str]) -> str | None:
+    """An amount as the message gives it, in a unit that is known."""
+    match = of.search(message)
+    return match[1] if match is not None and match[1].split()[1] in _UNITS else None
+
+
+def _bytes(amount: str) -> float:
+    number, unit = amount.split()
+    return float(number) * _UNITS[unit]
 
 
 def _unused(row: Mapping[str, int]) -> int:

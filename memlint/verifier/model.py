@@ -172,7 +172,10 @@ class Rank(msgspec.Struct, frozen=True):
 
 class Run(msgspec.Struct, frozen=True):
     """How the program ran. ``exit``: its exit code; None where it was stopped when all was measured. ``end``:
-    finished, stopped, failed, timeout, interrupted or killed. ``steps``: iterations of the loop that ran most."""
+    finished, stopped, failed, timeout, interrupted or killed. ``steps``: iterations of the loop that ran most.
+    ``out_of_memory``: after such an error, what was asked for, and whether a setting of the allocator would have
+    helped.
+    """
 
     python: str | None
     torch: str | None
@@ -183,6 +186,7 @@ class Run(msgspec.Struct, frozen=True):
     exit: int | None
     end: str
     reason: str = ""
+    out_of_memory: str = ""
     warmup: int = 3
     window: int = 12
 

@@ -24,7 +24,7 @@ from memlint.verifier.child import Ran, find_module, python_for, run_program
 from memlint.verifier.closure import program_files
 from memlint.verifier.group import Group
 from memlint.verifier.holders import holders
-from memlint.verifier.leftover import fragmentation, unattributed
+from memlint.verifier.leftover import fragmentation, out_of_memory, unattributed
 from memlint.verifier.model import BAD, Report, Run, Verdict, Verified
 from memlint.verifier.planning import Probes, Target, probes
 from memlint.verifier.ranks import merged, steps
@@ -266,6 +266,7 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
         seconds=first.get("seconds", 0.0),
         exit=None if end == "stopped" else code,
         end=end,
+        out_of_memory=next((said for one in ran.measured if (said := out_of_memory(one))), ""),
         warmup=wanted.warmup,
         window=wanted.window,
     )

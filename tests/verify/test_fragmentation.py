@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from commands import verify
 
-from memlint.verifier.leftover import fragmentation
+from memlint.measure.meters import allocator_variable
+from memlint.verifier.leftover import fragmentation, out_of_memory
 
 MIB = 2**20
 
@@ -107,3 +109,42 @@ def test_neither_does_a_shape_that_stays_or_fits(tmp_path: Path, rows: str) -> N
 @pytest.mark.gpu
 def test_a_leak_is_told_as_a_leak(tmp_path: Path) -> None:
     assert _fragments(tmp_path, "64", more="kept.append(torch.zeros(64, 2**18, device=device))") == []
+
+
+#: as the allocator of CUDA words it
+MESSAGE = (
+    "CUDA out of memory. Tried to allocate {asked}. GPU 1 has a total capacity of 23.69 GiB of which 10 MiB is free. "
+    "Including non-PyTorch memory, this process has 23.68 GiB memory in use. Of the allocated memory 20.01 GiB is "
+    "allocated by PyTorch, and {unused} is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
+    "large try setting something."
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "unused", "helps"),
+    [
+        ("512.00 MiB", "3.12 GiB", True),
+        ("2.00 GiB", "2.00 GiB", True),
+        ("2.00 GiB", "900.00 MiB", False),
+        ("20.00 MiB", "512.00 KiB", False),
+        ("20.00 MiB", "512 bytes", False),
+    ],
+)
+@pytest.mark.parametrize("variable", ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"])
+def test_after_an_error_it_is_said_whether_a_setting_helps(asked: str, unused: str, helps: bool, variable: str) -> None:
+    end = {"kind": "failed", "message": MESSAGE.format(asked=asked, unused=unused)}
+    said = out_of_memory({"end": end, "allocator_variable": variable})
+    assert said.startswith("cuda:1 was out of memory") and asked in said and unused in said
+    assert (f"set {variable}=expandable_segments:True" in said) == helps
+    assert ("no setting" in said) != helps
+
+
+@pytest.mark.parametrize("message", [None, "", "out of memory", "Tried to allocate 3 apples"])
+def test_nothing_is_said_of_a_setting_where_the_message_does_not_tell(message: str | None) -> None:
+    assert out_of_memory({"end": {"kind": "failed", "message": message}}) == ""
+
+
+def test_the_variable_is_the_one_that_torch_reads() -> None:
+    new, old = SimpleNamespace(_accelerator_setAllocatorSettings=None), SimpleNamespace()
+    assert allocator_variable(SimpleNamespace(_C=new)) == "PYTORCH_ALLOC_CONF"
+    assert allocator_variable(SimpleNamespace(_C=old)) == "PYTORCH_CUDA_ALLOC_CONF"
