@@ -19,6 +19,7 @@ from .loops import LoopWatch
 from .losses import Losses
 from .meters import CpuMeter, allocator_variable, meter_for
 from .old import Old
+from .peaks import Peaks
 from .plan import Plan
 from .running import Run, Running
 from .site_runs import check_of, stack_of
@@ -70,6 +71,7 @@ class Session:
         self._tick = 0
         self._steps = 0
         self._timeline = Timeline()
+        self._peaks = Peaks()
         self._due: list[SiteWatch] = []
         self._old: Old | None = None
         self._old_tick = -1
@@ -159,6 +161,8 @@ class Session:
         watch.longest = max(watch.longest, run.count)
         self._tick += 1
         self._note()
+        if self.torch is not None and threading.get_ident() == self._thread:
+            self._peaks.note(self._windows.meter, self._steps, number, self.torch, look=True)
         if not watch.holds_loops:
             self._steps += 1
         self._windows.tick(self._tick)
@@ -422,6 +426,7 @@ class Session:
                     if loop.suspect and not loop.done:
                         self._windows.close(loop)
                 self._note(always=True)
+                self._peaks.note(self._windows.meter, self._steps, 0, self.torch, look=False)
                 self._check([site for site in self._sites.values() if site.generations], "end")
             self.write()
         except Exception as error:  # a mistake of ours must not become one of the program's
@@ -463,6 +468,7 @@ class Session:
             "located": self._windows.located(),
             "peak": meter.peak(),
             "free": meter.free(),
+            "peaks": self._peaks.data(),
             "timeline": self._timeline.data(),
             "losses": None if self._losses is None or self._end["kind"] == "running" else self._losses.data(),
         }

@@ -9,7 +9,18 @@ from memlint.report.lines import Lines
 from memlint.report.page import element, esc, page, prose
 from memlint.report.source_html import excerpt, trace
 from memlint.report.verify_chart import colours_for, figures
-from memlint.report.verify_text import an_iteration, claim, difference, held_by, how, saves, size, step_time, summary
+from memlint.report.verify_text import (
+    an_iteration,
+    claim,
+    difference,
+    held_by,
+    how,
+    peak_said,
+    saves,
+    size,
+    step_time,
+    summary,
+)
 from memlint.verifier.model import BAD, Comparison, Report, Side, Stack, Unattributed, Verified
 
 _TONES = {"confirmed": "bad", "confirmed-host": "warn", "cycle": "warn", "peak-only": "warn", "bounded": "good",
@@ -218,6 +229,7 @@ def _rest(report: Report) -> list[str]:
         f"from {size(row.peak[0])} to {size(row.peak[1])}; {row.advice}"
         for row in report.fragmentation
     ]
+    said += [peak_said(peak) for peak in report.peaks]
     said += [report.run.out_of_memory] if report.run.out_of_memory else []
     said += [f"{failure.path}: failed: {failure.reason}" for failure in report.failures]
     for rank in report.ranks:

@@ -40,6 +40,7 @@ def document(report: Report) -> dict[str, Any]:
             "loops": rest["unattributed"],
         },
         "fragmentation": rest["fragmentation"],
+        "peaks": rest["peaks"],
         "comparison": rest["comparison"],
         "loops": rest["loops"],
         "peak": rest["peak"],

@@ -18,6 +18,7 @@ from memlint.verifier.model import (
     Holder,
     LoopBill,
     LoopSide,
+    Peak,
     Rank,
     Report,
     Run,
@@ -204,6 +205,27 @@ def _loops(report: Report) -> Iterator[Text]:
         held = ", ".join(f"{size(count)} of tensors on {device}" for device, count in report.peak.items() if count)
         if held:
             yield Text(f"Peak: {held}.")
+    for peak in report.peaks:
+        yield Text(peak_said(peak))
+
+
+def peak_said(peak: Peak) -> str:
+    """For example: The peak on cuda:0: 9.1 GiB at step 371 in the loop at train.py:30 (training): 2.0 GiB of …."""
+    followed = ", as far as it was followed" if peak.device == "cpu" else ""
+    said = f"The peak on {peak.device}{followed}: {size(peak.bytes)} "
+    said += f"at step {peak.step:,}" if peak.step else "before the first step was over"
+    said += f" in the loop at {peak.loop}" if peak.loop else ""
+    said += f" ({peak.phase})" if peak.phase else ""
+    parts = ", ".join(f"{size(count)} of {_PARTS[name]}" for name, count in peak.parts.items() if count)
+    return f"{said}: {parts}." if parts else f"{said}."
+
+
+_PARTS = {
+    "parameters": "parameters",
+    "gradients": "gradients",
+    "optimizer": "optimizer state",
+    "rest": "activations, inputs and all else",
+}
 
 
 def _of_loop(loop: LoopBill) -> list[tuple[str, str] | str]:

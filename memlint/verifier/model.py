@@ -237,6 +237,20 @@ class LoopBill(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Peak(msgspec.Struct, frozen=True):
+    """The most that a device held at once while it was followed, of allocated ``bytes``. ``step``: the iteration that
+    it came in, 0 before the first, of the ``loop`` at this place. ``phase``: training, evaluation, or nothing where
+    that is not known. ``parts``: what of it was parameters, gradients and the state of optimizers (``optimizer``), and
+    the ``rest``: activations, inputs and all else; empty where it is not known."""
+
+    device: str
+    bytes: int
+    step: int
+    loop: str = ""
+    phase: str = ""
+    parts: dict[str, int] = {}
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """All that one verification says. ``timeline`` and ``loops``: of the first rank; ``peak``: the most that was held
     on each device, of any rank, as far as it was measured."""
@@ -246,6 +260,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     unattributed: tuple[Unattributed, ...] = ()
     fragmentation: tuple[Fragmentation, ...] = ()
+    peaks: tuple[Peak, ...] = ()
     comparison: Comparison | None = None
     ranks: tuple[Rank, ...] = ()
     timeline: Timeline | None = None

@@ -26,6 +26,7 @@ from memlint.verifier.group import Group
 from memlint.verifier.holders import holders
 from memlint.verifier.leftover import fragmentation, out_of_memory, unattributed
 from memlint.verifier.model import BAD, Report, Run, Verdict, Verified
+from memlint.verifier.peaks import peaks
 from memlint.verifier.planning import Probes, Target, probes
 from memlint.verifier.ranks import merged, steps
 from memlint.verifier.timeline import timeline
@@ -206,6 +207,7 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
         failures=program.result.failures,
         run=run,
         unattributed=tuple(left),
+        peaks=() if first is None else tuple(peaks(first, put_in.loops)),
         fragmentation=tuple(row for measured in ran.measured for row in fragmentation(measured)),
         ranks=tuple(ranks),
         timeline=None if first is None else timeline(first, put_in, verdicts[0]),

@@ -1,0 +1,69 @@
+"""When a device held most, and what of that was the model's own: its parameters, their gradients, the state of
+optimizers. All else was there for the step alone, or is kept by the program."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from .meters import Bytes, Meter
+from .storages import device_of, storages_of
+
+#: looked through are so many peaks at most, each by so much higher than the one before
+_MOST, _HIGHER = 6, 1.1
+
+
+class Peaks:
+    """The highest peak of each device so far."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._looked = 0
+
+    def note(self, meter: Meter, step: int, loop: int, torch: Any, *, look: bool) -> None:
+        """At a top of a loop, or at the end: has the iteration that is over brought a new peak? ``step``: the number of
+        that iteration; ``look``: what there is of the model is still there."""
+        due: list[dict[str, Any]] = []
+        for device, most in meter.peak().items():
+            row = self._rows.setdefault(device, {"bytes": 0, "known_at": 0, "kept": None, "device": device})
+            if most <= row["bytes"]:
+                continue
+            row.update(bytes=most, step=step, loop=loop, grad=torch.is_grad_enabled())
+            if look and step and self._looked < _MOST and most > _HIGHER * row["known_at"]:
+                due.append(row)
+        if due:
+            self._looked += 1
+            kept = _kept(torch)
+            for row in due:
+                row.update(kept={name: held.get(row["device"], 0) for name, held in kept.items()})
+                row["known_at"] = row["bytes"]
+
+    def data(self) -> list[dict[str, Any]]:
+        """All that was seen, as JSON."""
+        return [row for row in self._rows.values() if row["bytes"]]
+
+
+def _kept(torch: Any) -> dict[str, Bytes]:
+    """The bytes of parameters, of gradients and of the state of optimizers, by device, no storage twice."""
+    heap = gc.get_objects()
+    optimizer = torch.optim.Optimizer
+    with torch._C.DisableTorchFunctionSubclass():
+        parameters = [each for each in heap if issubclass(type(each), torch.nn.Parameter)]
+        gradients = [each.grad for each in parameters if each.is_leaf and each.grad is not None]
+        states = [
+            value
+            for each in heap
+            if issubclass(type(each), optimizer)
+            for state in list(each.state.values())
+            if type(state) is dict
+            for value in list(state.values())
+        ]
+        seen: set[int] = set()
+        found: dict[str, Bytes] = {}
+        for name, tensors in (("parameters", parameters), ("gradients", gradients), ("optimizer", states)):
+            held = found.setdefault(name, {})
+            for storage in storages_of(tensors, torch):
+                if storage._cdata not in seen:
+                    seen.add(storage._cdata)
+                    held[device_of(storage)] = held.get(device_of(storage), 0) + storage.nbytes()
+    return found

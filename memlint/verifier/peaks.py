@@ -1,0 +1,30 @@
+"""When a device held most, and what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memlint.verifier.model import Peak
+
+#: what is known of a lower peak is told of a higher one only where they differ by no more
+_NEAR = 1.1
+
+
+def peaks(measured: Mapping[str, Any], places: Mapping[int, tuple[str, int]]) -> Iterator[Peak]:
+    """The peaks of one process. ``places``: of its loops, by their ids."""
+    for row in measured.get("peaks", ()):
+        kept = row["kept"] if row["bytes"] <= _NEAR * row["known_at"] else None
+        parts = {} if kept is None else dict(kept)
+        rest = row["bytes"] - sum(parts.values())
+        if rest < 0:  # made where nothing was seen of it, by another thread or before the first step
+            parts = {}
+        phase = "evaluation" if not row["grad"] else "training" if parts.get("gradients") else ""
+        yield Peak(
+            device=row["device"],
+            bytes=row["bytes"],
+            step=row["step"],
+            loop=":".join(map(str, places[row["loop"]])) if row["loop"] in places else "",
+            phase=phase,
+            parts={**parts, "rest": rest} if parts else {},
+        )
