@@ -6,9 +6,12 @@ import itertools
 
 from memlint.flow import boxes, library
 from memlint.flow.collected import gives_no_graph
+from memlint.flow.effects import Backward, ModelRun
 from memlint.flow.events import Step
-from memlint.flow.frame import Backward, Frame, ModelRun
-from memlint.flow.heap import deep, make, stream_of
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
+from memlint.flow.heap import make, stream_of
+from memlint.flow.held_values import deep
 from memlint.flow.lift import Lifting
 from memlint.flow.made_places import MADE, made_places
 from memlint.flow.modes import frozen_of
@@ -16,7 +19,7 @@ from memlint.flow.owned import ANY, gave
 from memlint.flow.recorded_modes import mode_keys, mode_of
 from memlint.flow.state import AMBIENT, OFF, State, without_tag
 from memlint.flow.stores import forget, forget_later
-from memlint.flow.syntax import dotted, text
+from memlint.flow.syntax import dotted
 from memlint.flow.touched import keys_of, note
 from memlint.flow.translate import MAX_RUN_DEPTH, Translation
 from memlint.flow.values import (

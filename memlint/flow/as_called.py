@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import assigned_names, names_read
+from memlint.flow.effects import CallRecord, Store
 from memlint.flow.flags import decided
-from memlint.flow.frame import CallRecord, Frame, Store
+from memlint.flow.frame import Frame
 from memlint.flow.recorded_modes import look_up
 from memlint.flow.roles_by_name import is_test
 from memlint.flow.state import AMBIENT, OFF, ON
-from memlint.flow.syntax import assigned_names, names_read
 from memlint.flow.told import told
 from memlint.flow.values import NONE, UNKNOWN
 from memlint.ir import nodes as ir

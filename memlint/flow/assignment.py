@@ -5,24 +5,28 @@ from __future__ import annotations
 import functools
 
 from memlint.flow import carry, context_attributes, hotloops
+from memlint.flow.bindings import mentions, reads_any
 from memlint.flow.class_places import class_places
+from memlint.flow.effects import LoopFrame
 from memlint.flow.events import PlaceKind
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.freezing import weight_frozen
-from memlint.flow.heap import deep, element, elements_of, frame_at, make, named, part_of_bundle, part_of_output
+from memlint.flow.heap import element, elements_of, frame_at, make, part_of_bundle, part_of_output
+from memlint.flow.held_values import deep
 from memlint.flow.keys import counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.flow.leaves import flagged
 from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
 from memlint.flow.made_places import made_places
 from memlint.flow.modes import forget_name, frozen_of
 from memlint.flow.ops import cut
+from memlint.flow.parts_taken import named
 from memlint.flow.periods import resets_in_time, resets_soon
 from memlint.flow.recorded_modes import freeze
 from memlint.flow.sample_keys import by_sample
 from memlint.flow.signatures import methods_of
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import forget, kind_of, note_store, own_sources, parts_of
-from memlint.flow.syntax import mentions, reads_any, text
 from memlint.flow.values import (
     CONTAINER,
     DATA,

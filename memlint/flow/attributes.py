@@ -6,11 +6,20 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.attribute_statements import (
+    MAKES,
+    assigned_value,
+    begins_attribute,
+    by_constructor,
+    is_container,
+    learn_parameters,
+    sets_attribute,
+    storing,
+)
 from memlint.flow.frame import Frame
-from memlint.flow.heap import as_held
-from memlint.flow.kept import kept
+from memlint.flow.held_values import as_held
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import calls, dotted, expressions, is_true, last_name, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (
     CONTAINER,
@@ -24,16 +33,11 @@ from memlint.flow.values import (
     join,
 )
 from memlint.ir import nodes as ir
-from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.facts import Facts
 
 
-#: methods that make what an object holds
-_MAKES = lazy_pattern(
-    r"_*(init|setup|set_up|build|make|create|configure|define|construct|load_(model|net)|prepare_(model|net))(_|$|ialize)"
-)
 #: classes that keep something under a name, of which it is asked what that is
 MAX_ASKED = 8
 
@@ -54,7 +58,7 @@ class Attributes:
         self._made_and_frozen: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
         self._begun: dict[str, bool] = {}
         self._called: dict[str, bool] = {}
-        self._stored: dict[str, list[tuple[str, int]]] = {}
+        self.stored: dict[str, list[tuple[str, int]]] = {}
         self._dispatching: dict[tuple[str, str], bool] = {}
         #: how often a method was asked that is being interpreted itself
         self._unfinished = 0
@@ -119,7 +123,7 @@ class Attributes:
             found = join(found, known) if known is not None else found
         for method in methods:
             value = None
-            if _MAKES.match(method.name) is not None:
+            if MAKES.match(method.name) is not None:
                 summary = self.analyser.summary(method)
                 self._unfinished += self.analyser.summaries.is_cut(method) or (
                     summary is None and self.analyser.summaries.is_running(method)
@@ -156,7 +160,7 @@ class Attributes:
         if cls.key not in self._assigning:
             found: dict[str, list[Function]] = {}
             for method in (*cls.methods.values(), *cls.accessors):
-                for name in _storing(method.body):
+                for name in storing(method.body):
                     found.setdefault(name, []).append(method)
             self._assigning[cls.key] = found
         return self._assigning[cls.key]
@@ -170,12 +174,12 @@ class Attributes:
     def _shallow(self, method: Function, name: str) -> V:
         """What the method's assignments say by themselves: calls and literals at the module's scope."""
         found = NOTHING
-        for statement in _storing(method.body).get(name, ()):
+        for statement in storing(method.body).get(name, ()):
             if not isinstance(statement, (ir.Assign, ir.AnnAssign)) or statement.value is None:
                 found = join(found, UNKNOWN_VALUE)
                 continue
-            value = _assigned_value(statement, statement.value, name)
-            plain = isinstance(value, ir.Const | ir.Display | ir.DictDisplay | ir.Call) or _is_container(value)
+            value = assigned_value(statement, statement.value, name)
+            plain = isinstance(value, ir.Const | ir.Display | ir.DictDisplay | ir.Call) or is_container(value)
             found = join(found, self.analyser.evaluate_constant(method.module, value) if plain else UNKNOWN_VALUE)
         return found
 
@@ -214,7 +218,7 @@ class Attributes:
         it."""
         order, _ = self.analyser.program.ancestors(cls)
         others = (method for item in order for method in self._assignments(item).get(name, ()))
-        return any(_MAKES.match(method.name) is None for method in others) or bool(
+        return any(MAKES.match(method.name) is None for method in others) or bool(
             self.value(cls, name).kinds & CONTAINER
         )
 
@@ -226,7 +230,7 @@ class Attributes:
             frozen: set[str] = set()
             for method in cls.methods.values():
                 for statement in walk_statements(method.body):
-                    _learn_parameters(statement, made, frozen)
+                    learn_parameters(statement, made, frozen)
             self._made_and_frozen[cls.key] = made, frozen
         return self._made_and_frozen[cls.key]
 
@@ -250,7 +254,7 @@ class Attributes:
             program = self.analyser.program
             modules = (program.module(key) for key in program.words.files(name))
             self._called[name] = any(
-                name in unit.calls and not _by_constructor(module.cls(unit.name), name)
+                name in unit.calls and not by_constructor(module.cls(unit.name), name)
                 for module in modules
                 for unit in module.index.units
             )
@@ -258,15 +262,15 @@ class Attributes:
 
     def _assigning_units(self, name: str) -> list[tuple[str, int]]:
         """The units (module, number) that assign an attribute of that name."""
-        if name not in self._stored:
+        if name not in self.stored:
             program = self.analyser.program
-            self._stored[name] = [
+            self.stored[name] = [
                 (key, number)
                 for key in program.words.files(name)
                 for number, unit in enumerate(program.module(key).index.units)
                 if name in unit.stores
             ]
-        return self._stored[name]
+        return self.stored[name]
 
     def is_emptied_each_round(self, step: str, followed: Function | None) -> bool:
         """Whether code that runs with each iteration, by a loop or by a framework, empties an attribute of that name
@@ -325,8 +329,8 @@ class Attributes:
         """Whether a method that is called, no constructor, or a function gives an attribute of this name a value of its
         own."""
         if name not in self._begun:
-            self._begun[name] = any(_sets(function, name) for function in self._functions_with(name)) or any(
-                method.name != "__init__" and self._is_called(method.name) and _begins(method, name)
+            self._begun[name] = any(sets_attribute(function, name) for function in self._functions_with(name)) or any(
+                method.name != "__init__" and self._is_called(method.name) and begins_attribute(method, name)
                 for cls in self.classes_with(name)
                 for method in cls.methods.values()
             )
@@ -356,94 +360,3 @@ class Attributes:
             cls = module.cls(module.index.units[number].name)
             if cls is not None:
                 yield cls
-
-
-def _learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> None:
-    """``self.weight = nn.Parameter(…)`` makes one, ``self.weight.requires_grad = False`` freezes it."""
-    if isinstance(statement, ir.Assign):
-        value = statement.value
-        for target in statement.targets:
-            if not isinstance(target, ir.Attr):
-                continue
-            if target.name == "requires_grad" and isinstance(target.value, ir.Attr):
-                frozen.add(target.value.name)
-            elif isinstance(value, ir.Call) and dotted(value.func).rsplit(".", 1)[-1] == "Parameter":
-                flags = [*value.args[1:], *(word.value for word in value.keywords if word.name == "requires_grad")]
-                trains = all(map(is_true, flags))
-                (made if trains else frozen).add(target.name)
-    elif isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
-        func = statement.value.func
-        if isinstance(func, ir.Attr) and func.name == "requires_grad_" and isinstance(func.value, ir.Attr):
-            frozen.add(func.value.name)
-
-
-def _sets(function: Function, name: str) -> bool:
-    """Whether a function's own statements assign an attribute of that name a value that is not made of it."""
-    return any(
-        isinstance(statement, ir.Assign)
-        and name in _stored(statement)
-        and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
-        for statement in walk_statements(function.body, into_definitions=False)
-    )
-
-
-def _by_constructor(cls: Class | None, name: str) -> bool:
-    """Whether a class calls something of a name in its constructor alone."""
-    if cls is None or "__init__" not in cls.methods:
-        return False
-    within = [method for method in cls.methods.values() if method.name != "__init__"]
-    return not any(last_name(call.func) == name for method in within for call in calls(method.body))
-
-
-def _begins(method: Function, name: str) -> bool:
-    """Whether the method assigns ``self.name`` something that is not made of it."""
-    return any(
-        isinstance(statement, ir.Assign)
-        and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
-        for statement in _storing(method.body).get(name, ())
-    )
-
-
-def _is_container(value: ir.Expr) -> bool:
-    """``[0] * len(names)``, ``{name: 0 for name in names}``"""
-    if isinstance(value, ir.Binary) and value.op == "*":
-        return isinstance(value.left, ir.Display) or isinstance(value.right, ir.Display)
-    return isinstance(value, ir.Comprehension) and value.kind != "generator"
-
-
-def _assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: str) -> ir.Expr:
-    """The part of an assignment's value that goes to ``self.name``."""
-    targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
-    for target in targets:
-        if not isinstance(target, ir.Display):
-            continue
-        for position, part in enumerate(target.elements):
-            if isinstance(part, ir.Attr) and part.name == name:
-                same = isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
-                return value.elements[position] if same and isinstance(value, ir.Display) else ir.Name(value.at, "")
-    return value
-
-
-@kept
-def _storing(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]:
-    """The statements that assign an attribute of a variable, by its name, in source order."""
-    found: dict[str, list[ir.Stmt]] = {}
-    for statement in walk_statements(body):
-        for name in dict.fromkeys(_stored(statement)):
-            found.setdefault(name, []).append(statement)
-    return found
-
-
-def _stored(statement: ir.Stmt) -> list[str]:
-    """The attributes of variables that a statement assigns."""
-    targets: tuple[ir.Expr, ...] = ()
-    if isinstance(statement, ir.Assign):
-        targets = statement.targets
-    elif isinstance(statement, (ir.AnnAssign, ir.AugAssign, ir.For)):
-        targets = (statement.target,)
-    else:
-        return []
-    flat: list[ir.Expr] = []
-    for target in targets:
-        flat.extend(target.elements if isinstance(target, ir.Display) else (target,))
-    return [target.name for target in flat if isinstance(target, ir.Attr) and isinstance(target.value, ir.Name)]

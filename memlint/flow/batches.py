@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
+from memlint.flow.bindings import mentions
 from memlint.flow.bound_names import Names, argument, peel
 from memlint.flow.events import OversizedBatch
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.inert import last_ordinal
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
-from memlint.flow.syntax import calls, dotted, mentions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, parts, walk_expression, walk_statements
 from memlint.flow.values import V
 from memlint.ir import nodes as ir
 

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import mentions, names_bound_by
 from memlint.flow.collected import drawn
 from memlint.flow.described import self_name
+from memlint.flow.effects import Store
 from memlint.flow.events import Value
-from memlint.flow.frame import Frame, Store
-from memlint.flow.heap import deep
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.kept import kept
 from memlint.flow.later import wanted_later
 from memlint.flow.periods import is_periodic
 from memlint.flow.program import Function
-from memlint.flow.syntax import (
-    calls,
-    calls_named,
-    dotted,
-    expressions,
-    mentions,
-    names_bound_by,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import calls, calls_named, dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import Path, Source
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, element, elements_of, make, members, read_item
+from memlint.flow.heap import element, elements_of, make, members, read_item
+from memlint.flow.held_values import deep
 from memlint.flow.program import Class, Program
 from memlint.flow.state import Obj, State
-from memlint.flow.syntax import text
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,

@@ -9,13 +9,13 @@ from memlint.flow import boxes, containers, external, instances, method_runs, me
 from memlint.flow import evaluate as evaluating
 from memlint.flow.arity import fitting
 from memlint.flow.collecting import collects, listed
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.functions import call_function, construct
 from memlint.flow.models import run_module
 from memlint.flow.ops import names_model
 from memlint.flow.program import Class
 from memlint.flow.state import State
-from memlint.flow.syntax import text
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     CALLABLE,

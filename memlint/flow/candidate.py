@@ -11,8 +11,9 @@ from memlint.finding import Confidence
 from memlint.flow.as_called import freed_as_called
 from memlint.flow.carried_on import is_carried_alone, state_of
 from memlint.flow.described import self_name, value_of
+from memlint.flow.effects import Store
 from memlint.flow.events import Loop, Value
-from memlint.flow.frame import Frame, Store
+from memlint.flow.frame import Frame
 from memlint.flow.judged_runs import of_layers
 from memlint.flow.made_places import MADE
 from memlint.flow.periods import ends_soon

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.definitions import functions_of
+from memlint.flow.effects import CallRecord, LoopFrame, Store
 from memlint.flow.events import Step
-from memlint.flow.frame import CallRecord, Frame, LoopFrame, Store
+from memlint.flow.frame import Frame
 from memlint.flow.judged_runs import of_layers
 from memlint.flow.periods import ends_soon
 from memlint.flow.program import Class, Function

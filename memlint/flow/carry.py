@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from memlint.flow import growing, hotloops
+from memlint.flow.bindings import mentions
 from memlint.flow.events import PlaceKind
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, frame_at
+from memlint.flow.heap import frame_at
+from memlint.flow.held_values import deep
 from memlint.flow.keys import counted_by
 from memlint.flow.rebuilding import Member, is_old_member, members_anew, reads_others_only, summed_members
 from memlint.flow.state import OFF, State
 from memlint.flow.stores import note_carry, note_store, own_sources
-from memlint.flow.syntax import dotted, mentions, text, walk_expression
+from memlint.flow.syntax import dotted, walk_expression
 from memlint.flow.target_places import place_of
 from memlint.flow.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V
 from memlint.ir import nodes as ir

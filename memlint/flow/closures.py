@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep
+from memlint.flow.held_values import deep
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import expressions, last_name, parts, walk_expression, walk_statements

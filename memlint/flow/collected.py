@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
-from memlint.flow.frame import Frame, ModelRun, Store
+from memlint.flow.bindings import mentions, names_bound_by, reads_any
+from memlint.flow.effects import ModelRun, Store
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
 from memlint.flow.syntax import (
@@ -18,11 +21,7 @@ from memlint.flow.syntax import (
     dotted,
     expressions,
     is_true,
-    mentions,
-    names_bound_by,
     parts,
-    reads_any,
-    text,
     walk_expression,
     walk_statements,
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memlint.flow.bindings import reads_any
 from memlint.flow.kept import kept
-from memlint.flow.syntax import reads_any
 from memlint.ir import nodes as ir
 
 #: what makes a container of all that it is given, or a sum

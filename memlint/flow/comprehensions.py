@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from memlint.flow.expression_text import text
 from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, element, make
+from memlint.flow.heap import element, make
+from memlint.flow.held_values import deep
 from memlint.flow.kept import kept
 from memlint.flow.loops import describe, over_loader
 from memlint.flow.state import State
 from memlint.flow.stores import end_iteration, store_value
-from memlint.flow.syntax import text, walk_expression
+from memlint.flow.syntax import walk_expression
 from memlint.flow.values import ACTIVATION, NOTHING, OUTPUT, PER_BATCH, V, ordered
 from memlint.ir import nodes as ir
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, elements_of, make, read_item, tuple_of
+from memlint.flow.heap import elements_of, make, read_item, tuple_of
+from memlint.flow.held_values import deep
 from memlint.flow.loops import known_members
 from memlint.flow.state import Obj, State
 from memlint.flow.stores import store_value
-from memlint.flow.syntax import text
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.flow.analyser import Analyser
-from memlint.flow.frame import Frame, Store
+from memlint.flow.effects import Store
+from memlint.flow.frame import Frame
 from memlint.flow.lift import takes_activations
 from memlint.flow.program import Function, Program
 from memlint.flow.roles_by_name import is_evaluation_name

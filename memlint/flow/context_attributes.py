@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from memlint.flow.bindings import assigned_names
 from memlint.flow.frame import Frame
 from memlint.flow.narrowing import tells_tensors
-from memlint.flow.syntax import (
-    assigned_names,
-)
 from memlint.flow.values import V, join
 from memlint.ir import nodes as ir
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 
 #: what the context itself reads
-_OWN = frozenset(
+OWN = frozenset(
     {"to_save", "saved_tensors", "saved_variables", "dirty_tensors", "non_differentiable", "needs_input_grad"}
 )
 

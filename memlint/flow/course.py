@@ -9,6 +9,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
+from memlint.flow.expression_text import text
 from memlint.flow.syntax import (
     Begins,
     begins,
@@ -17,7 +18,6 @@ from memlint.flow.syntax import (
     dotted,
     expressions,
     loops_around,
-    text,
     walk_statements,
     way_to,
 )

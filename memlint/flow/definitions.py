@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from memlint.flow.bindings import assigned_names
 from memlint.flow.main_guard import unguarded
-from memlint.flow.syntax import assigned_names, dotted, walk_statements
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.texts import Indexes
 from memlint.flow.words import words_of_bases
 from memlint.frontend.index import Imported, ModuleIndex, UnitIndex, read, units_of

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.bindings import assigned_names
+from memlint.flow.effects import ModelRun
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.guards import is_guard
-from memlint.flow.syntax import (
-    assigned_names,
-    bodies,
-    calls,
-    is_false,
-    last_name,
-    parts,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import bodies, calls, is_false, last_name, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from memlint.finding import Confidence
 from memlint.flow.collected import is_moved_later
 from memlint.flow.devices import is_of_cuda
+from memlint.flow.effects import Store
 from memlint.flow.events import SIZES, Device, Fact, Size, Step, Value
+from memlint.flow.expression_text import text
 from memlint.flow.extent_words import PICTURE, is_of_rows, named_by, of_name
 from memlint.flow.extents import NO_BOUND, Weight
-from memlint.flow.frame import Frame, Store
+from memlint.flow.frame import Frame
 from memlint.flow.graphs import part_of
 from memlint.flow.kept import kept
 from memlint.flow.lift import takes_activations
@@ -18,7 +20,7 @@ from memlint.flow.ops import names_labels, names_number, on_accelerator
 from memlint.flow.program import Function
 from memlint.flow.repeats import layer_code
 from memlint.flow.state import AMBIENT, OFF, ON
-from memlint.flow.syntax import calls, text
+from memlint.flow.syntax import calls
 from memlint.flow.values import (
     ACTIVATION,
     BATCH,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from memlint.flow.bindings import names_bound_by
+from memlint.flow.effects import Store
 from memlint.flow.first_round import statement_of
-from memlint.flow.frame import Frame, Store
+from memlint.flow.frame import Frame
 from memlint.flow.loops import member_and_whole
 from memlint.flow.mentions import SETTINGS
-from memlint.flow.syntax import last_name, names_bound_by, walk_statements
+from memlint.flow.syntax import last_name, walk_statements
 from memlint.ir import nodes as ir
 
 #: what gives the same values in the same order

@@ -10,9 +10,11 @@ from memlint.flow.bounds import becomes_attribute
 from memlint.flow.carried_on import carried_on
 from memlint.flow.collected import is_moved_later
 from memlint.flow.described import ambient_only
+from memlint.flow.effects import Store
 from memlint.flow.events import Loop, Value
+from memlint.flow.expression_text import text
 from memlint.flow.feeding import cuts_rows, gives_loaders, names_source
-from memlint.flow.frame import Frame, Store
+from memlint.flow.frame import Frame
 from memlint.flow.heap import is_stream
 from memlint.flow.judged_runs import unguarded_module
 from memlint.flow.kept import kept
@@ -22,7 +24,7 @@ from memlint.flow.ops import names_count
 from memlint.flow.program import Function
 from memlint.flow.roles_by_name import is_evaluation_name
 from memlint.flow.spent import blindly_reached, is_trial
-from memlint.flow.syntax import assignments, calls, dotted, text
+from memlint.flow.syntax import assignments, calls, dotted
 from memlint.flow.values import EMPTY, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memlint.flow import comprehensions, containers, extent_ops, tables
+from memlint.flow.expression_text import text
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.heap import elements_of, make, read_item
@@ -15,7 +16,7 @@ from memlint.flow.reading import read_attribute
 from memlint.flow.scope import known_by_use, lookup
 from memlint.flow.signatures import methods_of
 from memlint.flow.state import State, join_effects, join_states
-from memlint.flow.syntax import dotted, text, walk_expression
+from memlint.flow.syntax import dotted, walk_expression
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,

@@ -6,11 +6,13 @@ from typing import Any
 
 from memlint import knowledge
 from memlint.flow import batches, extent_ops, factories, inert, instances, layer_extents, threads
+from memlint.flow.expression_text import text
 from memlint.flow.extents import Extent
 from memlint.flow.frame import Frame
 from memlint.flow.freezing import put_together
 from memlint.flow.guards import grad_of_reference, guard_value
-from memlint.flow.heap import compared, deep, make
+from memlint.flow.heap import compared, make
+from memlint.flow.held_values import deep
 from memlint.flow.library import builtin, is_statement, literal_device, standard
 from memlint.flow.made_places import note_made
 from memlint.flow.ops import on_accelerator, reduced, tensor_op
@@ -18,7 +20,7 @@ from memlint.flow.outside import noted
 from memlint.flow.owned import give_away, note_optimizer
 from memlint.flow.placement import destination
 from memlint.flow.state import OFF, State
-from memlint.flow.syntax import dotted, last_name, text
+from memlint.flow.syntax import dotted, last_name
 from memlint.flow.tensors import RETURN_INDICES, gives_indices, names_integers, values_and_indices
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.attributes import Attributes
+from memlint.flow.bindings import assigned_names
 from memlint.flow.called_modes import CalledModes
-from memlint.flow.frame import CallRecord, Frame
+from memlint.flow.effects import CallRecord
+from memlint.flow.frame import Frame
 from memlint.flow.handed_methods import handed
-from memlint.flow.heap import as_held
+from memlint.flow.held_values import as_held
 from memlint.flow.named_methods import NamedMethods
 from memlint.flow.program import Function
-from memlint.flow.syntax import assigned_names, walk_statements
+from memlint.flow.syntax import walk_statements
 from memlint.flow.tabled import stands_in_table
 from memlint.flow.uses import uses_of
 from memlint.flow.values import (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from memlint.flow.effects import LoopFrame
 from memlint.flow.events import Fact
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.frame import Frame
 from memlint.flow.state import State
 from memlint.flow.values import Path, Source, Sources
 

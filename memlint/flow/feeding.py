@@ -9,21 +9,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Set as AbstractSet
 
+from memlint.flow.bindings import names_bound_by, reads_any
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.kept import kept_for
 from memlint.flow.narrowing import tells_tensors
 from memlint.flow.state import State
-from memlint.flow.syntax import (
-    calls,
-    dotted,
-    expressions,
-    names_bound_by,
-    parts,
-    reads_any,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import calls, dotted, expressions, parts, walk_expression, walk_statements
 from memlint.flow.values import LOADER, UNKNOWN, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -5,18 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-from memlint.flow.frame import Frame, LoopFrame, Store
+from memlint.flow.bindings import assigned_names, names_bound_by
+from memlint.flow.effects import LoopFrame, Store
+from memlint.flow.frame import Frame
 from memlint.flow.kept import kept, kept_for
-from memlint.flow.syntax import (
-    assigned_names,
-    bodies,
-    dotted,
-    expressions,
-    names_bound_by,
-    walk_expression,
-    walk_statements,
-    way_to,
-)
+from memlint.flow.syntax import bodies, dotted, expressions, walk_expression, walk_statements, way_to
 from memlint.flow.values import Source
 from memlint.ir import nodes as ir
 

@@ -10,19 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import assigned_names
 from memlint.flow.definitions import Function
 from memlint.flow.kept import kept, kept_for
 from memlint.flow.recorded_modes import mode_of
 from memlint.flow.state import State
-from memlint.flow.syntax import (
-    assigned_names,
-    bodies,
-    dotted,
-    expressions,
-    last_name,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import bodies, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import DATA, MODULE, NONE, Flags, V
 from memlint.ir import nodes as ir
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.effects import ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import calls, last_name

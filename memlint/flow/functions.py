@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from memlint.flow import boxes
 from memlint.flow.branches import join_branches
+from memlint.flow.effects import CallRecord
 from memlint.flow.flags import training, worlds
-from memlint.flow.frame import CallRecord, Frame
+from memlint.flow.frame import Frame
 from memlint.flow.heap import make
 from memlint.flow.made_places import note_made
 from memlint.flow.owned import give_away, note_optimizer

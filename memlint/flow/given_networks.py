@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import CallRecord, Frame, ModelRun
+from memlint.flow.effects import CallRecord, ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.recorded_modes import outward, whole_of
 from memlint.flow.values import MODULE, Path, Source, V
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.flow.frame import Frame, LoopFrame, Store
-from memlint.flow.heap import deep
+from memlint.flow.effects import LoopFrame, Store
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.periods import few_members
 from memlint.flow.rows import PASSED, is_member, is_same, is_selection, unmoved
 from memlint.flow.state import State
 from memlint.flow.stores import carried_by
-from memlint.flow.syntax import last_name, text
+from memlint.flow.syntax import last_name
 from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.ir import nodes as ir
 

@@ -6,10 +6,13 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import mentions
 from memlint.flow.bounds import begun_by_inner_loop, of_one_update
 from memlint.flow.described import lacks_guard, value_of
+from memlint.flow.effects import Store
 from memlint.flow.events import Carry, Loop, Place
-from memlint.flow.frame import Frame, Store
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.given_anew import is_given_anew, is_some_member
 from memlint.flow.growing import CATS
 from memlint.flow.kept import kept
@@ -20,7 +23,7 @@ from memlint.flow.reasons import Reason, first, tell_store
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.rows import PASSED, is_same, places_of
 from memlint.flow.state import OFF
-from memlint.flow.syntax import expressions, last_name, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import Path
 from memlint.ir import nodes as ir
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from memlint.flow.syntax import calls, dotted, names_bound_by, reads_any, text, walk_expression, walk_statements
+from memlint.flow.bindings import names_bound_by, reads_any
+from memlint.flow.expression_text import text
+from memlint.flow.syntax import calls, dotted, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: context managers that say nothing of whether autograd records

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from memlint.flow import extent_ops, extent_words
+from memlint.flow import extent_ops
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.modes import member
-from memlint.flow.ops import batch_tree, names_count, names_labels, names_number
+from memlint.flow.ops import batch_tree, names_count, names_labels
+from memlint.flow.parts_taken import held_module, placed, sized
 from memlint.flow.periods import resets_soon
 from memlint.flow.state import Obj, State
-from memlint.flow.syntax import text
 from memlint.flow.values import (
-    ACTIVATION,
-    ANYWHERE,
-    BATCH,
     CALLABLE,
     CONTAINER,
-    CPU,
     DATA,
     DATA_VALUE,
-    INSTANCE,
     LOADER,
     MODULE,
-    NONE,
     NOTHING,
-    OF_MODULES,
-    OUTPUT,
     SOME_SIZE,
     TENSORS,
     TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
-    Ref,
     Source,
     V,
     join,
@@ -42,7 +34,7 @@ from memlint.flow.values import (
 from memlint.ir import nodes as ir
 
 #: members of a container of modules whose classes are told to another function
-_MAX_TOLD = 16
+MAX_TOLD = 16
 #: nesting of unknown results that is told apart
 MAX_STEPS = 4
 #: attributes of attributes that are told apart; a chain that grows past this goes round in a linked structure
@@ -50,7 +42,7 @@ MAX_CHAIN = 8
 #: properties whose values are read off other properties: the summaries that wait for each other in one function
 MAX_PROPERTIES = 3
 #: attributes of a tensor that hold no graph
-_PLAIN = frozenset(
+PLAIN = frozenset(
     {
         "shape",
         "device",
@@ -120,7 +112,7 @@ def element(frame: Frame, state: State, value: V, at: int) -> V:
         elif obj.kind == "instance":
             found = join(found, UNKNOWN_VALUE)
         else:
-            found = join(found, _marked(members(obj), key))
+            found = join(found, marked(members(obj), key))
     return _inside(frame, state, value, found, "[]")
 
 
@@ -130,11 +122,11 @@ def elements_of(frame: Frame, state: State, value: V) -> V:
     for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is not None and obj.kind != "instance":
-            found = join(found, _marked(members(obj), key))
+            found = join(found, marked(members(obj), key))
     return _inside(frame, state, value, found, "[]")
 
 
-def _marked(value: V, key: Source) -> V:
+def marked(value: V, key: Source) -> V:
     """What is read out of a container carries the container's mark."""
     return value.marked(("elem", key)) if value.src else value
 
@@ -166,7 +158,7 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
         if symbol_counts(state, value, path.then(step)):
             found = join(found, placed(read_symbol(frame, state, path.then(step)), value.device))
         if step == "[]":
-            found = join(found, _stored_by_key(state, path))
+            found = join(found, stored_by_key(state, path))
     if value.kinds & UNKNOWN and not value.syms:
         found = join(found, derive(frame, value, step))
     if found.kinds == 0 and not value.objs:
@@ -183,7 +175,7 @@ def read_symbol(frame: Frame, state: State, path: Path) -> V:
     return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
 
 
-def _stored_by_key(state: State, path: Path) -> V:
+def stored_by_key(state: State, path: Path) -> V:
     """What this function has stored in a symbolic container under keys that are written there."""
     count = len(path.steps) + 1
     return join_all(
@@ -275,15 +267,15 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         if isinstance(index.const, int) and index.const < 0 and not obj.elem.kinds and obj.kind in ("tuple", "list"):
             at = str(len(obj.ordered) + index.const)
         if at is not None and at in obj.fields:
-            found = join(found, _marked(obj.fields[at], key))
+            found = join(found, marked(obj.fields[at], key))
         elif obj.kind == "instance":
             found = join(found, UNKNOWN_VALUE)
         elif isinstance(expr.index, ir.Slice):
             found = join(found, _sliced(frame, state, obj, key, expr.index) or base)
         elif name is not None and obj.kind == "dict":
-            found = join(found, _marked(obj.elem, key))
+            found = join(found, marked(obj.elem, key))
         else:
-            found = join(found, _marked(members(obj), key))
+            found = join(found, marked(members(obj), key))
     counts = isinstance(index.const, str) and names_count(index.const)
     if counts and (not base.objs or not found.src):
         return DATA_VALUE
@@ -317,36 +309,10 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
         part = path.then(f"[{name}]" if name is not None and _is_star(frame, path) else step)
         if symbol_counts(state, base, part):
             item = placed(read_symbol(frame, state, part), base.device)
-            found = join(found, _held_module(item, base, name) if item.may_be_module() else item)
+            found = join(found, held_module(item, base, name) if item.may_be_module() else item)
     if base.kinds & UNKNOWN and not base.syms:
         found = join(found, derive(frame, base, step))
     return sized(found, index.const if isinstance(index.const, str) else "") if found.kinds else UNKNOWN_VALUE
-
-
-def as_held(state: State, value: V) -> V:
-    """A container whose members are modules, all of them, as another function sees it: ``{"encoder": encoder}``."""
-    if not value.objs or not value.is_only(CONTAINER | NONE):
-        return value
-    held = [members(obj) if (obj := state.heap.get(key)) is not None else NOTHING for key in value.objs]
-    if not all(one.is_only(MODULE | INSTANCE) and one.kinds & MODULE for one in held):
-        return value
-    told = {
-        Ref("member", f"{ref.kind} {ref.key}:{ref.name}", name, args=(ref,))
-        for key in value.objs
-        if (obj := state.heap.get(key)) is not None
-        for name, one in (*obj.fields.items(), ("", obj.elem))
-        for ref in one.refs
-        if ref.kind in ("instance", "extinstance")
-    }
-    return V(value.kinds, refs=frozenset((OF_MODULES, *(told if len(told) <= _MAX_TOLD else ()))))
-
-
-def _held_module(item: V, container: V, name: str | None) -> V:
-    """What stands at a key of a container whose members are modules, all of them; the item itself for all others."""
-    if OF_MODULES not in container.refs:
-        return item
-    told = [ref for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
-    return item.as_module().but(refs=item.refs.union(*(ref.args for ref in told)))
 
 
 def _is_star(frame: Frame, path: Path) -> bool:
@@ -362,8 +328,8 @@ def _sliced(frame: Frame, state: State, obj: Obj, key: Source, index: ir.Slice) 
         return None
     if index.upper is not None or index.step is not None or any(not name.isdigit() for name in obj.fields):
         return None
-    fields = {str(int(name) - lower): _marked(item, key) for name, item in obj.fields.items() if int(name) >= lower}
-    rest = _marked(obj.elem, key)
+    fields = {str(int(name) - lower): marked(item, key) for name, item in obj.fields.items() if int(name) >= lower}
+    rest = marked(obj.elem, key)
     return make(frame, state, (index.at, "slice", key), obj.kind, rest, fields)
 
 
@@ -372,99 +338,8 @@ def symbol_counts(state: State, value: V, part: Path) -> bool:
     return not value.is_only(TENSORS | LOADER) or part in state.sym
 
 
-def placed(value: V, device: int) -> V:
-    """A part of something that was moved to a device."""
-    return value.but(device=device) if value.device == ANYWHERE and device != ANYWHERE else value
-
-
-#: parts of a language model's output with a vector for each token
-_OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "encoder_hidden_states"})
-
-
-def sized(value: V, name: str) -> V:
-    """A part of a batch or of a model's output under a name that speaks of numbers: its size is not known. States of a
-    sequence have three dimensions: what is summed over one is still a vector a sample."""
-    if value.size == OUTPUT and name in _OF_SEQUENCES:
-        return value.but(size=ACTIVATION)
-    said = extent_words.of_name(name) if name and value.is_only(TENSORS) else None
-    if name and (
-        (value.size == OUTPUT and names_number(name)) or (value.size in (BATCH, OUTPUT) and names_labels(name))
-    ):
-        return value.but(size=SOME_SIZE, extent=said)
-    return value if said is None else value.but(extent=said)
-
-
-def named(value: V, name: str) -> V:
-    """A value bound to a name that says that it is small (its size is not known), or how large it is."""
-    number = value.size == OUTPUT and names_number(name)
-    if number:
-        value = value.but(extent=None)  # (of a model that gives its loss beside what it predicts, it is the loss)
-    if value.extent is None and value.is_only(TENSORS) and (said := extent_words.of_name(name)) is not None:
-        value = value.but(extent=said)
-    if number or (value.size == BATCH and names_labels(name)):
-        return value.but(size=SOME_SIZE)
-    return value
-
-
 def frame_at(frame: Frame) -> int:
     return frame.statement.at if frame.statement is not None else 0
-
-
-def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
-    """The join of all tensors in a value: what a place keeps alive that keeps the value."""
-    if not value.objs and not (value.kinds & CONTAINER and value.syms and not value.is_plain()):
-        return value
-    return _deep(frame, state, value, depth, {})
-
-
-def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
-    """``known``: what objects gave so far, by the depth that was left; they may hold each other many times over."""
-    if depth == 0 or not (value.objs or (value.kinds & CONTAINER and value.syms)):
-        return value
-    if not value.objs:
-        inner = join_all(read_symbol(frame, state, path.then("[]")) for path in value.syms)
-        inner = join(inner, join_all(_stored_by_key(state, path) for path in value.syms))
-        return (
-            join(value.but(kinds=value.kinds & ~CONTAINER, syms=frozenset()), inner)
-            if value.kinds & ~CONTAINER
-            else inner
-        )
-    found = [
-        V(
-            value.kinds & ~CONTAINER,
-            value.src,
-            bare=value.bare,
-            size=value.size,
-            device=value.device,
-            syms=value.syms,
-            store=value.store,
-            extent=value.extent,
-        )
-    ]
-    for key in ordered(value.objs):
-        obj = state.heap.get(key)
-        if obj is None:
-            continue
-        if (key, depth) not in known:
-            frame.spend(1 + len(obj.fields) // 8)
-            # (most members are plain: the same few values again and again)
-            parts = [
-                _deep(frame, state, part, depth - 1, known) if part.objs or part.kinds & CONTAINER else part
-                for part in (*obj.fields.values(), obj.elem)
-                if part.kinds
-            ]
-            held = _on_host(join_all(parts), parts)
-            known[key, depth] = _marked(held, key) if obj.kind != "instance" else held
-        found.append(known[key, depth])
-    return join_all(found)
-
-
-def _on_host(held: V, parts: list[V]) -> V:
-    """What members are together: numbers and texts among them say nothing of where the tensors are."""
-    if held.device == CPU or not held.device & CPU or not held.kinds & TENSORS:
-        return held
-    only = all(part.device == CPU or part.is_only(NONE | DATA) for part in parts)
-    return held.but(device=CPU) if only else held
 
 
 def shown(expr: ir.Expr | None) -> str:

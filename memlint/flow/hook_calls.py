@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.effects import LoopFrame
+from memlint.flow.frame import Frame
 from memlint.flow.values import Args, V, Words
 from memlint.ir import nodes as ir
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.bindings import mentions
+from memlint.flow.effects import LoopFrame
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.optimizer_steps import is_setting
 from memlint.flow.state import State
-from memlint.flow.syntax import is_member, last_name, mentions, text
+from memlint.flow.syntax import is_member, last_name
 from memlint.flow.values import DATA, ELSEWHERE, NONE, SCALAR, Sources, V, join
 from memlint.ir import nodes as ir
 
@@ -223,12 +226,12 @@ def crowded(frame: Frame, update: ir.Expr, place: str) -> bool:
     added = update.right if is_place(update.left, place) else update.left if is_place(update.right, place) else None
     return (
         isinstance(added, ir.Binary)
-        and _makes(frame, added)
-        and any(isinstance(part, ir.Binary) and _makes(frame, part) for part in (added.left, added.right))
+        and makes(frame, added)
+        and any(isinstance(part, ir.Binary) and makes(frame, part) for part in (added.left, added.right))
     )
 
 
-def _makes(frame: Frame, part: ir.Binary) -> bool:
+def makes(frame: Frame, part: ir.Binary) -> bool:
     """Whether an operation makes a tensor, or may: one of its operands is no number."""
     pair = frame.operands.get(part.at, ())
     return not pair or any(

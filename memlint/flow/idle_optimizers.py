@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.definitions import Class
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.effects import ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.syntax import dotted, last_name, parts, walk_statements
 from memlint.flow.values import Path
 from memlint.ir import nodes as ir

@@ -9,10 +9,11 @@ import msgspec
 
 from memlint import knowledge
 from memlint.flow.events import Guard, ModelCall
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.program import Class
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.syntax import bodies, expressions, last_name, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import bodies, expressions, last_name, parts, walk_expression, walk_statements
 from memlint.flow.values import V, ordered
 from memlint.ir import nodes as ir
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow import layer_extents
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
-from memlint.flow.heap import compared, deep
+from memlint.flow.heap import compared
+from memlint.flow.held_values import deep
 from memlint.flow.modes import frozen_of
 from memlint.flow.ops import tensor_op
 from memlint.flow.program import Function, Program
 from memlint.flow.state import State
-from memlint.flow.syntax import text
 from memlint.flow.tensors import gives_indices, values_and_indices
 from memlint.flow.values import (
     ACTIVATION,

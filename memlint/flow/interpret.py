@@ -13,7 +13,8 @@ from memlint.flow.evaluate import evaluate
 from memlint.flow.flags import truth, usual_side
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_grad
-from memlint.flow.heap import deep, element
+from memlint.flow.heap import element
+from memlint.flow.held_values import deep
 from memlint.flow.left_rounds import left_round
 from memlint.flow.modes import settle_mode
 from memlint.flow.narrowing import (

@@ -12,9 +12,10 @@ from memlint.flow.candidate import Candidate
 from memlint.flow.carried_on import carried_on, state_of
 from memlint.flow.described import lacks_guard, self_name, value_of
 from memlint.flow.doubts import unwanted
+from memlint.flow.effects import Store
 from memlint.flow.evaluation import Keeper, evaluations, model_calls
 from memlint.flow.events import Carry, Event, How, Loop, Place, Retain, Step, SummedLosses
-from memlint.flow.frame import Frame, Store
+from memlint.flow.frame import Frame
 from memlint.flow.later import marks_of, wanted_later
 from memlint.flow.mends.blocks import with_places
 from memlint.flow.mends.cuts import cut_of

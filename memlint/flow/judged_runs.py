@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from memlint.flow.collected import gives_no_graph, may_give_no_graph
 from memlint.flow.deliberate import guarded_in_another_branch
+from memlint.flow.effects import ModelRun
 from memlint.flow.events import Loop, Step
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.large_networks import starts_evaluating
 from memlint.flow.notes import MAX_CALLERS_UP
 from memlint.flow.phases import Phase, phase_of

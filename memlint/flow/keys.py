@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.bindings import mentions, names_bound_by
+from memlint.flow.effects import LoopFrame
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.kept import kept
 from memlint.flow.narrowing import tells_tensors
-from memlint.flow.syntax import bodies, calls, mentions, names_bound_by, text, walk_statements
+from memlint.flow.syntax import bodies, calls, walk_statements
 from memlint.ir import nodes as ir
 
 

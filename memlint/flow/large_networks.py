@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.effects import ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.given_networks import parameter_of
 from memlint.flow.syntax import calls
 from memlint.flow.told import told

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Backward, CallRecord, Frame, Store
-from memlint.flow.heap import deep
+from memlint.flow.bindings import assigned_names
+from memlint.flow.effects import Backward, CallRecord, Store
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.spent import blindly_reached
-from memlint.flow.syntax import assigned_names, calls, walk_expression, walk_statements
+from memlint.flow.syntax import calls, walk_expression, walk_statements
 from memlint.flow.values import (
     EMPTY,
     Path,

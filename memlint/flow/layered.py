@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import names_bound_by, names_read
 from memlint.flow.deliberate import is_off
-from memlint.flow.frame import ModelRun
+from memlint.flow.effects import ModelRun
+from memlint.flow.expression_text import text
 from memlint.flow.program import Class, Function
 from memlint.flow.state import OFF
-from memlint.flow.syntax import calls, dotted, names_bound_by, names_read, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, dotted, walk_expression, walk_statements
 from memlint.flow.values import ordered
 from memlint.ir import nodes as ir
 

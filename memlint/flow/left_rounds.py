@@ -9,10 +9,12 @@ from memlint.flow.values import Source, Sources
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.flow.frame import Frame, LoopFrame
+    from memlint.flow.effects import LoopFrame
+    from memlint.flow.frame import Frame
 
 if TYPE_CHECKING:
-    from memlint.flow.frame import Frame, LoopFrame
+    from memlint.flow.effects import LoopFrame
+    from memlint.flow.frame import Frame
     from memlint.flow.state import State
 
 

@@ -7,15 +7,16 @@ import msgspec
 from memlint.flow import boxes, containers, records, tables
 from memlint.flow.class_places import class_of
 from memlint.flow.collecting import members_of
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, element, elements_of, make, tuple_of
+from memlint.flow.heap import element, elements_of, make, tuple_of
+from memlint.flow.held_values import deep
 from memlint.flow.loops import over_loader
 from memlint.flow.modes import frozen_of
 from memlint.flow.ops import cut, device_named, tensor_op
 from memlint.flow.reading import read_attribute
 from memlint.flow.recorded_modes import freeze, mode_of
 from memlint.flow.state import State
-from memlint.flow.syntax import text
 from memlint.flow.touched import switched
 from memlint.flow.values import (
     ACCELERATOR,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from memlint.flow.effects import Store
 from memlint.flow.events import PlaceKind, Step
+from memlint.flow.expression_text import text
 from memlint.flow.flags import decided
-from memlint.flow.frame import Frame, Store
-from memlint.flow.heap import deep
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.made_places import MADE, made_places
 from memlint.flow.step_outputs import OUTPUT_OF_STEP
 from memlint.flow.stores import carried_loosely, has_graph_for_sure, kind_of, note_carry, note_store, parts_of
-from memlint.flow.syntax import text
 from memlint.flow.translate import Translation
 from memlint.flow.values import (
     CONTAINER,

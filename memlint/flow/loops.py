@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
+from memlint.flow.bindings import assigned_names, names_bound_by
+from memlint.flow.effects import LoopFrame
 from memlint.flow.events import Loop, Over
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.heap import elements_of
 from memlint.flow.kept import kept
 from memlint.flow.periods import MAX_PERIOD
 from memlint.flow.state import State
-from memlint.flow.syntax import (
-    assigned_names,
-    bodies,
-    calls,
-    dotted,
-    names_bound_by,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import bodies, calls, dotted, walk_expression, walk_statements
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow.computing import names_part
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep
+from memlint.flow.held_values import deep
 from memlint.flow.modes import frozen_of, set_mode
 from memlint.flow.module_methods import module_method
 from memlint.flow.namesakes import unseen

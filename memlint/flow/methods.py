@@ -5,10 +5,13 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow import containers, hook_calls, instances, library, method_runs, tables, tensors, threads
 from memlint.flow.boxes import updated
-from memlint.flow.frame import Backward, Frame
+from memlint.flow.effects import Backward
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_by_hand
-from memlint.flow.heap import deep, make
+from memlint.flow.heap import make
 from memlint.flow.held import held_module
+from memlint.flow.held_values import deep
 from memlint.flow.instance_methods import call_instance_method
 from memlint.flow.kept import kept
 from memlint.flow.leaves import flagged
@@ -24,7 +27,7 @@ from memlint.flow.scope import known_by_use
 from memlint.flow.signatures import accepts, is_abstract, is_idle
 from memlint.flow.state import State, join_states
 from memlint.flow.summands import note_summands
-from memlint.flow.syntax import dotted, is_member, parts, text
+from memlint.flow.syntax import dotted, is_member, parts
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.uses import is_no_network
 from memlint.flow.values import (

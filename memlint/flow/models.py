@@ -6,8 +6,10 @@ from memlint import knowledge
 from memlint.flow import batches, extent_words, instances
 from memlint.flow.arity import fitting_classes
 from memlint.flow.computing import prepares
-from memlint.flow.frame import CallRecord, Frame
-from memlint.flow.heap import deep
+from memlint.flow.effects import CallRecord
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.modes import freezes_itself, frozen_of
 from memlint.flow.noted_runs import module_expression, note_run
 from memlint.flow.ops import names_metric, names_number
@@ -15,7 +17,7 @@ from memlint.flow.placement import as_output, device_of
 from memlint.flow.program import Class, Function
 from memlint.flow.signatures import is_abstract, is_left_open
 from memlint.flow.state import AMBIENT, OFF, State
-from memlint.flow.syntax import last_name, text
+from memlint.flow.syntax import last_name
 from memlint.flow.unresolved import is_loss
 from memlint.flow.values import (
     BATCH,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow.computing import is_any_callable, names_computing, names_part, prepares
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.heap import make
 from memlint.flow.models import run_module
@@ -16,7 +17,6 @@ from memlint.flow.reading import read_attribute
 from memlint.flow.recorded_modes import freeze
 from memlint.flow.signatures import is_abstract
 from memlint.flow.state import GUARDS, OFF, State
-from memlint.flow.syntax import text
 from memlint.flow.touched import applied
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from memlint import knowledge
 from memlint.flow.computing import names_part
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep
+from memlint.flow.held_values import deep
 from memlint.flow.ops import names_model
 from memlint.flow.program import Function
 from memlint.flow.signatures import accepts, bind, is_abstract

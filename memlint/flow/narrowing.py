@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
+from memlint.flow.bindings import assigned_names, names_bound_by
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.state import State
-from memlint.flow.syntax import (
-    assigned_names,
-    dotted,
-    last_name,
-    names_bound_by,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import dotted, last_name, walk_expression, walk_statements
 from memlint.flow.values import (
     ANYWHERE,
     BATCH,

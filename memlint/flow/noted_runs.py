@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.effects import ModelRun
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.modes import frozen_of
 from memlint.flow.recorded_modes import look_up, mode_of
 from memlint.flow.state import OFF, ON, State
-from memlint.flow.syntax import dotted, text
+from memlint.flow.syntax import dotted
 from memlint.flow.uses import methods_held
 from memlint.flow.values import (
     MODULE,

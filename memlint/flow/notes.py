@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from memlint.flow.context_attributes import Kept
-    from memlint.flow.frame import LoopFrame
+    from memlint.flow.effects import LoopFrame
     from memlint.flow.hook_calls import HookCall
     from memlint.flow.hotloops import Candidate
     from memlint.flow.judged_runs import Verdict

@@ -5,12 +5,12 @@ from __future__ import annotations
 from memlint.flow import carry, containers
 from memlint.flow.assignment import assign
 from memlint.flow.evaluate import apply_binary, evaluate
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.heap import elements_of
 from memlint.flow.signatures import methods_of
 from memlint.flow.state import State
 from memlint.flow.stores import store_value
-from memlint.flow.syntax import text
 from memlint.flow.values import CONTAINER, INSTANCE, TENSORS, V
 from memlint.ir import nodes as ir
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep
+from memlint.flow.held_values import deep
 from memlint.flow.recorded_modes import mode_keys, outward, whole_of
 from memlint.flow.state import State
 from memlint.flow.values import MODULE, UNKNOWN, Path, Source, Sources, V, ordered

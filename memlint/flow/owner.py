@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.effects import ModelRun
 from memlint.flow.events import Fact
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.given_networks import is_trained_by_nobody, parameter_of
-from memlint.flow.heap import deep
+from memlint.flow.held_values import deep
 from memlint.flow.idle_optimizers import is_never_stepped
 from memlint.flow.kept import kept
 from memlint.flow.modes import frozen_class

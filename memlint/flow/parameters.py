@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memlint.flow.syntax import dotted, expressions, names_bound_by, reads_any, walk_expression, walk_statements
+from memlint.flow.bindings import names_bound_by, reads_any
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 

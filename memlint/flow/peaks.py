@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from memlint.flow.bindings import mentions
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
-from memlint.flow.hotloops import Candidate, _makes, is_place
+from memlint.flow.hotloops import Candidate, is_place, makes
 from memlint.flow.layered import leads_to_model
 from memlint.flow.ops import names_model
 from memlint.flow.state import OFF
-from memlint.flow.syntax import calls, last_name, mentions, text, walk_statements
+from memlint.flow.syntax import calls, last_name, walk_statements
 from memlint.ir import nodes as ir
 
 #: functions that make a new tensor of what they are given, which they need until it is done
@@ -70,8 +72,7 @@ def _computes_in_two(frame: Frame, one: Candidate, name: str) -> bool:
         and isinstance(statement.value, ir.Binary)
         and mentions(statement.value, name)
         and all(
-            isinstance(part, ir.Binary) and _makes(frame, part)
-            for part in (statement.value.left, statement.value.right)
+            isinstance(part, ir.Binary) and makes(frame, part) for part in (statement.value.left, statement.value.right)
         )
         for statement in walk_statements(one.loop.body, into_definitions=False)
     )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.effects import LoopFrame
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.kept import kept
 from memlint.flow.state import State
-from memlint.flow.syntax import (
-    dotted,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import dotted, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: a reset after a literal number of iterations that is no growth worth a word

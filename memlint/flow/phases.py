@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from memlint.flow.bindings import mentions, names_bound_by
+from memlint.flow.effects import ModelRun
+from memlint.flow.expression_text import text
 from memlint.flow.flags import decided
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.kept import kept
 from memlint.flow.roles import EVALUATION, role_of
-from memlint.flow.syntax import mentions, names_bound_by, text, walk_expression, walk_statements
+from memlint.flow.syntax import walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: a longer list is one of data, not of phases

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep
+from memlint.flow.held_values import deep
 from memlint.flow.ops import device_named, names_number, on_accelerator
 from memlint.flow.state import Obj, State
 from memlint.flow.syntax import dotted

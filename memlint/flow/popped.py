@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Store
+from memlint.flow.effects import Store
 from memlint.flow.kept import kept
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import expressions, walk_expression, walk_statements

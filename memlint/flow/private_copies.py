@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.effects import ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.kept import kept
 from memlint.flow.program import Class
 from memlint.flow.syntax import dotted, expressions, last_name, walk_statements, with_lambdas

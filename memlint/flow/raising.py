@@ -14,21 +14,19 @@ import builtins
 import functools
 import re
 
+from memlint.flow.bindings import names_bound_by
 from memlint.flow.broken import names_in
 from memlint.flow.course import Course, evaluated, surely
 from memlint.flow.decided import Decided
 from memlint.flow.definitions import Function, Module
+from memlint.flow.expression_text import text
 from memlint.flow.inert import last_ordinal
 from memlint.flow.kept import kept
 from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.mentions import name_bound_by, tree_of
 from memlint.flow.program import Program, is_interactive
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
-from memlint.flow.syntax import (
-    names_bound_by,
-    text,
-    walk_statements,
-)
+from memlint.flow.syntax import walk_statements
 from memlint.flow.used_up import used_up
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

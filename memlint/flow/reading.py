@@ -6,9 +6,10 @@ from memlint.flow.boxes import opens
 from memlint.flow.class_places import class_of, class_places, shared_place
 from memlint.flow.frame import Frame
 from memlint.flow.handed_methods import held, part_of_callable, without_holder
-from memlint.flow.heap import _PLAIN, MAX_CHAIN, MAX_PROPERTIES, derive, frame_at, members, sized
+from memlint.flow.heap import MAX_CHAIN, MAX_PROPERTIES, PLAIN, derive, frame_at, members
 from memlint.flow.made_places import read_made
 from memlint.flow.ops import asks_for_count, cut
+from memlint.flow.parts_taken import sized
 from memlint.flow.program import Class, Function
 from memlint.flow.scope import symbolic
 from memlint.flow.state import State, untouched
@@ -204,7 +205,7 @@ def _tensor_attribute(base: V, name: str) -> V:
         return V(TENSOR, size=base.size, device=base.device)
     if name == "device":
         return V(DATA, size=SCALAR, device=base.device)
-    if name in _PLAIN:
+    if name in PLAIN:
         return DATA_VALUE
     if name in ("T", "mT", "H", "mH", "real", "imag"):
         return base

@@ -13,7 +13,8 @@ from memlint.flow.events import Loop, Site
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
-    from memlint.flow.frame import Frame, Store
+    from memlint.flow.effects import Store
+    from memlint.flow.frame import Frame
 
 C = TypeVar("C")
 

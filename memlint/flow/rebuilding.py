@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.flow.syntax import dotted, mentions, text, walk_expression
+from memlint.flow.bindings import mentions
+from memlint.flow.expression_text import text
+from memlint.flow.syntax import dotted, walk_expression
 from memlint.ir import nodes as ir
 
 #: a member's key, as source (None where it is not known), and what makes its new value

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 
 from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.expression_text import text
 from memlint.flow.mentions import Put, bound_to, may_set, puts
 from memlint.flow.program import Program
 from memlint.flow.receivers import find_class
-from memlint.flow.syntax import dotted, last_name, text
+from memlint.flow.syntax import dotted, last_name
 from memlint.ir import nodes as ir
 
 #: beyond so many files with a name, nobody reads them all

@@ -8,9 +8,12 @@ from typing import Literal
 import msgspec
 
 from memlint.flow.assignment import assign
+from memlint.flow.bindings import assigned_names, names_bound_by
+from memlint.flow.effects import LoopFrame
+from memlint.flow.expression_text import text
 from memlint.flow.feeding import assume_loader, cuts_batches, feeds_device, gives_arguments, gives_loaders
 from memlint.flow.first_round import begun_anew
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.frame import Frame
 from memlint.flow.heap import element
 from memlint.flow.loops import MAX_PASSES, describe
 from memlint.flow.modes import freezing_loop
@@ -18,7 +21,7 @@ from memlint.flow.periods import ends_early
 from memlint.flow.recorded_modes import keep_frozen
 from memlint.flow.state import Obj, State, join_states
 from memlint.flow.stores import end_iteration
-from memlint.flow.syntax import assigned_names, calls, names_bound_by, text
+from memlint.flow.syntax import calls
 from memlint.flow.values import (
     CALLABLE,
     CONTAINER,

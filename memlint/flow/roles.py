@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from memlint.flow.bindings import names_bound_by
+from memlint.flow.effects import Backward, ModelRun
+from memlint.flow.expression_text import text
 from memlint.flow.flags import decided
-from memlint.flow.frame import Backward, Frame, ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.guarded import is_guarded
 from memlint.flow.kept import kept
 from memlint.flow.state import AMBIENT, ON
-from memlint.flow.syntax import call_at, names_bound_by, text, walk_expression, walk_statements
+from memlint.flow.syntax import call_at, walk_expression, walk_statements
 from memlint.flow.values import NONE, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     pass
 
 
-def _named_test(function: Function) -> bool:
+def named_test(function: Function) -> bool:
     named = function.name.startswith("test_") and (in_tests(function.module.key) or not _is_given(function))
     return named or _is_test_file(function, "test_")
 
@@ -34,7 +34,7 @@ def is_test(function: Function, *, by_name: bool = True) -> bool:
     """Code of a test, or that helps tests. ``by_name``: its name tells as well, as it does not of a framework's hooks
     (``test_step``)."""
     return (
-        (_named_test(function) if by_name else _is_test_file(function, "test_"))
+        (named_test(function) if by_name else _is_test_file(function, "test_"))
         or _is_test_file(function, "_test")
         or in_tests(function.module.key)
         or (function.around is not None and is_test(function.around))

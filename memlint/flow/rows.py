@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from memlint.flow.syntax import text
+from memlint.flow.expression_text import text
 from memlint.ir import nodes as ir
 
 #: methods that give the same tensor, elsewhere or without its graph

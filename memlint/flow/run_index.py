@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memlint.flow.frame import Frame, ModelRun
+    from memlint.flow.effects import ModelRun
+    from memlint.flow.frame import Frame
     from memlint.flow.values import Source
 
 Key = tuple[str, str]

@@ -8,7 +8,8 @@ from memlint.flow.reasons import Judged
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
-    from memlint.flow.frame import Frame, ModelRun
+    from memlint.flow.effects import ModelRun
+    from memlint.flow.frame import Frame
 
 #: in order of the judgement (`memlint.flow.judged_runs`, then `memlint.flow.evaluation`)
 TEXTS: dict[str, str] = {

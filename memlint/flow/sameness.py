@@ -10,7 +10,8 @@ import dataclasses
 import functools
 from typing import Any
 
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.effects import LoopFrame
+from memlint.flow.frame import Frame
 from memlint.flow.lean import emptied
 from memlint.flow.notes import Notes
 from memlint.flow.state import OBJECT_FIELDS, STATE_FIELDS, Obj, State

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from memlint.flow.bindings import names_bound_by
 from memlint.flow.collected import goes_to_host
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.effects import LoopFrame
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.kept import kept
-from memlint.flow.syntax import dotted, names_bound_by, text, walk_statements
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memlint.flow.bindings import binds
 from memlint.flow.definitions import Function
+from memlint.flow.expression_text import text
 from memlint.flow.kept import kept
 from memlint.flow.recorded_modes import keep_frozen, mode_keys
 from memlint.flow.state import State, untouched
-from memlint.flow.syntax import binds, dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import Sources, V
 from memlint.ir import nodes as ir
 

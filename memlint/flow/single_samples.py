@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from memlint.flow import extent_words
 from memlint.flow.bound_names import argument, bindings, peel
+from memlint.flow.effects import ModelRun
 from memlint.flow.extent_ops import literal
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.syntax import call_at, last_name, walk_expression
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from memlint.flow import layer_extents
 from memlint.flow.bound_names import argument
+from memlint.flow.effects import ModelRun
 from memlint.flow.extents import LARGE, NO_BOUND
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.given_networks import parameter_of
 from memlint.flow.kept import kept_for
 from memlint.flow.known_numbers import Numbers, Scope, calls_in_rounds

@@ -9,21 +9,16 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import names_bound_by, reads_any
 from memlint.flow.collected import is_unpacked
+from memlint.flow.effects import ModelRun
 from memlint.flow.events import Loop
-from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.heap import deep
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.program import Function
-from memlint.flow.roles_by_name import _named_test, is_test
+from memlint.flow.roles_by_name import is_test, named_test
 from memlint.flow.state import AMBIENT, ON
-from memlint.flow.syntax import (
-    expressions,
-    names_bound_by,
-    reads_any,
-    statement_at,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import expressions, statement_at, walk_expression, walk_statements
 from memlint.flow.values import CONTAINER, TENSORS, UNKNOWN, Source
 from memlint.ir import nodes as ir
 
@@ -200,7 +195,7 @@ def blindly_reached(frame: Frame, marks: AbstractSet[Source]) -> bool:
 
 def is_trial(function: Function) -> bool:
     """A single forward at a file's end or in a test: true, and of no weight."""
-    return function.node is None or _named_test(function)
+    return function.node is None or named_test(function)
 
 
 def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int, of_gradients: bool) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep
+from memlint.flow.held_values import deep
 from memlint.flow.state import State
 from memlint.flow.stores import note_store
-from memlint.flow.syntax import text
 from memlint.flow.values import (
     ACTIVATION,
     BATCH,

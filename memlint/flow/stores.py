@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memlint.flow.effects import LoopFrame, Store
 from memlint.flow.events import PlaceKind, Step
 from memlint.flow.fates import fate_of, of_loop
 from memlint.flow.flags import of_eval_mode
-from memlint.flow.frame import Frame, LoopFrame, Store
-from memlint.flow.heap import deep, members
+from memlint.flow.frame import Frame
+from memlint.flow.heap import members
+from memlint.flow.held_values import deep
 from memlint.flow.keys import begun_where_missing
 from memlint.flow.loops import gives_key
 from memlint.flow.ops import names_text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.effects import ModelRun
+from memlint.flow.frame import Frame
 from memlint.flow.values import Path, Source, Sources
 
 

@@ -70,92 +70,7 @@ def last_name(expr: ir.Expr) -> str:
     return expr.name if isinstance(expr, ir.Attr) else expr.id if isinstance(expr, ir.Name) else ""
 
 
-@kept
-def assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """(names that the body binds, names that it declares global or nonlocal), nested definitions left out."""
-    names: set[str] = set()
-    foreign: set[str] = set()
-    for statement in body:
-        if type(statement) is ir.Scope:
-            foreign.update(statement.names)
-            continue
-        _bind(statement, names)
-        for block in () if type(statement) in _DEFINITIONS else bodies(statement):
-            # what is in a block is asked for by itself as well, where it is a loop's
-            inner, declared = assigned_names(block) if block else _NO_NAMES
-            names |= inner
-            foreign |= declared
-    return frozenset(names), frozenset(foreign)
-
-
-_NO_NAMES: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
-_DEFINITIONS = (ir.FunctionDef, ir.ClassDef)
-
-
-def binds(statement: ir.Stmt, name: str) -> bool:
-    """Whether a statement, or one in its blocks, binds the name."""
-    return name in names_bound_by(statement) or (
-        type(statement) not in _DEFINITIONS and any(name in assigned_names(block)[0] for block in bodies(statement))
-    )
-
-
-def names_bound_by(statement: ir.Stmt) -> frozenset[str]:
-    """The names that a statement itself binds, without what its blocks do."""
-    names: set[str] = set()
-    _bind(statement, names)
-    return frozenset(names)
-
-
-def _bind(statement: ir.Stmt, names: set[str]) -> None:
-    bind = _BOUND_BY.get(type(statement))
-    if bind is not None:
-        bind(statement, names)
-    todo = [*expressions(statement)]
-    while todo:
-        part = todo.pop()
-        parts = _PARTS.get(type(part))
-        if parts is not None:
-            if type(part) is ir.Walrus:
-                _target(part.target, names)
-            todo.extend(parts(part))
-
-
-def _target(target: ir.Expr, names: set[str]) -> None:
-    if isinstance(target, ir.Name):
-        names.add(target.id)
-    elif isinstance(target, ir.Display):
-        for element in target.elements:
-            _target(element, names)
-    elif isinstance(target, ir.Starred):
-        _target(target.value, names)
-
-
-def _bind_with(statement: ir.With, names: set[str]) -> None:
-    for item in statement.items:
-        if item.target is not None:
-            _target(item.target, names)
-
-
-def _bind_all(statement: ir.Assign, names: set[str]) -> None:
-    for target in statement.targets:
-        _target(target, names)
-
-
-_BOUND_BY: dict[type, Callable[[Any, set[str]], None]] = {
-    ir.Assign: _bind_all,
-    ir.AugAssign: lambda statement, names: _target(statement.target, names),
-    ir.AnnAssign: lambda statement, names: _target(statement.target, names),
-    ir.For: lambda statement, names: _target(statement.target, names),
-    ir.With: _bind_with,
-    ir.FunctionDef: lambda statement, names: names.add(statement.name),
-    ir.ClassDef: lambda statement, names: names.add(statement.name),
-    ir.Import: lambda statement, names: names.update(
-        [alias.asname or alias.name.split(".", 1)[0] for alias in statement.names]
-    ),
-    ir.ImportFrom: lambda statement, names: names.update([alias.asname or alias.name for alias in statement.names]),
-    ir.Try: lambda statement, names: names.update([each.name for each in statement.handlers if each.name]),
-    ir.Match: lambda statement, names: names.update([name for case in statement.cases for name in case.captures]),
-}
+DEFINITIONS = (ir.FunctionDef, ir.ClassDef)
 
 
 def expressions(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
@@ -185,7 +100,7 @@ _OWN: dict[type, Callable[[Any], tuple[ir.Expr, ...]]] = {
 
 def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     """The direct parts of an expression."""
-    parts = _PARTS.get(type(expr))
+    parts = PARTS.get(type(expr))
     return parts(expr) if parts is not None else ()
 
 
@@ -197,7 +112,7 @@ def _comprehension(expr: ir.Comprehension) -> tuple[ir.Expr, ...]:
 
 
 #: by type, since most expressions are names and constants: a chain of tests would try all others first
-_PARTS: dict[type, Callable[[Any], tuple[ir.Expr, ...]]] = {
+PARTS: dict[type, Callable[[Any], tuple[ir.Expr, ...]]] = {
     ir.Attr: lambda expr: (expr.value,),
     ir.Starred: lambda expr: (expr.value,),
     ir.Await: lambda expr: (expr.value,),
@@ -228,7 +143,7 @@ def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
     while todo:
         part = todo.pop()
         yield part
-        parts = _PARTS.get(type(part))
+        parts = PARTS.get(type(part))
         if parts is not None:
             todo.extend(parts(part))
 
@@ -371,153 +286,9 @@ def _calls(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
 
 
 @kept
-def identifiers(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """(variables, attributes) that the statements of a body mention, nested definitions left out."""
-    variables: set[str] = set()
-    attributes: set[str] = set()
-    for part in parts(body):
-        if type(part) is ir.Name:
-            variables.add(part.id)
-        elif type(part) is ir.Attr:
-            attributes.add(part.name)
-    return frozenset(variables), frozenset(attributes)
-
-
-@kept
 def calls_backward(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether a body calls ``backward()`` of something, whatever it is."""
     return any(isinstance(call.func, ir.Attr) and call.func.name == "backward" for call in calls(body))
-
-
-#: how tightly operators bind; what binds less than its place asks for stands in parentheses
-_BINDS = {
-    **dict.fromkeys(("or",), 1),
-    **dict.fromkeys(("and",), 2),
-    **dict.fromkeys(("not",), 3),
-    **dict.fromkeys(("|",), 5),
-    **dict.fromkeys(("^",), 6),
-    **dict.fromkeys(("&",), 7),
-    **dict.fromkeys(("<<", ">>"), 8),
-    **dict.fromkeys(("+", "-"), 9),
-    **dict.fromkeys(("*", "/", "//", "%", "@"), 10),
-    **dict.fromkeys(("**",), 12),
-}
-_CHOICE, _COMPARISON, _SIGN, _AWAIT, _PRIMARY = 0, 4, 11, 13, 14
-
-
-def text(expr: ir.Expr | None, limit: int = 60) -> str:
-    """The expression as a person would write it, shortened."""
-    if expr is None:
-        return ""
-    result = _whole(expr)
-    return result if len(result) <= limit else result[: limit - 1] + "…"
-
-
-@kept
-def _whole(expr: ir.Expr) -> str:
-    return _text(expr, 0)
-
-
-def _binds(expr: ir.Expr) -> int:
-    """How tightly an expression binds."""
-    if isinstance(expr, ir.Binary | ir.BoolOp) or (isinstance(expr, ir.Unary) and expr.op == "not"):
-        return _BINDS[expr.op]
-    return _BINDING.get(type(expr), _PRIMARY)
-
-
-_BINDING = {
-    ir.Unary: _SIGN,
-    ir.Compare: _COMPARISON,
-    ir.Await: _AWAIT,
-    ir.IfExp: _CHOICE,
-    ir.Lambda: _CHOICE,
-    ir.Walrus: _CHOICE,
-    ir.Yield: _CHOICE,
-}
-
-
-def _text(expr: ir.Expr | None, depth: int, place: int = 0) -> str:
-    """``place``: how tightly the expression must bind to stand without parentheses."""
-    if expr is None:
-        return ""
-    if depth > 6:
-        return "…"
-    write = _WRITTEN.get(type(expr))
-    if write is None:
-        return "…"
-    plain: str = write(expr, depth + 1)
-    return f"({plain})" if place and _binds(expr) < place and plain != "…" else plain
-
-
-def _constant(expr: ir.Const, _: int) -> str:
-    return repr(expr.value) if expr.value is not None else "None" if expr.kind == "None" else "…"
-
-
-def _called(expr: ir.Call, inner: int) -> str:
-    parts = [_text(arg, inner) for arg in expr.args]
-    parts += [
-        f"{word.name}={_text(word.value, inner)}" if word.name else f"**{_text(word.value, inner)}"
-        for word in expr.keywords
-    ]
-    return f"{_text(expr.func, inner, _PRIMARY)}({', '.join(parts)})"
-
-
-def _subscripted(expr: ir.Subscript, inner: int) -> str:
-    index = expr.index
-    several = isinstance(index, ir.Display) and index.kind == "tuple" and len(index.elements) > 1
-    shown = _text(index, inner)
-    shown = shown[1:-1] if several and shown.startswith("(") else shown
-    return f"{_text(expr.value, inner, _PRIMARY)}[{shown}]"
-
-
-def _operation(expr: ir.Binary | ir.BoolOp, inner: int) -> str:
-    binds = _binds(expr)
-    left, right = (binds + 1, binds) if expr.op == "**" else (binds, binds + 1)
-    return f"{_text(expr.left, inner, left)} {expr.op} {_text(expr.right, inner, right)}"
-
-
-def _displayed(expr: ir.Display, inner: int) -> str:
-    joined = ", ".join([_text(element, inner) for element in expr.elements])
-    comma = "," if len(expr.elements) == 1 else ""
-    return {"list": f"[{joined}]", "tuple": f"({joined}{comma})", "set": f"{{{joined}}}"}[expr.kind]
-
-
-def _choice(expr: ir.IfExp, inner: int) -> str:
-    test, other = _text(expr.test, inner, 1), _text(expr.orelse, inner)
-    return f"{_text(expr.body, inner, 1)} if {test} else {other}"
-
-
-def _comparison(expr: ir.Compare, inner: int) -> str:
-    pairs = zip(expr.ops, expr.rights, strict=False)
-    tail = "".join([f" {op} {_text(right, inner, _COMPARISON + 1)}" for op, right in pairs])
-    return _text(expr.left, inner, _COMPARISON + 1) + tail
-
-
-#: what an expression looks like, by its type; others are not shown
-_WRITTEN: dict[type, Callable[[Any, int], str]] = {
-    ir.Name: lambda expr, _: str(expr.id),
-    ir.Const: _constant,
-    ir.Attr: lambda expr, inner: f"{_text(expr.value, inner, _PRIMARY)}.{expr.name}",
-    ir.Call: _called,
-    ir.Subscript: _subscripted,
-    ir.Slice: lambda expr, inner: f"{_text(expr.lower, inner)}:{_text(expr.upper, inner)}",
-    ir.Binary: _operation,
-    ir.BoolOp: _operation,
-    ir.Unary: lambda expr, inner: (
-        f"{expr.op}{' ' if expr.op == 'not' else ''}{_text(expr.operand, inner, _binds(expr))}"
-    ),
-    ir.Display: _displayed,
-    ir.IfExp: _choice,
-    ir.Starred: lambda expr, inner: f"*{_text(expr.value, inner)}",
-    ir.Await: lambda expr, inner: f"await {_text(expr.value, inner, _AWAIT)}",
-    ir.Compare: _comparison,
-}
-
-
-def mentions(expr: ir.Expr, place: str) -> bool:
-    """Whether the expression reads the place with this text."""
-    names, places = _reads(expr)
-    return place in (names if place.isidentifier() else places)
 
 
 def is_member(expr: ir.Expr) -> TypeGuard[ir.Subscript]:
@@ -533,21 +304,3 @@ def is_true(expr: ir.Expr) -> bool:
 def is_false(expr: ir.Expr) -> bool:
     """Whether the expression is the constant False."""
     return isinstance(expr, ir.Const) and expr.value is False
-
-
-def reads_any(expr: ir.Expr, names: AbstractSet[str]) -> bool:
-    """Whether the expression reads one of these variables."""
-    return not names.isdisjoint(names_read(expr))
-
-
-@kept
-def names_read(expr: ir.Expr) -> frozenset[str]:
-    """The variables that an expression reads."""
-    return frozenset([part.id for part in walk_expression(expr) if type(part) is ir.Name])
-
-
-@kept
-def _reads(expr: ir.Expr) -> tuple[frozenset[str], frozenset[str]]:
-    """The names, and the texts of the attributes and subscripts, that an expression reads."""
-    parts = (part for part in walk_expression(expr) if isinstance(part, (ir.Attr, ir.Subscript)))
-    return names_read(expr), frozenset([text(part, 200) for part in parts])

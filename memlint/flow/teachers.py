@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.effects import ModelRun
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.owner import gives_no_gradient
 from memlint.flow.state import OFF, ON
-from memlint.flow.syntax import calls, last_name, parts, text, walk_expression, withs_around
+from memlint.flow.syntax import calls, last_name, parts, walk_expression, withs_around
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

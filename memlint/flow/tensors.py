@@ -7,14 +7,17 @@ from typing import Any
 
 from memlint import knowledge
 from memlint.flow import extent_ops
+from memlint.flow.bindings import names_bound_by
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep, make
+from memlint.flow.heap import make
+from memlint.flow.held_values import deep
 from memlint.flow.narrowing import no_batch
 from memlint.flow.ops import cut, moved, reduced, tensor_op
 from memlint.flow.placement import destination
 from memlint.flow.state import OFF, Obj, State
 from memlint.flow.stores import kind_of, note_carry
-from memlint.flow.syntax import calls, dotted, names_bound_by, statement_at, text
+from memlint.flow.syntax import calls, dotted, statement_at
 from memlint.flow.touched import detached
 from memlint.flow.values import (
     ACCELERATOR,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import CallRecord, Frame
+from memlint.flow.effects import CallRecord
+from memlint.flow.frame import Frame
 from memlint.flow.modes import frozen_class
 from memlint.flow.notes import MAX_CALLERS_UP
 from memlint.flow.program import Class

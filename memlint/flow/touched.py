@@ -8,7 +8,7 @@ to say of no network there that it records in vain.
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
-from memlint.flow.heap import deep
+from memlint.flow.held_values import deep
 from memlint.flow.kept import kept
 from memlint.flow.owned import ANY, MAX_GIVEN, made_of, parameters_of
 from memlint.flow.program import Class

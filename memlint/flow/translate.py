@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.handed_methods import is_of_object
-from memlint.flow.heap import deep, elements_of, read_symbol
+from memlint.flow.heap import elements_of, read_symbol
+from memlint.flow.held_values import deep
 from memlint.flow.made_places import MADE
 from memlint.flow.modes import frozen_of
 from memlint.flow.ops import on_accelerator
 from memlint.flow.reading import read_attribute
 from memlint.flow.recorded_modes import whole_of
 from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
-from memlint.flow.syntax import text
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from memlint.flow import hotloops
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.frozen import made_frozen
-from memlint.flow.heap import deep
+from memlint.flow.held_values import deep
 from memlint.flow.ops import asks_for_count, names_model, names_number
 from memlint.flow.owned import give_away
 from memlint.flow.placement import device_of
 from memlint.flow.state import OFF, State
-from memlint.flow.syntax import dotted, last_name, text
+from memlint.flow.syntax import dotted, last_name
 from memlint.flow.touched import handed
 from memlint.flow.values import (
     BATCH,

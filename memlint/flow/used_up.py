@@ -6,10 +6,11 @@ import ast
 from collections.abc import Callable, Sequence
 
 from memlint.flow.definitions import Function
+from memlint.flow.expression_text import text
 from memlint.flow.kept import kept_for
 from memlint.flow.mentions import bound_to
 from memlint.flow.program import Program
-from memlint.flow.syntax import calls, text
+from memlint.flow.syntax import calls
 from memlint.ir import nodes as ir
 
 #: calls that go through all of what they are given

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Frame, ModelRun
-from memlint.flow.heap import deep
+from memlint.flow.effects import ModelRun
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.modes import frozen_class
 from memlint.flow.parameters import of_other_networks
 from memlint.flow.program import Class

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import names_bound_by
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, names_bound_by, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import module_evidence
 from memlint.patterns import lazy_pattern

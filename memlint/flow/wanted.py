@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.closures import trains_by_closure
+from memlint.flow.effects import CallRecord, ModelRun
 from memlint.flow.forward_hooks import is_hooked
-from memlint.flow.frame import CallRecord, Frame, ModelRun
-from memlint.flow.heap import deep
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.kept import kept
 from memlint.flow.notes import MAX_CALLERS_UP
 from memlint.flow.parameters import of_other_networks

@@ -6,7 +6,8 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from memlint.flow.collected import TO_HOST, Held, given_as, holders, is_moved_later, made_from, mention
-from memlint.flow.frame import Frame, Store
+from memlint.flow.effects import Store
+from memlint.flow.frame import Frame
 from memlint.flow.program import Function
 from memlint.flow.syntax import calls, dotted, expressions, last_name, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from memlint.flow.expression_text import text
 from memlint.flow.kept import kept
-from memlint.flow.syntax import calls, last_name, text, walk_statements
+from memlint.flow.syntax import calls, last_name, walk_statements
 from memlint.ir import nodes as ir
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memlint.flow.syntax import text
+from memlint.flow.expression_text import text
 from memlint.frontend.lower import lower
 from memlint.frontend.units import UnitText
 from memlint.ir import nodes as ir

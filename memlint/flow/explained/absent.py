@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from memlint.explanation import StatementFacts
 from memlint.flow.explained.watch import Recording
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
-from memlint.flow.syntax import expressions, last_name, text, walk_expression
+from memlint.flow.syntax import expressions, last_name, walk_expression
 from memlint.flow.values import DATA, NONE, TENSORS, UNKNOWN, V
 from memlint.ir import nodes as ir
 

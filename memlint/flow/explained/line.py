@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.explanation import StatementFacts, ValueFacts
+from memlint.flow.effects import ModelRun
 from memlint.flow.events import Site
 from memlint.flow.explained.absent import absent
 from memlint.flow.explained.lines import Found, statements_on
 from memlint.flow.explained.modes import grad_mode, is_header, loops
 from memlint.flow.explained.watch import Recording, recorded
 from memlint.flow.explained.words import Words
-from memlint.flow.frame import Frame, ModelRun
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.modes import frozen_of
 from memlint.flow.reasons import Judged
 from memlint.flow.state import State
-from memlint.flow.syntax import text
 from memlint.flow.told import told
 from memlint.flow.values import CALLABLE, MODULE, NONE, UNKNOWN, V
 from memlint.ir import nodes as ir

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from memlint.explanation import GradMode
 from memlint.flow.events import Loop, Site
 from memlint.flow.explained.watch import Recording
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.guards import is_guard
 from memlint.flow.repeats import layer_code, repeated
 from memlint.flow.state import AMBIENT, GUARDS, OFF, ON
-from memlint.flow.syntax import last_name, text, withs_around
+from memlint.flow.syntax import last_name, withs_around
 from memlint.flow.wrapping import decorated_grad
 from memlint.ir import nodes as ir
 

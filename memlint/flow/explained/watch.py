@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from memlint.flow import evaluate, interpret
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.effects import LoopFrame
+from memlint.flow.frame import Frame
 from memlint.flow.program import Function
 from memlint.flow.state import State
 from memlint.flow.values import V

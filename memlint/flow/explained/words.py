@@ -10,10 +10,10 @@ import msgspec
 from memlint.explanation import ValueFacts
 from memlint.flow.described import ambient_only, analyser_grad
 from memlint.flow.events import Fact, Site
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.ops import on_accelerator
 from memlint.flow.state import AMBIENT, OFF, ON, State
-from memlint.flow.syntax import text
 from memlint.flow.values import (
     ACTIVATION,
     BATCH,

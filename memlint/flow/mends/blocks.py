@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from memlint.flow.bindings import assigned_names
+from memlint.flow.effects import CallRecord
 from memlint.flow.events import Guard, GuardPlace, Loop, ModelCall, Site
-from memlint.flow.frame import CallRecord, Frame
+from memlint.flow.frame import Frame
 from memlint.flow.inert import last_ordinal
 from memlint.flow.kept import kept
 from memlint.flow.mends import casts
@@ -16,7 +18,7 @@ from memlint.flow.mends.followed import Followed
 from memlint.flow.mends.survivors import noticed
 from memlint.flow.roles_by_name import is_evaluation_name
 from memlint.flow.spent import used_up
-from memlint.flow.syntax import assigned_names, bodies, dotted, expressions, last_name, walk_expression, walk_statements
+from memlint.flow.syntax import bodies, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import Source
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import mentions
+from memlint.flow.effects import Store
 from memlint.flow.events import Cut, Site
-from memlint.flow.frame import Frame, Store
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.made_places import MADE
 from memlint.flow.mends.bindings import is_sum
 from memlint.flow.mends.hosts import met_on_device
@@ -18,7 +21,7 @@ from memlint.flow.mends.states import detached_state
 from memlint.flow.mends.vocabulary import PLAIN_BASES
 from memlint.flow.mends.watch import Watch
 from memlint.flow.program import Function
-from memlint.flow.syntax import expressions, mentions, statement_at, text, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, statement_at, walk_expression, walk_statements
 from memlint.flow.values import CONTAINER, DATA, INSTANCE, NONE, SCALAR, TENSOR, TREE, UNKNOWN, Path, V
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES

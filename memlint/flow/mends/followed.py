@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
+from memlint.flow.expression_text import text
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.mentions import functions_in, own_expressions
 from memlint.flow.mends.origins import Origin, Origins, UnknownOriginError, is_layer, resolve
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import dotted, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.frontend.index import UnitIndex
 from memlint.ir import nodes as ir
 

@@ -6,20 +6,13 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
+from memlint.flow.bindings import assigned_names
 from memlint.flow.events import Gather
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
-from memlint.flow.syntax import (
-    assigned_names,
-    bodies,
-    expressions,
-    statement_at,
-    text,
-    walk_expression,
-    walk_statements,
-    way_to,
-)
+from memlint.flow.syntax import bodies, expressions, statement_at, walk_expression, walk_statements, way_to
 from memlint.ir import nodes as ir
 
 #: calls whose result is the same, whether the parts come one by one or at once

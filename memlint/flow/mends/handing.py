@@ -6,11 +6,12 @@ import builtins
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
+from memlint.flow.expression_text import text
 from memlint.flow.kept import kept_for
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, text, walk_statements
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

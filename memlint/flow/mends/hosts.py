@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.flow.expression_text import text
 from memlint.flow.kept import kept_for
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.program import Function
-from memlint.flow.syntax import children, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import children, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: methods that put a tensor on a device

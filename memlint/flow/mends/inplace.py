@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.flow.bindings import mentions
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.hotloops import Candidate, is_place
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.bindings import binders
 from memlint.flow.program import Function
-from memlint.flow.syntax import children, dotted, expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import children, dotted, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
+from memlint.flow.bindings import identifiers
 from memlint.flow.program import Class, Function, Module
-from memlint.flow.syntax import expressions, identifiers, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from memlint.flow.expression_text import text
 from memlint.flow.kept import kept
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.bindings import binders, is_container
@@ -22,7 +23,7 @@ from memlint.flow.mends.mentions import (
 )
 from memlint.flow.mends.reflection import set_by_name
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import dotted, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memlint.flow.bindings import mentions
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.mends.bindings import binders
 from memlint.flow.program import Function
-from memlint.flow.syntax import bodies, expressions, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import bodies, expressions, walk_expression, walk_statements
 from memlint.flow.values import V
 from memlint.ir import nodes as ir
 

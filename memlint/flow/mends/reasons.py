@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import names_read
+from memlint.flow.expression_text import text
 from memlint.flow.kept import kept
 from memlint.flow.mends.origins import resolve
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, names_read, text, walk_statements
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.expression_text import text
 from memlint.flow.mends.mentions import functions_in, own_expressions
 from memlint.flow.program import Class, Function, Module
-from memlint.flow.syntax import dotted, text, walk_expression
+from memlint.flow.syntax import dotted, walk_expression
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.expression_text import text
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.bindings import is_container
 from memlint.flow.mends.handing import call
 from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.flow.program import Function
-from memlint.flow.syntax import text, walk_expression
+from memlint.flow.syntax import walk_expression
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

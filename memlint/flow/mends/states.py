@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memlint.flow.bindings import mentions
 from memlint.flow.frame import Frame
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, mentions, walk_statements
+from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.values import NONE, TENSOR, TREE, UNKNOWN, V
 from memlint.ir import nodes as ir
 

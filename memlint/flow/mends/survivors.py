@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
+from memlint.flow.expression_text import text
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.bindings import binders, is_container, is_sum
 from memlint.flow.mends.mentions import attribute_stores
 from memlint.flow.mends.watch import Watch
 from memlint.flow.program import Function
-from memlint.flow.syntax import expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import identifiers
+from memlint.flow.expression_text import text
 from memlint.flow.mends import vocabulary as words
 from memlint.flow.mends.bindings import is_container, is_sum
 from memlint.flow.mends.mentions import (
@@ -22,7 +24,7 @@ from memlint.flow.mends.mentions import (
 from memlint.flow.mends.shares import share_of
 from memlint.flow.mends.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, identifiers, parts, text, walk_statements
+from memlint.flow.syntax import dotted, expressions, parts, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -7,20 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
+from memlint.flow.bindings import identifiers
 from memlint.flow.bound_names import Names
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import ApiUse
 from memlint.flow.program import Function, Program
-from memlint.flow.syntax import (
-    bodies,
-    dotted,
-    expressions,
-    identifiers,
-    last_name,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import bodies, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import memory
 

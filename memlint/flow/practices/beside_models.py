@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import mentions
 from memlint.flow.devices import names_an_accelerator
+from memlint.flow.expression_text import text
 from memlint.flow.known_calls import KnownCall
 from memlint.flow.practices.loaded_states import Taken, bound, is_handed_on_at_once, load_state_dict
 from memlint.flow.program import Function
-from memlint.flow.syntax import calls, expressions, last_name, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, expressions, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Backward, Frame
-from memlint.flow.heap import deep
+from memlint.flow.effects import Backward
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.program import Class
-from memlint.flow.syntax import text, walk_statements
+from memlint.flow.syntax import walk_statements
 from memlint.flow.values import (
     CALLABLE,
     DATA,

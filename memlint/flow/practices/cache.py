@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from memlint.flow.effects import LoopFrame
 from memlint.flow.events import Loop, Step
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.outside import EMPTIES
 from memlint.flow.practice_events import EmptiedCache
 from memlint.flow.practices.cache_calls import in_each_call
@@ -25,7 +27,7 @@ from memlint.flow.practices.cache_places import (
     steps,
 )
 from memlint.flow.program import Function
-from memlint.flow.syntax import call_at, calls, calls_backward, last_name, text, walk_statements
+from memlint.flow.syntax import call_at, calls, calls_backward, last_name, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import assigned_names
 from memlint.flow.frame import Frame
 from memlint.flow.practices.cache_places import (
     OTHER_MODEL,
@@ -19,7 +20,7 @@ from memlint.flow.practices.cache_places import (
 from memlint.flow.program import Function
 from memlint.flow.repeats import each_call, layer_code, repeated
 from memlint.flow.roles_by_name import is_test
-from memlint.flow.syntax import assigned_names, bodies, calls, walk_statements
+from memlint.flow.syntax import bodies, calls, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -6,20 +6,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import assigned_names
 from memlint.flow.events import Loop
+from memlint.flow.expression_text import text
 from memlint.flow.kept import kept
 from memlint.flow.outside import EMPTIES
 from memlint.flow.program import Function
-from memlint.flow.syntax import (
-    assigned_names,
-    bodies,
-    calls,
-    calls_backward,
-    dotted,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import bodies, calls, calls_backward, dotted, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from memlint import knowledge
 from memlint.finding import Confidence
+from memlint.flow.bindings import mentions, names_bound_by
 from memlint.flow.bound_names import Names
+from memlint.flow.expression_text import text
 from memlint.flow.feeding import feeds_device
 from memlint.flow.frame import Frame
 from memlint.flow.loops import over_loader
@@ -22,11 +24,8 @@ from memlint.flow.syntax import (
     calls_backward,
     expressions,
     last_name,
-    mentions,
-    names_bound_by,
     parts,
     statement_at,
-    text,
     walk_expression,
     walk_statements,
 )

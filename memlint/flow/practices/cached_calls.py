@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.annotations import annotation_value
 from memlint.flow.bound_names import argument
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import CachedCall, CacheHolder
 from memlint.flow.program import Class, Function, Module
-from memlint.flow.syntax import dotted, last_name, parts, text
+from memlint.flow.syntax import dotted, last_name, parts
 from memlint.flow.values import MODULE, NONE, TENSOR, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

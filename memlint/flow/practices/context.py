@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from memlint.flow.context_attributes import _OWN, FORWARD, SETUP
+from memlint.flow.context_attributes import FORWARD, OWN, SETUP
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import ContextAttribute
 from memlint.flow.practices.context_names import Body
 from memlint.flow.program import Class, Function
-from memlint.flow.syntax import (
-    call_at,
-    dotted,
-    expressions,
-    parts,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import call_at, dotted, expressions, parts, walk_expression, walk_statements
 from memlint.flow.values import SCALAR, TENSORS, Path, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -56,7 +49,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ContextAttribute]:
     own = _deleted(function)
     for at, kept in sorted(frame.notes.on_context.items()):
         name = kept.target.name
-        if name in _OWN or name in own or dropped.get(name) == "emptied":
+        if name in OWN or name in own or dropped.get(name) == "emptied":
             continue
         what = body.what(kept)
         if what != "output" and (name in dropped or given is not None):

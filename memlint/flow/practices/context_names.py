@@ -6,10 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
+from memlint.flow.bindings import names_bound_by
 from memlint.flow.context_attributes import FORWARD, SETUP, Kept
+from memlint.flow.expression_text import text
 from memlint.flow.practice_events import KeptTensor
 from memlint.flow.program import Function
-from memlint.flow.syntax import dotted, expressions, names_bound_by, text, walk_expression, walk_statements
+from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.flow.values import NONE, TENSORS, UNKNOWN
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
+from memlint.flow.bindings import binds, mentions
 from memlint.flow.bound_names import Names, argument
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.outside import TENSOR_SETS
 from memlint.flow.practice_events import DeviceData
 from memlint.flow.program import Class, in_tests
-from memlint.flow.syntax import binds, calls, expressions, last_name, mentions, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import ACCELERATOR, CONTAINER, NONE, SAMPLE, TENSORS, UNKNOWN, Path, V
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

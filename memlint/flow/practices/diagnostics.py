@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.bound_names import argument
 from memlint.flow.definitions import functions_of
+from memlint.flow.effects import LoopFrame
 from memlint.flow.events import Loop
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.outside import ANOMALIES, HISTORY, PROFILERS, MetricUse, OutsideCall
 from memlint.flow.practice_events import DiagnosticLeftOn
 from memlint.flow.practices.hook_runs import goes_on
 from memlint.flow.program import Class, in_tests
 from memlint.flow.repeats import each_call
-from memlint.flow.syntax import calls, expressions, last_name, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, expressions, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from memlint.flow.bindings import assigned_names, names_bound_by
 from memlint.flow.bound_names import argument
 from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Step
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.outside import COLLECTS, EMPTIES
 from memlint.flow.practice_events import NameOnly
@@ -17,16 +19,7 @@ from memlint.flow.practices.recovery import runs_model
 from memlint.flow.practices.releases import Release, deleted_by, releases
 from memlint.flow.program import Function
 from memlint.flow.roles_by_name import is_test
-from memlint.flow.syntax import (
-    assigned_names,
-    calls,
-    dotted,
-    last_name,
-    names_bound_by,
-    parts,
-    text,
-    walk_statements,
-)
+from memlint.flow.syntax import calls, dotted, last_name, parts, walk_statements
 from memlint.flow.values import INSTANCE, MODULE, NONE
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Backward, Frame
-from memlint.flow.heap import deep
+from memlint.flow.effects import Backward
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.mends.mentions import TooManyError, calls_of_function
 from memlint.flow.program import Function
 from memlint.flow.values import Path, Source

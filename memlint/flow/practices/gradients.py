@@ -6,21 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.finding import Confidence
+from memlint.flow.bindings import identifiers
 from memlint.flow.bound_names import argument
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.modes import PARAMETERS
 from memlint.flow.ops import names_model
 from memlint.flow.practice_events import ZeroedGradients
-from memlint.flow.syntax import (
-    bodies,
-    calls,
-    calls_backward,
-    dotted,
-    identifiers,
-    last_name,
-    text,
-    walk_statements,
-)
+from memlint.flow.syntax import bodies, calls, calls_backward, dotted, last_name, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

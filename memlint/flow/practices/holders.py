@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from memlint.finding import Confidence
+from memlint.flow.bindings import names_bound_by
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import Hold
 from memlint.flow.practices.holds import held_by
 from memlint.flow.practices.lifetimes import Spot
 from memlint.flow.practices.releases import Release
-from memlint.flow.syntax import expressions, names_bound_by, walk_expression
+from memlint.flow.syntax import expressions, walk_expression
 from memlint.flow.values import Source
 from memlint.ir import nodes as ir
 

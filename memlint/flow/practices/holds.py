@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.modes import PARAMETERS
 from memlint.flow.practice_events import Hold
 from memlint.flow.program import Class
-from memlint.flow.syntax import last_name, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import last_name, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.flow.bound_names import argument
 from memlint.flow.definitions import functions_of
-from memlint.flow.frame import Frame, Store
+from memlint.flow.effects import Store
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.program import Class, Function, Module
-from memlint.flow.syntax import calls, expressions, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, expressions, walk_expression, walk_statements
 from memlint.flow.values import Path
 from memlint.ir import nodes as ir
 

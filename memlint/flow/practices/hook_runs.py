@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from memlint.flow.bindings import mentions, names_bound_by
+from memlint.flow.effects import LoopFrame
 from memlint.flow.events import Loop
-from memlint.flow.frame import Frame, LoopFrame
+from memlint.flow.frame import Frame
 from memlint.flow.practices.hook_places import Place
 from memlint.flow.program import Function
 from memlint.flow.state import OFF
-from memlint.flow.syntax import call_at, calls, mentions, names_bound_by, parts, walk_expression, walk_statements
+from memlint.flow.syntax import call_at, calls, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

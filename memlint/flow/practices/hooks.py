@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.finding import Confidence
+from memlint.flow.bindings import mentions
 from memlint.flow.devices import touches_an_accelerator
+from memlint.flow.effects import LoopFrame, Store
 from memlint.flow.events import Loop, Step
-from memlint.flow.frame import Frame, LoopFrame, Store
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.hook_calls import OF_MODULES, HookCall
 from memlint.flow.modes import PARAMETERS
 from memlint.flow.practice_events import HookAdded
@@ -27,7 +30,7 @@ from memlint.flow.practices.hook_runs import (
 )
 from memlint.flow.program import Function, in_tests
 from memlint.flow.repeats import each_call, layer_code
-from memlint.flow.syntax import call_at, calls, mentions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import call_at, calls, parts, walk_expression, walk_statements
 from memlint.flow.values import CPU, DATA, SAMPLE, SCALAR, Path, V, ordered
 from memlint.ir import nodes as ir
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Frame, excluded
+from memlint.flow.bindings import names_bound_by
+from memlint.flow.effects import excluded
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
 from memlint.flow.loops import member_and_whole
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.roles_by_name import is_test
-from memlint.flow.syntax import calls, dotted, is_true, last_name, loops_around, names_bound_by, text, walk_statements
+from memlint.flow.syntax import calls, dotted, is_true, last_name, loops_around, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

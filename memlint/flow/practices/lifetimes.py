@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memlint.flow.syntax import bodies, expressions, names_bound_by, walk_expression, walk_statements
+from memlint.flow.bindings import names_bound_by
+from memlint.flow.syntax import bodies, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 #: the compound statements around a statement, from the outermost, each with the number of its block

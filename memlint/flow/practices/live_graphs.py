@@ -6,18 +6,21 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from memlint.finding import Confidence
-from memlint.flow.heap import deep
+from memlint.flow.bindings import binds, names_bound_by
+from memlint.flow.expression_text import text
+from memlint.flow.held_values import deep
 from memlint.flow.narrowing import narrow
 from memlint.flow.practice_events import LiveGraph
 from memlint.flow.state import OFF
-from memlint.flow.syntax import binds, expressions, names_bound_by, text, walk_expression, walk_statements
+from memlint.flow.syntax import expressions, walk_expression, walk_statements
 from memlint.flow.values import NOTHING, Path, Source, Sources, V, join_all
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.flow.analyser import Analyser
-    from memlint.flow.frame import Backward, Frame, LoopFrame, ModelRun
+    from memlint.flow.effects import Backward, LoopFrame, ModelRun
+    from memlint.flow.frame import Frame
 
 #: tests of what a whole loop is for: who turns the backward off there evaluates
 _PHASE = lazy_pattern(r"train|phase|mode|val|test|eval|is_?grad|requires_grad|backward|optim|scaler|amp|fp16|apex")

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from memlint.flow.bindings import mentions
+from memlint.flow.expression_text import text
 from memlint.flow.known_calls import KnownCall
 from memlint.flow.program import Function
-from memlint.flow.syntax import (
-    calls,
-    expressions,
-    is_true,
-    last_name,
-    mentions,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import calls, expressions, is_true, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

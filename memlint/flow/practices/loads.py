@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+from memlint.flow.bindings import mentions, names_bound_by
 from memlint.flow.bound_names import argument
 from memlint.flow.devices import names_an_accelerator, touches_an_accelerator
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.mentions import tree_of
 from memlint.flow.outside import OutsideCall
@@ -17,18 +19,7 @@ from memlint.flow.practices.beside_models import KEEPS, meets_its_model
 from memlint.flow.practices.loaded_states import Taken, bound, contains, load_state_dict, taken_by
 from memlint.flow.program import Function, in_tests
 from memlint.flow.programs import is_program
-from memlint.flow.syntax import (
-    calls,
-    expressions,
-    last_name,
-    mentions,
-    names_bound_by,
-    parts,
-    statement_at,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import calls, expressions, last_name, parts, statement_at, walk_expression, walk_statements
 from memlint.flow.unused import is_collected
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from memlint.finding import Confidence
 from memlint.flow.bound_names import Names, argument
 from memlint.flow.devices import code, is_of_script
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.outside import SPREADS
 from memlint.flow.practice_events import SingleProcess
 from memlint.flow.program import in_tests
-from memlint.flow.syntax import calls, calls_backward, dotted, statement_at, text, walk_expression, walk_statements
+from memlint.flow.syntax import calls, calls_backward, dotted, statement_at, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

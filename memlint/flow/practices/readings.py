@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.flow.bindings import identifiers
 from memlint.flow.bound_names import Names
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.instances import names_class
 from memlint.flow.outside import ALLOCATED, COUNTS, RESERVED, SIZE, USAGE, OutsideCall
 from memlint.flow.practice_events import Misread, WrongReading
-from memlint.flow.syntax import (
-    expressions,
-    identifiers,
-    last_name,
-    statement_at,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import expressions, last_name, statement_at, walk_expression, walk_statements
 from memlint.flow.values import MODULE, TENSOR
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

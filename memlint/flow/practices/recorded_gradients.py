@@ -6,9 +6,11 @@ import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+from memlint.flow.bindings import mentions
 from memlint.flow.bound_names import Names, argument
 from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Loop
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.brought_graphs import is_leaf
@@ -22,10 +24,8 @@ from memlint.flow.syntax import (
     is_true,
     last_name,
     loops_around,
-    mentions,
     parts,
     statement_at,
-    text,
     walk_expression,
     walk_statements,
 )

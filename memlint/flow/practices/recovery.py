@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.finding import Confidence
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.layered import leads_to_model
 from memlint.flow.ops import names_model
 from memlint.flow.practice_events import Recover
 from memlint.flow.roles_by_name import is_test
-from memlint.flow.syntax import bodies, calls, last_name, parts, text, walk_expression
+from memlint.flow.syntax import bodies, calls, last_name, parts, walk_expression
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from memlint.flow.bindings import names_bound_by
 from memlint.flow.practices.lifetimes import Spot
-from memlint.flow.syntax import bodies, calls, expressions, last_name, names_bound_by, walk_expression
+from memlint.flow.syntax import bodies, calls, expressions, last_name, walk_expression
 from memlint.ir import nodes as ir
 
 #: calls that a release is made of beside the one that empties the cache

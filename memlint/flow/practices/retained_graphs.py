@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.flow.frame import Backward, Frame, LoopFrame, excluded
-from memlint.flow.heap import deep
+from memlint.flow.bindings import mentions, names_bound_by
+from memlint.flow.effects import Backward, LoopFrame, excluded
+from memlint.flow.expression_text import text
+from memlint.flow.frame import Frame
+from memlint.flow.held_values import deep
 from memlint.flow.later import dropped_by_callers
 from memlint.flow.practice_events import KeptGraph
 from memlint.flow.practices.brought_graphs import has_no_graph, is_given, is_kept, is_leaf, named
@@ -15,18 +18,7 @@ from memlint.flow.practices.model_state import Stateful, keeps_a_graph
 from memlint.flow.program import Class
 from memlint.flow.roles_by_name import is_test
 from memlint.flow.spent import captured
-from memlint.flow.syntax import (
-    calls,
-    expressions,
-    is_false,
-    is_true,
-    mentions,
-    names_bound_by,
-    parts,
-    text,
-    walk_expression,
-    walk_statements,
-)
+from memlint.flow.syntax import calls, expressions, is_false, is_true, parts, walk_expression, walk_statements
 from memlint.flow.values import Path, Source
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -9,12 +9,13 @@ from memlint.finding import Confidence
 from memlint.flow.bound_names import argument
 from memlint.flow.devices import touches_an_accelerator
 from memlint.flow.events import Loop
+from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import ModelSnapshot
 from memlint.flow.practices.backups import is_backup
 from memlint.flow.program import Function
 from memlint.flow.roles_by_name import is_test
-from memlint.flow.syntax import bodies, calls, children, expressions, parts, text, walk_expression, walk_statements
+from memlint.flow.syntax import bodies, calls, children, expressions, parts, walk_expression, walk_statements
 from memlint.flow.values import LOADER, MODULE, TENSORS
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
