@@ -18,6 +18,7 @@ from memlint.flow.handed_methods import outside
 from memlint.flow.instances import names_class
 from memlint.flow.interpreter import Interpreter
 from memlint.flow.known_calls import KnownCalls
+from memlint.flow.literal_values import constant
 from memlint.flow.modes import frozen_class
 from memlint.flow.ops import batch_tree
 from memlint.flow.program import Class, Function, Module, Program, in_tests
@@ -46,7 +47,6 @@ from memlint.flow.values import (
     Path,
     Ref,
     V,
-    constant,
     join,
     ordered,
 )

@@ -7,6 +7,7 @@ import itertools
 from memlint.flow import boxes, library
 from memlint.flow.collected import gives_no_graph
 from memlint.flow.effects import Backward, ModelRun
+from memlint.flow.emptied_places import forget, forget_later
 from memlint.flow.events import Step
 from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
@@ -18,7 +19,6 @@ from memlint.flow.modes import frozen_of
 from memlint.flow.owned import ANY, gave
 from memlint.flow.recorded_modes import mode_keys, mode_of
 from memlint.flow.state import AMBIENT, OFF, State, without_tag
-from memlint.flow.stores import forget, forget_later
 from memlint.flow.syntax import dotted
 from memlint.flow.touched import keys_of, note
 from memlint.flow.translate import MAX_RUN_DEPTH, Translation

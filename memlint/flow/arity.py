@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memlint.flow.definitions import Function
 from memlint.flow.frame import Frame
+from memlint.flow.function import Function
 from memlint.flow.kept import kept_for
 from memlint.flow.refused import misfit
 from memlint.flow.syntax import walk_statements

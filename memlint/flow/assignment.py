@@ -8,6 +8,7 @@ from memlint.flow import carry, context_attributes, hotloops
 from memlint.flow.bindings import mentions, reads_any
 from memlint.flow.class_places import class_places
 from memlint.flow.effects import LoopFrame
+from memlint.flow.emptied_places import forget
 from memlint.flow.events import PlaceKind
 from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
@@ -17,6 +18,7 @@ from memlint.flow.held_values import deep
 from memlint.flow.keys import counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.flow.leaves import flagged
 from memlint.flow.letting_go import empty, is_rebuilt, let_go, rebind
+from memlint.flow.literal_values import referred_functions
 from memlint.flow.made_places import made_places
 from memlint.flow.modes import forget_name, frozen_of
 from memlint.flow.ops import cut
@@ -26,7 +28,7 @@ from memlint.flow.recorded_modes import freeze
 from memlint.flow.sample_keys import by_sample
 from memlint.flow.signatures import methods_of
 from memlint.flow.state import OFF, State
-from memlint.flow.stores import forget, kind_of, note_store, own_sources, parts_of
+from memlint.flow.stores import kind_of, note_store, own_sources, parts_of
 from memlint.flow.values import (
     CONTAINER,
     DATA,
@@ -46,7 +48,6 @@ from memlint.flow.values import (
     V,
     join,
     ordered,
-    referred_functions,
 )
 from memlint.ir import nodes as ir
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
+from memlint.flow.ops import cut
 from memlint.flow.state import State, join_states
-from memlint.flow.values import EMPTY, Sources
+from memlint.flow.values import (
+    EMPTY,
+    UNKNOWN,
+    Sources,
+)
 
 
 def join_branches(frame: Frame, ends: list[tuple[State | None, int, int]]) -> State | None:
@@ -33,3 +38,14 @@ def _held(frame: Frame, state: State) -> Sources:
     inside = (value for obj in made if obj.loops == frame.loop_ids for value in (*obj.fields.values(), obj.elem))
     stored = (store.incoming or store.value for store in (frame.stores[key] for key in state.pending))
     return EMPTY.union(*(value.src for value in (*state.env.values(), *inside, *stored)))
+
+
+def stand_in(before: State, end: State, caught: State) -> None:
+    """What a handler of whatever goes wrong gives in place of a value that has no graph is taken for one that has none
+    either: it hardly ever runs, and what is said must be true of the ordinary way."""
+    for name, value in caught.env.items():
+        usual = end.env.get(name)
+        if usual is None or usual is before.env.get(name) or not value.src or value is before.env.get(name):
+            continue
+        if not usual.src and not usual.kinds & UNKNOWN:
+            caught.env[name] = cut(value)

@@ -119,7 +119,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         empty(frame, state, receiver)
         return NONE_VALUE
     if name in ("pop", "popleft", "popitem", "remove", "discard", "get_nowait"):
-        from memlint.flow.stores import forget
+        from memlint.flow.emptied_places import forget
 
         if name not in ("pop", "popitem") or not args or receiver.objs:
             forget(frame, state, receiver.objs | receiver.syms)
@@ -160,7 +160,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
 
 def heap(frame: Frame, state: State, name: str, args: list[V], expr: ir.Call) -> V:
     """``heapq.heappush(best, (score, output))``: a list that grows; what takes one out for another keeps it small."""
-    from memlint.flow.stores import forget
+    from memlint.flow.emptied_places import forget
 
     if name == "heappush" and len(expr.args) == len(args) == 2:
         place = text(expr.args[0])

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from memlint.flow.bindings import assigned_names
-from memlint.flow.definitions import Function
 from memlint.flow.expression_text import text
 from memlint.flow.flags import decided
+from memlint.flow.function import Function
 from memlint.flow.known_calls import KnownCall, KnownCalls
 from memlint.flow.syntax import way_to
 from memlint.ir import nodes as ir

@@ -10,6 +10,7 @@ from memlint.flow.expression_text import text
 from memlint.flow.flags import truth
 from memlint.flow.frame import Frame
 from memlint.flow.heap import elements_of, make, read_item
+from memlint.flow.literal_values import constant
 from memlint.flow.narrowing import asked_member, is_taken_out, narrow, no_batch, no_tensor
 from memlint.flow.ops import tensor_op
 from memlint.flow.reading import read_attribute
@@ -36,7 +37,6 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     V,
-    constant,
     join,
     join_all,
 )

@@ -11,6 +11,7 @@ from memlint.flow.effects import CallRecord
 from memlint.flow.frame import Frame
 from memlint.flow.handed_methods import handed
 from memlint.flow.held_values import as_held
+from memlint.flow.literal_values import referred_functions
 from memlint.flow.named_methods import NamedMethods
 from memlint.flow.program import Function
 from memlint.flow.syntax import walk_statements
@@ -35,7 +36,6 @@ from memlint.flow.values import (
     V,
     join,
     ordered,
-    referred_functions,
 )
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

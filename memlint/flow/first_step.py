@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.flow.bindings import assigned_names, mentions
-from memlint.flow.definitions import Function
 from memlint.flow.effects import Store
 from memlint.flow.frame import Frame
+from memlint.flow.function import Function
 from memlint.flow.syntax import dotted, last_name, loops_around, parts, walk_statements
 from memlint.ir import nodes as ir
 

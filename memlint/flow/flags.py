@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.flow.bindings import assigned_names
-from memlint.flow.definitions import Function
+from memlint.flow.function import Function
 from memlint.flow.kept import kept, kept_for
 from memlint.flow.recorded_modes import mode_of
 from memlint.flow.state import State

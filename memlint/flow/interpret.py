@@ -7,7 +7,7 @@ from typing import Any
 
 from memlint.flow import inert, repeat
 from memlint.flow.assignment import assign, delete
-from memlint.flow.branches import join_branches
+from memlint.flow.branches import join_branches, stand_in
 from memlint.flow.course import EXITS
 from memlint.flow.evaluate import evaluate
 from memlint.flow.flags import truth, usual_side
@@ -18,24 +18,21 @@ from memlint.flow.held_values import deep
 from memlint.flow.left_rounds import left_round
 from memlint.flow.modes import settle_mode
 from memlint.flow.narrowing import (
-    asked_for_tensor,
     asked_member,
     broken_number,
     last_case,
+    leaves_numbers,
     narrow,
     narrow_to_number,
     narrow_to_raised,
-    tells_tensors,
 )
 from memlint.flow.operators import augmented
-from memlint.flow.ops import cut
 from memlint.flow.sides import meet, only_recorded, recall, switch_of
 from memlint.flow.state import OFF, ON, State, join_states
 from memlint.flow.step_outputs import note_output
 from memlint.flow.stores import end_iteration
 from memlint.flow.syntax import calls, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.flow.values import (
-    CONTAINER,
     DATA,
     EMPTY,
     NONE_VALUE,
@@ -271,7 +268,7 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     orelse = block(frame, other, statement.orelse) if constant is not True else None
     frame.no_tensors.pop()
     frame.tests.pop()
-    if not statement.orelse and (last_case(frame.tests, statement.test) or _leaves_numbers(frame, other, statement)):
+    if not statement.orelse and (last_case(frame.tests, statement.test) or leaves_numbers(frame, other, statement)):
         return end
     joined = join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
     if joined is not None and end is not None and orelse is not None and end.freed_must != orelse.freed_must:
@@ -282,17 +279,6 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
         only_recorded(frame, statement, end, orelse, joined)
     meet(frame, statement, end, orelse, joined)
     return joined
-
-
-def _leaves_numbers(frame: Frame, state: State, statement: ir.If) -> bool:
-    """``if isinstance(value, Tensor): values[key] = value.item()`` in a loop over all of ``values``: the members that
-    the test leaves out have no graph."""
-    loop = frame.loops[-1] if frame.loops else None
-    if loop is None or not loop.replaces or not tells_tensors(statement.test, loop.targets):
-        return False
-    asked = asked_for_tensor(statement.test)
-    left = state.env.get(asked.id) if isinstance(asked, ir.Name) else None
-    return left is None or not (left.objs or left.kinds & CONTAINER)  # (a list of tensors is none)
 
 
 def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
@@ -353,7 +339,7 @@ def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
         narrow_to_raised(inner, statement.body, handler)
         last = block(frame, inner, handler.body)
         if last is not None and end is not None and _catches_all(handler):
-            _stand_in(before, end, last)
+            stand_in(before, end, last)
         ends.append(last)
     result: State | None = None
     for way_out in ends:
@@ -366,17 +352,6 @@ def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
 
 def _catches_all(handler: ir.Handler) -> bool:
     return handler.type is None or last_name(handler.type) in ("Exception", "BaseException")
-
-
-def _stand_in(before: State, end: State, caught: State) -> None:
-    """What a handler of whatever goes wrong gives in place of a value that has no graph is taken for one that has none
-    either: it hardly ever runs, and what is said must be true of the ordinary way."""
-    for name, value in caught.env.items():
-        usual = end.env.get(name)
-        if usual is None or usual is before.env.get(name) or not value.src or value is before.env.get(name):
-            continue
-        if not usual.src and not usual.kinds & UNKNOWN:
-            caught.env[name] = cut(value)
 
 
 def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:

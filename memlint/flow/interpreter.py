@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from memlint.flow.definitions import Function
     from memlint.flow.frame import Frame
+    from memlint.flow.function import Function
     from memlint.flow.state import State
     from memlint.flow.values import Args, V, Words
     from memlint.ir import nodes as ir

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memlint.flow.definitions import Class, Function, Module, functions_of
+from memlint.flow.definitions import Class, Module, functions_of
+from memlint.flow.function import Function
 from memlint.flow.loading import may_be_lost
 from memlint.flow.mentions import finds_names, reads
 from memlint.flow.program import Program

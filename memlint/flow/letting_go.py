@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from memlint.flow.emptied_places import forget
 from memlint.flow.frame import Frame
 from memlint.flow.state import State, reachable, with_members
-from memlint.flow.stores import forget
 from memlint.flow.values import EMPTY, NONE_VALUE, NOTHING, Path, Source, Sources, V, ordered
 from memlint.ir import nodes as ir
 

@@ -10,6 +10,7 @@ from memlint.flow.syntax import dotted, last_name, walk_expression, walk_stateme
 from memlint.flow.values import (
     ANYWHERE,
     BATCH,
+    CONTAINER,
     DATA,
     LOADER,
     NONE,
@@ -231,3 +232,14 @@ def broken_number(test: ir.Expr, truth: bool = True) -> bool:
             return bool(names & ({"isnan", "isinf"} if truth else {"isfinite"}))
         case _:
             return False
+
+
+def leaves_numbers(frame: Frame, state: State, statement: ir.If) -> bool:
+    """``if isinstance(value, Tensor): values[key] = value.item()`` in a loop over all of ``values``: the members that
+    the test leaves out have no graph."""
+    loop = frame.loops[-1] if frame.loops else None
+    if loop is None or not loop.replaces or not tells_tensors(statement.test, loop.targets):
+        return False
+    asked = asked_for_tensor(statement.test)
+    left = state.env.get(asked.id) if isinstance(asked, ir.Name) else None
+    return left is None or not (left.objs or left.kinds & CONTAINER)  # (a list of tensors is none)

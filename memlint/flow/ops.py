@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from memlint.flow.frame import Frame
+from memlint.flow.literal_values import device_word
 from memlint.flow.state import OFF, State
 from memlint.flow.values import (
     ACCELERATOR,
@@ -25,7 +26,6 @@ from memlint.flow.values import (
     Source,
     Sources,
     V,
-    device_word,
 )
 from memlint.patterns import lazy_pattern
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlint import knowledge
-from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.definitions import Class, Module
+from memlint.flow.function import Function
 from memlint.flow.lineage import Lineage
 from memlint.flow.syntax import dotted
 from memlint.flow.texts import Texts

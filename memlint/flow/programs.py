@@ -127,3 +127,18 @@ def _name(func: ast.expr) -> str:
     if not isinstance(func, ast.Name) or func.id.startswith(_REGISTERS):
         return ""
     return func.id
+
+
+#: files that a hub loads for the weights beside them
+_OF_HUB = lazy_pattern(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
+
+
+def is_of_hub(program: Program, key: str) -> bool:
+    """Whether it is a file beside weights, which name its classes."""
+    return _OF_HUB.search(key) is not None and bool(program.words.files("trust_remote_code"))
+
+
+def is_collected(key: str) -> bool:
+    """Whether it is a file of tests, which a runner finds, or of their settings."""
+    file = key.rpartition("/")[2]
+    return file.startswith(("test_", "conftest")) or file.endswith("_test.py")

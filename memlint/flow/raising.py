@@ -18,8 +18,9 @@ from memlint.flow.bindings import names_bound_by
 from memlint.flow.broken import names_in
 from memlint.flow.course import Course, evaluated, surely
 from memlint.flow.decided import Decided
-from memlint.flow.definitions import Function, Module
+from memlint.flow.definitions import Module
 from memlint.flow.expression_text import text
+from memlint.flow.function import Function
 from memlint.flow.inert import last_ordinal
 from memlint.flow.kept import kept
 from memlint.flow.known_calls import KnownCall, KnownCalls

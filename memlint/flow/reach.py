@@ -10,8 +10,9 @@ from memlint.finding import FAILS
 from memlint.flow.analyser import Analyser
 from memlint.flow.broken import broken_import
 from memlint.flow.decided import Decided
-from memlint.flow.definitions import Class, Function
+from memlint.flow.definitions import Class
 from memlint.flow.events import Reached, Site
+from memlint.flow.function import Function
 from memlint.flow.known_calls import KnownCalls
 from memlint.flow.raising import Raising
 from memlint.flow.unnamed import Unnamed

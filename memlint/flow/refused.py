@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.definitions import Class, Module
 from memlint.flow.expression_text import text
+from memlint.flow.function import Function
 from memlint.flow.mentions import Put, bound_to, may_set, puts
 from memlint.flow.program import Program
 from memlint.flow.receivers import find_class

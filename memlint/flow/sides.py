@@ -10,8 +10,8 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memlint.flow.bindings import binds
-from memlint.flow.definitions import Function
 from memlint.flow.expression_text import text
+from memlint.flow.function import Function
 from memlint.flow.kept import kept
 from memlint.flow.recorded_modes import keep_frozen, mode_keys
 from memlint.flow.state import State, untouched

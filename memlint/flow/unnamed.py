@@ -11,13 +11,14 @@ import re
 
 from memlint.flow.bases import is_entered
 from memlint.flow.broken import broken_import
-from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.definitions import Class, Module
+from memlint.flow.function import Function
 from memlint.flow.loading import is_loaded
 from memlint.flow.mentions import FINDERS, finds_attributes
 from memlint.flow.names_in_strings import in_strings
 from memlint.flow.program import Program, in_tests
-from memlint.flow.programs import is_program
-from memlint.flow.unused import Idle, Unused, is_collected, is_of_hub
+from memlint.flow.programs import is_collected, is_of_hub, is_program
+from memlint.flow.unused import Idle, Unused
 from memlint.project.published import has_users
 
 

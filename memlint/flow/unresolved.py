@@ -7,6 +7,7 @@ from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.frozen import made_frozen
 from memlint.flow.held_values import deep
+from memlint.flow.literal_values import referred_functions
 from memlint.flow.ops import asks_for_count, names_model, names_number
 from memlint.flow.owned import give_away
 from memlint.flow.placement import device_of
@@ -29,7 +30,6 @@ from memlint.flow.values import (
     Source,
     V,
     Words,
-    referred_functions,
 )
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from memlint.flow.bases import is_entered, knows_bases
-from memlint.flow.definitions import Class, Function, Module
+from memlint.flow.definitions import Class, Module
+from memlint.flow.function import Function
 from memlint.flow.loading import is_imported, is_loaded, loaded, may_be_lost
 from memlint.flow.mentions import (
     DEFINITIONS,
@@ -29,7 +30,7 @@ from memlint.flow.mentions import (
 )
 from memlint.flow.names_in_strings import in_strings
 from memlint.flow.program import Program, in_tests, is_interactive
-from memlint.flow.programs import has_program, is_program
+from memlint.flow.programs import has_program, is_collected, is_of_hub, is_program
 from memlint.flow.receivers import is_of_another
 from memlint.frontend.index import Imported
 from memlint.patterns import lazy_pattern
@@ -43,8 +44,6 @@ _PLAIN = frozenset(
 _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters", "state_dict", "load_state_dict"})
 #: what a package says that finds its members when they are asked for
 _LAZY = frozenset({"__getattr__", "import_module", "__import__", "modules", "__path__", "attach", "lazy_loader"})
-#: files that a hub loads for the weights beside them
-_OF_HUB = lazy_pattern(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 #: what finds classes, or makes objects of them, by what only a run tells
 _LOOKS_THROUGH = ("__subclasses__", "getmembers", "instantiate_classes", "LightningCLI", "unsafe_load", "UnsafeLoader")
 _OF_DICT = lazy_pattern(r"__dict__\s*(?:\[|\.\s*(?:get|items|values)\b)")
@@ -383,17 +382,6 @@ def _method_around(function: Function) -> Function | None:
     while around is not None and around.enclosing is not None:
         around = around.enclosing
     return around if around is not None and around.cls is not None and "." not in around.cls.qual else None
-
-
-def is_of_hub(program: Program, key: str) -> bool:
-    """Whether it is a file beside weights, which name its classes."""
-    return _OF_HUB.search(key) is not None and bool(program.words.files("trust_remote_code"))
-
-
-def is_collected(key: str) -> bool:
-    """Whether it is a file of tests, which a runner finds, or of their settings."""
-    file = key.rpartition("/")[2]
-    return file.startswith(("test_", "conftest")) or file.endswith("_test.py")
 
 
 def _is_handed_on(what: Function | Class) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from memlint.flow.definitions import Function
 from memlint.flow.expression_text import text
+from memlint.flow.function import Function
 from memlint.flow.kept import kept_for
 from memlint.flow.mentions import bound_to
 from memlint.flow.program import Program

@@ -18,9 +18,8 @@ from memlint.flow.practice_events import LoadedToDevice
 from memlint.flow.practices.beside_models import KEEPS, meets_its_model
 from memlint.flow.practices.loaded_states import Taken, bound, contains, load_state_dict, taken_by
 from memlint.flow.program import Function, in_tests
-from memlint.flow.programs import is_program
+from memlint.flow.programs import is_collected, is_program
 from memlint.flow.syntax import calls, expressions, last_name, parts, statement_at, walk_expression, walk_statements
-from memlint.flow.unused import is_collected
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
