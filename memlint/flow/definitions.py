@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from memlint.flow.function import Function, _bound
+from memlint.flow.function import Function, bound_by
 from memlint.flow.main_guard import unguarded
 from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.texts import Indexes
@@ -282,7 +282,7 @@ class Module:
         """What the module's own statements bind: name -> the binding statements (no top-level definitions)."""
         found: dict[str, list[ir.Stmt]] = {}
         for statement in walk_statements(self.statements, into_definitions=False):
-            for name in _bound(statement):
+            for name in bound_by(statement):
                 found.setdefault(name, []).append(statement)
         return found
 

@@ -72,7 +72,7 @@ class Function:
         found: dict[str, list[ir.Stmt]] = {}
         for statement in walk_statements(self.body, into_definitions=False):
             if isinstance(statement, ir.Import | ir.ImportFrom | ir.ClassDef):
-                for name in dict.fromkeys(_bound(statement)):
+                for name in dict.fromkeys(bound_by(statement)):
                     found.setdefault(name, []).append(statement)
         return found
 
@@ -107,7 +107,7 @@ class Function:
         return self.cls is not None and self.enclosing is None and "staticmethod" not in self.decorator_names
 
 
-def _bound(statement: ir.Stmt) -> Iterator[str]:
+def bound_by(statement: ir.Stmt) -> Iterator[str]:
     if isinstance(statement, ir.Import):
         for alias in statement.names:
             yield alias.asname or alias.name.split(".", 1)[0]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from memlint.flow.call_symbols import Symbols
 from memlint.flow.expression_text import text
-from memlint.flow.frame import Frame
 from memlint.flow.graphs import Node
 from memlint.flow.handed_methods import is_of_object
-from memlint.flow.heap import elements_of, read_symbol
 from memlint.flow.held_values import deep
-from memlint.flow.made_places import MADE
 from memlint.flow.modes import frozen_of
 from memlint.flow.ops import on_accelerator
-from memlint.flow.reading import read_attribute
 from memlint.flow.recorded_modes import whole_of
-from memlint.flow.state import AMBIENT, OFF, ON, Obj, State
+from memlint.flow.state import AMBIENT, OFF, ON, Obj
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
@@ -21,7 +18,6 @@ from memlint.flow.values import (
     CONTAINER,
     CPU,
     DATA,
-    DATA_VALUE,
     EMPTY,
     MODULE,
     NONE,
@@ -51,98 +47,8 @@ MAX_STORES = 100
 MANY_PARENTS = 256
 
 
-class Translation:
+class Translation(Symbols):
     """One call of a function: what its summary's symbols, values and graphs are in the caller's state."""
-
-    def __init__(
-        self, frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None
-    ) -> None:
-        self.frame = frame
-        self.state = state
-        self.before = frame.fork(state)
-        self.callee = callee
-        self.bound = bound
-        self.at = at
-        self.expr = expr
-        self.key = (at, callee.function.module.key, callee.function.qual)
-        self._nodes: dict[Source, frozenset[Source]] = {}
-        self._objects: dict[Source, Source] = {}
-        self._resolved: dict[Path, V] = {}
-        self._graphs: dict[Path, frozenset[Source]] = {}
-        self._device: int | None = None
-        assert callee.exit is not None
-        self.exit: State = callee.exit
-        self.proved = {item for evidence in callee.graphs.evidence for item in evidence if item in callee.graphs.nodes}
-
-    # ---------------------------------------------------------------------------- symbols
-
-    def resolve(self, path: Path) -> V:
-        """What a callee's symbol is here, before the call."""
-        known = self._resolved.get(path)
-        if known is None:
-            known = self._resolved[path] = self._resolve(path)
-        return known
-
-    def _resolve(self, path: Path) -> V:
-        if not path.steps:
-            return self._root(path.root)
-        value = self.resolve(path.around)
-        if not value.kinds:
-            return UNKNOWN_VALUE
-        step = path.steps[-1]
-        if step.startswith("."):
-            return read_attribute(self.frame, self.before, value, step[1:], None)
-        if step == "[]":
-            return elements_of(self.frame, self.before, value)
-        return self._member(value, step[1:-1])
-
-    def graph_of(self, path: Path) -> frozenset[Source]:
-        """The graph sources of all tensors in what a symbol is here."""
-        known = self._graphs.get(path)
-        if known is None:
-            known = self._graphs[path] = deep(self.frame, self.before, self.resolve(path)).src
-        return known
-
-    def _member(self, value: V, name: str) -> V:
-        from memlint.flow.heap import read_item
-
-        fake = ir.Subscript(self.at, ir.Name(self.at, "_"), ir.Const(self.at, "str", name))
-        const: object = int(name) if name.lstrip("-").isdigit() else name
-        return read_item(self.frame, self.before, value, V(DATA_VALUE.kinds, const=const), fake)
-
-    def _root(self, root: str) -> V:
-        kind, name = root.split(":", 1)
-        if kind == "p":
-            return self.bound.get(name, UNKNOWN_VALUE)
-        if kind == "c":
-            from memlint.flow.scope import lookup
-
-            around = self.callee.function.enclosing
-            if around is not None and around.key == self.frame.function.key:
-                return lookup(self.frame, self.before, name)
-            path = Path(root)
-            return read_symbol(self.frame, self.before, path)
-        if root.startswith(MADE):
-            return NOTHING  # of the callee's own
-        path = Path(root)
-        if kind == "g" and root.rsplit(":", 1)[0] == f"g:{self.frame.module.key}" and self.frame.function.node is None:
-            variable = root.rsplit(":", 1)[1]
-            if variable in self.before.env:
-                return self.before.env[variable]
-        if path in self.before.sym:
-            return self.before.sym[path]
-        if kind == "g":
-            module, variable = root[2:].rsplit(":", 1)
-            owner = self.frame.analyser.owner(module, variable)
-            if owner is not None:
-                return owner
-            from memlint.flow.scope import symbolic
-
-            fact = self.frame.analyser.global_value(
-                "value", (self.frame.analyser.program.module(module), variable), frame=self.frame
-            )
-            return symbolic(fact, path)
-        return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
 
     # ---------------------------------------------------------------------------- values
 
