@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from memlint.flow import boxes, library
+from memlint.flow.assignment import write_attribute
 from memlint.flow.collected import gives_no_graph
 from memlint.flow.effects import Backward, ModelRun
 from memlint.flow.emptied_places import forget, forget_later
@@ -228,8 +229,6 @@ class Application(Translation):
                 forget_later(self.frame, self.state, frozenset(emptied), flagged=flagged)
 
     def _write(self, path: Path, value: V) -> None:
-        from memlint.flow.assignment import write_attribute
-
         if path.root.startswith(MADE):
             return None  # it is the callee's own
         if not path.steps:

@@ -13,7 +13,17 @@ from memlint.flow.events import PlaceKind
 from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.freezing import weight_frozen
-from memlint.flow.heap import element, elements_of, frame_at, make, part_of_bundle, part_of_output
+from memlint.flow.heap import (
+    derive,
+    element,
+    elements_of,
+    frame_at,
+    make,
+    part_of_bundle,
+    part_of_output,
+    read_symbol,
+    symbol_counts,
+)
 from memlint.flow.held_values import deep
 from memlint.flow.keys import counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.flow.leaves import flagged
@@ -160,8 +170,6 @@ def _unpack(
 
 
 def _part(frame: Frame, state: State, value: V, position: int) -> V:
-    from memlint.flow.heap import derive, read_symbol, symbol_counts
-
     if value.is_of_library():
         return part_of_bundle(value, position)
     found = NOTHING

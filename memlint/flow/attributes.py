@@ -17,6 +17,7 @@ from memlint.flow.attribute_statements import (
     storing,
 )
 from memlint.flow.frame import Frame
+from memlint.flow.handed_methods import outside
 from memlint.flow.held_values import as_held
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
@@ -29,6 +30,7 @@ from memlint.flow.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
+    Ref,
     V,
     join,
 )
@@ -112,8 +114,6 @@ class Attributes:
         return known
 
     def _find(self, cls: Class, name: str) -> V:
-        from memlint.flow.handed_methods import outside
-
         found = NOTHING
         methods = self._assignments(cls).get(name, ())
         if name in cls.attributes:
@@ -150,8 +150,6 @@ class Attributes:
             for key in value.objs
             if (obj := frame.exit.heap.get(key) if frame.exit else None)
         ):
-            from memlint.flow.values import Ref
-
             return value.but(refs=value.refs | {Ref("bounded", "", "")})
         return value
 

@@ -15,7 +15,9 @@ from memlint.flow.frame import Frame
 from memlint.flow.inert import last_ordinal
 from memlint.flow.kept import kept
 from memlint.flow.program import Function
+from memlint.flow.roles_by_name import is_test
 from memlint.flow.syntax import calls, dotted, parts, walk_expression, walk_statements
+from memlint.flow.uses import of_module
 from memlint.flow.values import V
 from memlint.ir import nodes as ir
 
@@ -56,9 +58,6 @@ def model_called(frame: Frame, expr: ir.Call) -> None:
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
     """The oversized batches of one function."""
-    from memlint.flow.roles_by_name import is_test
-    from memlint.flow.uses import of_module
-
     for at, (made, taken) in sorted(frame.notes.oversized.items()):
         yield OversizedBatch(
             site=frame.site(at), function=frame.function.qual, kind="literal", text=text(made), bytes=taken

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from memlint.flow import containers
+from memlint.flow.assignment import write_item
 from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.heap import element, elements_of, make, members, read_item
@@ -154,9 +156,6 @@ def fill_blindly(frame: Frame, state: State, box: V, args: Args, words: Words, e
 
 def call_inherited(frame: Frame, state: State, expr: ir.Call, box: V, name: str, args: Args, words: Words) -> V | None:
     """``super().name(…)`` in a class of dicts or lists; None for what these do not have."""
-    from memlint.flow import containers
-    from memlint.flow.assignment import write_item
-
     cls = frame.function.cls
     kind = kind_of(frame.analyser.program, cls) if cls is not None else ""
     if name == "__init__":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from memlint.flow.frame import Frame
-from memlint.flow.heap import elements_of, read_symbol
+from memlint.flow.heap import elements_of, read_item, read_symbol
 from memlint.flow.held_values import deep
 from memlint.flow.made_places import MADE
 from memlint.flow.reading import read_attribute
+from memlint.flow.scope import lookup, symbolic
 from memlint.flow.state import State
 from memlint.flow.values import (
     DATA_VALUE,
@@ -73,8 +74,6 @@ class Symbols:
         return known
 
     def _member(self, value: V, name: str) -> V:
-        from memlint.flow.heap import read_item
-
         fake = ir.Subscript(self.at, ir.Name(self.at, "_"), ir.Const(self.at, "str", name))
         const: object = int(name) if name.lstrip("-").isdigit() else name
         return read_item(self.frame, self.before, value, V(DATA_VALUE.kinds, const=const), fake)
@@ -84,8 +83,6 @@ class Symbols:
         if kind == "p":
             return self.bound.get(name, UNKNOWN_VALUE)
         if kind == "c":
-            from memlint.flow.scope import lookup
-
             around = self.callee.function.enclosing
             if around is not None and around.key == self.frame.function.key:
                 return lookup(self.frame, self.before, name)
@@ -105,8 +102,6 @@ class Symbols:
             owner = self.frame.analyser.owner(module, variable)
             if owner is not None:
                 return owner
-            from memlint.flow.scope import symbolic
-
             fact = self.frame.analyser.global_value(
                 "value", (self.frame.analyser.program.module(module), variable), frame=self.frame
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from memlint.flow.assignment import assign
 from memlint.flow.expression_text import text
 from memlint.flow.feeding import assume_loader, feeds_device
 from memlint.flow.frame import Frame
@@ -88,7 +89,5 @@ def _body(expr: ir.Comprehension) -> tuple[ir.Stmt, ...]:
 
 def bind(frame: Frame, state: State, target: ir.Expr, value: V) -> None:
     """Bind a comprehension's target: a name of its own, whatever the function around it binds."""
-    from memlint.flow.assignment import assign
-
     frame.own_names |= {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     assign(frame, state, target, value, None)

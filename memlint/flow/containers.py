@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memlint.flow import carry
+from memlint.flow.assignment import write_item
+from memlint.flow.emptied_places import forget
 from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.heap import elements_of, make, read_item, tuple_of
 from memlint.flow.held_values import deep
+from memlint.flow.letting_go import empty
 from memlint.flow.loops import known_members
 from memlint.flow.state import Obj, State
 from memlint.flow.stores import store_value
@@ -114,13 +118,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             state.heap[key] = obj.with_elem(join(obj.elem, rest)) if rest.src else obj
         return NONE_VALUE
     if name == "clear":
-        from memlint.flow.letting_go import empty
-
         empty(frame, state, receiver)
         return NONE_VALUE
     if name in ("pop", "popleft", "popitem", "remove", "discard", "get_nowait"):
-        from memlint.flow.emptied_places import forget
-
         if name not in ("pop", "popitem") or not args or receiver.objs:
             forget(frame, state, receiver.objs | receiver.syms)
         return elements_of(frame, state, receiver)
@@ -160,8 +160,6 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
 
 def heap(frame: Frame, state: State, name: str, args: list[V], expr: ir.Call) -> V:
     """``heapq.heappush(best, (score, output))``: a list that grows; what takes one out for another keeps it small."""
-    from memlint.flow.emptied_places import forget
-
     if name == "heappush" and len(expr.args) == len(args) == 2:
         place = text(expr.args[0])
         store_value(frame, state, args[0], "append", args[1], expr.at, text(expr.args[1]), place)
@@ -198,9 +196,6 @@ def put_items(
     values: dict[str, V],
 ) -> None:
     """Members of a dict are set, by key and expression; ``values``: what these are, by the key's constant."""
-    from memlint.flow import carry
-    from memlint.flow.assignment import write_item
-
     for key, item in items:
         index = frame.interpreter.evaluate(frame, state, key)
         value = values.get(str(index.const), NOTHING)

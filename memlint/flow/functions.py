@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.flow import boxes
+from memlint.flow.apply import apply
 from memlint.flow.branches import join_branches
 from memlint.flow.effects import CallRecord
 from memlint.flow.flags import training, worlds
@@ -85,8 +86,6 @@ def _applied(
     expr: ir.Call | None,
 ) -> V | None:
     """What a function gives, and its effects on the state; None where nothing is known of it."""
-    from memlint.flow.apply import apply
-
     summary = frame.analyser.summary(function, bound, trains)
     if summary is None or summary.is_wide:
         return None

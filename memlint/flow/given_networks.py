@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.flow.effects import CallRecord, ModelRun
 from memlint.flow.frame import Frame
+from memlint.flow.owned import ANY, is_touched
 from memlint.flow.recorded_modes import outward, whole_of
 from memlint.flow.values import MODULE, Path, Source, V
 
@@ -73,8 +74,6 @@ def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
 
 def _lets_it_be(frame: Frame, keys: set[Source], seen: list[bool]) -> bool:
     """Whether a function hands the network to nobody, changes nothing of it and gives it to no optimizer of its own."""
-    from memlint.flow.owned import ANY, is_touched
-
     notes = frame.notes
     if frame.cut_short or frame.exit is None or None in notes.owned or ANY in notes.given:
         return False

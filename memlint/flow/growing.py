@@ -13,6 +13,7 @@ from memlint.flow.rows import PASSED, is_member, is_same, is_selection, unmoved
 from memlint.flow.state import State
 from memlint.flow.stores import carried_by
 from memlint.flow.syntax import last_name
+from memlint.flow.target_places import place_of
 from memlint.flow.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.ir import nodes as ir
 
@@ -106,8 +107,6 @@ def _through_helper(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr,
 def _note(
     frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
 ) -> None:
-    from memlint.flow.target_places import place_of
-
     if isinstance(target, ir.Subscript) and not is_member(target):
         return
     place = text(target, 200)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.flow.frame import Frame
 from memlint.flow.instances import call_instance, use_metric
+from memlint.flow.modes import set_mode
+from memlint.flow.module_methods import module_method
 from memlint.flow.state import State
 from memlint.flow.values import (
     MODULE,
@@ -18,9 +20,6 @@ def call_instance_method(
     frame: Frame, state: State, name: str, method: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
     """A method of an instance of an external class."""
-    from memlint.flow.modes import set_mode
-    from memlint.flow.module_methods import module_method
-
     if method in ("eval", "train") and receiver.kinds & MODULE and isinstance(expr.func, ir.Attr):
         set_mode(state, expr.func, receiver, method, args, words)
     if receiver.kinds & MODULE or method in ("to", "cuda", "eval", "train"):

@@ -9,7 +9,10 @@ from memlint.flow.frame import Frame
 from memlint.flow.heap import compared
 from memlint.flow.held_values import deep
 from memlint.flow.modes import frozen_of
+from memlint.flow.noted_runs import module_expression, note_run
 from memlint.flow.ops import tensor_op
+from memlint.flow.outside import metric_used
+from memlint.flow.placement import device_of
 from memlint.flow.program import Function, Program
 from memlint.flow.state import State
 from memlint.flow.tensors import gives_indices, values_and_indices
@@ -90,9 +93,6 @@ def call_instance(
         result = result.but(extent=extent)
         paired = any(ref.name == name and gives_indices(dict(ref.keywords)) for ref in module.refs)
         return values_and_indices(frame, state, expr, result, ACTIVATION) if paired else result
-    from memlint.flow.noted_runs import module_expression, note_run
-    from memlint.flow.placement import device_of
-
     frozen = frozen_of(frame, state, module, module_expression(expr, module)) is True
     parents = frozenset(source for value in inner for source in value.src)
     key = (expr.at, "run")
@@ -117,8 +117,6 @@ def call_instance(
 
 def use_metric(frame: Frame, name: str, method: str, receiver: V, expr: ir.Call) -> V:
     """A metric object of a library keeps numbers, or copies without a graph, of what it is given."""
-    from memlint.flow.outside import metric_used
-
     metric_used(frame, name, method, expr)
     if method in ("to", "cuda", "cpu", "clone"):
         return receiver

@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from memlint.flow import boxes, containers, records, tables
+from memlint.flow.assignment import write_attribute
 from memlint.flow.class_places import class_of
 from memlint.flow.collecting import members_of
+from memlint.flow.comprehensions import comprehension
 from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.heap import element, elements_of, make, tuple_of
@@ -125,8 +127,6 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
             frame.used |= deep(frame, state, value).src
         return DATA_VALUE
     if name in ("list", "tuple", "set", "sorted", "sum") and args and PER_BATCH in args[0].refs and len(expr.args) == 1:
-        from memlint.flow.comprehensions import comprehension  # (which read what libraries give)
-
         args = [comprehension(frame, state, members_of(expr.args[0]))]
     if name in ("list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"):
         if not args:
@@ -169,8 +169,6 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
         some = frozenset(path.then(".*") for path in args[0].syms)  # (of its parts, the one that a run tells)
         return V(UNKNOWN, some, syms=some)
     if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
-        from memlint.flow.assignment import write_attribute
-
         if args[1].const == "requires_grad" and args[2].const is not True:
             switched(frame, args[0])
         write_attribute(frame, state, args[0], args[1].const, args[2])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.flow.frozen import made_frozen
 from memlint.flow.recorded_modes import (
     _MAX_PARTS,
     _depth,
@@ -61,8 +62,6 @@ def settle_mode(frame: Frame, other: State, statement: ir.If) -> None:
 
 def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether no parameter of the module requires grad; None where a flag decides."""
-    from memlint.flow.frozen import made_frozen
-
     frozen, told = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
     if told is not None:
         return None if frozen and _part_trains(state, module, expr) else frozen

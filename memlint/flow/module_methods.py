@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.flow.assignment import write_attribute
 from memlint.flow.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
@@ -39,8 +40,6 @@ from memlint.ir import nodes as ir
 
 def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     if name in ("register_buffer", "register_parameter") and len(args) >= 2 and isinstance(args[0].const, str):
-        from memlint.flow.assignment import write_attribute
-
         write_attribute(frame, state, receiver, args[0].const, args[1])
         return NONE_VALUE
     if name in ("requires_grad_", "freeze", "unfreeze") and isinstance(expr.func, ir.Attr):

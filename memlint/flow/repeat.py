@@ -10,6 +10,7 @@ import msgspec
 from memlint.flow.assignment import assign
 from memlint.flow.bindings import assigned_names, names_bound_by
 from memlint.flow.effects import LoopFrame
+from memlint.flow.events import Loop
 from memlint.flow.expression_text import text
 from memlint.flow.feeding import assume_loader, cuts_batches, feeds_device, gives_arguments, gives_loaders
 from memlint.flow.first_round import begun_anew
@@ -74,8 +75,6 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
 
 
 def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
-    from memlint.flow.events import Loop
-
     endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
     shown = f"while {text(statement.test, 40)}"
     over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"

@@ -19,6 +19,7 @@ from memlint.flow.state import OFF, Obj, State
 from memlint.flow.stores import kind_of, note_carry
 from memlint.flow.syntax import calls, dotted, statement_at
 from memlint.flow.touched import detached
+from memlint.flow.unresolved import unknown_call
 from memlint.flow.values import (
     ACCELERATOR,
     ANYWHERE,
@@ -151,8 +152,6 @@ def _call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, arg
         # (a list or a text that stands for it where it is not there)
         is_list = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(frame, expr)
         return no_batch(found) if is_list else found
-    from memlint.flow.unresolved import unknown_call
-
     return unknown_call(frame, state, expr, receiver, args, words)
 
 

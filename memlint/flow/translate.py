@@ -9,6 +9,7 @@ from memlint.flow.handed_methods import is_of_object
 from memlint.flow.held_values import deep
 from memlint.flow.modes import frozen_of
 from memlint.flow.ops import on_accelerator
+from memlint.flow.placement import device_of
 from memlint.flow.recorded_modes import whole_of
 from memlint.flow.state import AMBIENT, OFF, ON, Obj
 from memlint.flow.values import (
@@ -106,8 +107,6 @@ class Translation(Symbols):
         if value.device != ANYWHERE or not value.kinds & TENSORS:
             return value.device
         if self._device is None:
-            from memlint.flow.placement import device_of
-
             self._device = device_of(
                 self.frame,
                 self.before,
