@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Sequence
-from typing import NoReturn
 
 from memlint import __version__
 from memlint.cli import COMMANDS
+from memlint.cli.parsers import OneOf, Parser, local_rules_option, rule_options, words
 from memlint.config import ConfigError, nearest
 from memlint.report import FORMATS
 
@@ -28,14 +27,6 @@ commands:
 exit codes: 0 clean or notes only, 1 errors or warnings (with --diff: there is something to change), 2 the run itself
 failed
 """
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose mistakes are ConfigError."""
-
-    def error(self, message: str) -> NoReturn:
-        message = re.sub(r"ignored explicit argument '.*'", "takes no value", message)
-        raise ConfigError(message.removeprefix("argument "), f"try `{self.prog} --help`")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -121,18 +112,6 @@ def _linting_parser(prog: str, usage: str, description: str, epilog: str = "") -
     _output_options(parser.add_argument_group("output"))
     _run_options(parser.add_argument_group("run"))
     return parser
-
-
-def rule_options(group: argparse._ArgumentGroup) -> None:
-    codes = "codes, prefixes of codes or names, separated by commas"
-    group.add_argument("--select", type=words, action="extend", metavar="RULES", help=f"run only these rules: {codes}")
-    group.add_argument("--extend-select", type=words, action="extend", metavar="RULES", help="run these rules, too")
-    group.add_argument("--ignore", type=words, action="extend", metavar="RULES", help="do not run these rules")
-    group.add_argument("--preview", action="store_true", help="run preview rules, too")
-    group.add_argument(
-        "--min-confidence", type=OneOf("high", "medium", "low"), metavar="LEVEL",
-        help="show findings of at least this confidence: high, medium (default) or low",
-    )  # fmt: skip
 
 
 def _evidence_option(group: argparse._ArgumentGroup) -> None:
@@ -233,12 +212,6 @@ def _run_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def local_rules_option(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        "--local-rules", action="store_true", help="run the project's own rules (rule-paths), which are programs"
-    )
-
-
 def _rule_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="memlint rule", description="Print a rule's page, or list all rules.", allow_abbrev=False)
     parser.add_argument("rule", nargs="?", metavar="CODE|NAME", help="for example MEM101 or loss-accumulation")
@@ -312,24 +285,6 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
     made = {name: make() for name, make in _MAKERS.items()} | {"verify": verify_parser(), "lsp": lsp_parser()}
     return {name: made[name] for name in COMMANDS}
-
-
-def words(text: str) -> list[str]:
-    """What stands between commas."""
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-class OneOf:
-    """Takes one of some words. (It gives it as it is: what is made of it goes to other processes.)"""
-
-    def __init__(self, *valid: str) -> None:
-        self.words = valid
-
-    def __call__(self, text: str) -> str:
-        if text not in self.words:
-            said = f"`{text}` is not one of {', '.join(self.words)}{nearest(text, self.words)}"
-            raise argparse.ArgumentTypeError(said)
-        return text
 
 
 def _output(text: str) -> tuple[str, str | None]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from memlint.amounts import plural
-from memlint.cli.check import CLEAN, FAILED, FINDINGS, tell
+from memlint.cli.endings import CLEAN, FAILED, FINDINGS, tell
 from memlint.cli.output import write_whole
 from memlint.config import ConfigError
 from memlint.engine.baseline import Ledger, ledgers

@@ -11,20 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from memlint.amounts import plural
+from memlint.cli.endings import CLEAN, FAILED, exit_code, say
 from memlint.cli.options import options_of
-from memlint.cli.output import check_writable, is_read, outputs, report
+from memlint.cli.output import check_writable, outputs, report
 from memlint.config import ConfigError, patterns
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN, Outcome, run
-from memlint.finding import Result
-from memlint.printable import printable
 from memlint.reading import most_of
-
-CLEAN, FINDINGS, FAILED = 0, 1, 2
-_SKIPS_SHOWN = 10
-#: of functions that were cut short
-_CUTS_SHOWN = 3
 
 
 def check(parsed: argparse.Namespace) -> int:
@@ -72,13 +65,6 @@ def keep_up(outcome: Outcome, parsed: argparse.Namespace) -> int:
     from memlint.cli.baseline import keep_up
 
     return keep_up(outcome, parsed)
-
-
-def exit_code(result: Result, *, exit_zero: bool) -> int:
-    """2 where anything failed, which ``exit_zero`` does not hide; 1 for errors and warnings; else 0."""
-    if result.failures:
-        return FAILED
-    return FINDINGS if result.summary.errors + result.summary.warnings and not exit_zero else CLEAN
 
 
 def agree(parsed: argparse.Namespace) -> None:
@@ -180,39 +166,3 @@ def _stdin(name: str | None) -> bytes:
     if len(content) > most:
         raise ConfigError(f"standard input is larger than {most >> 20} MiB, the largest program that is read")
     return content
-
-
-def tell(text: str) -> None:
-    """One line on standard error."""
-    print(f"memlint: {printable(text)}", file=sys.stderr)
-
-
-def say(outcome: Outcome, parsed: argparse.Namespace, *, reported: bool = True) -> None:
-    """On standard error: failures, where no report shows them to a person, and what was not looked at."""
-    result = outcome.result
-    if not reported or not is_read(parsed):
-        for failure in result.failures:
-            tell(f"error: {failure.path}: {failure.reason}")
-    if parsed.quiet:
-        return
-    for notice in outcome.notices:
-        tell(f"warning: {notice}")
-    for row in outcome.said:
-        tell(f"skipped {row.path}: {row.reason}")
-    if result.cut_short and not parsed.verbose:
-        named = ", ".join(result.cut_short[:_CUTS_SHOWN])
-        more = len(result.cut_short) - _CUTS_SHOWN
-        tell(
-            f"{plural(len(result.cut_short), 'function')} too large to follow to the end: {named}"
-            + (f" and {more} more (--verbose names all)" if more > 0 else "")
-        )
-    if parsed.verbose or not result.summary.files:
-        rows = [row for row in result.skipped if row not in outcome.said]
-        shown = rows if parsed.verbose else rows[:_SKIPS_SHOWN]
-        for row in shown:
-            tell(f"skipped {row.path}: {row.reason}")
-        if len(shown) < len(rows):
-            tell(f"skipped {plural(len(rows) - len(shown), 'more path')} (--verbose shows all)")
-    if parsed.verbose:
-        for remark in result.remarks:
-            tell(f"{remark}")

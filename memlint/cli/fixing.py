@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memlint.amounts import plural
-from memlint.cli.check import CLEAN, FAILED, FINDINGS, exit_code, say, tell
+from memlint.cli.endings import CLEAN, FAILED, FINDINGS, exit_code, say, tell
 from memlint.cli.output import report
 from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options

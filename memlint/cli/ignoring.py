@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from memlint.amounts import plural
-from memlint.cli.check import tell
+from memlint.cli.endings import tell
 from memlint.cli.progress import progress_bar
 from memlint.engine.ignoring import add_ignores, check_reason
 from memlint.engine.options import Options

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from memlint.cli.arguments import OneOf, Parser, local_rules_option, words
+from memlint.cli.parsers import OneOf, Parser, at_least, local_rules_option, seconds, words
 from memlint.cli.verify import parse_bytes
 from memlint.config import nearest
 
@@ -143,25 +143,3 @@ def _rule_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--config", metavar="FILE", help="use this configuration instead of the closest one")
     group.add_argument("--isolated", action="store_true", help="ignore all configuration")
     local_rules_option(group)
-
-
-def at_least(least: int) -> Callable[[str], int]:
-    """A type that takes whole numbers from ``least`` on."""
-
-    def count(text: str) -> int:
-        if not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"`{text}` is not a whole number of at least {least}")
-        return int(text)
-
-    return count
-
-
-def seconds(text: str) -> float:
-    """A time. Raises ArgumentTypeError."""
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"`{text}` is not a time in seconds")
-    return found

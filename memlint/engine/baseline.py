@@ -13,8 +13,8 @@ import msgspec
 from memlint.config import ConfigError
 from memlint.engine.findings import CONFIDENCE
 from memlint.engine.judging import Compared, Linted, Ruling
+from memlint.engine.prepared import BASELINE, Prepared
 from memlint.engine.proof import BY as EVIDENCE
-from memlint.engine.run import BASELINE, Prepared
 from memlint.engine.selection import ALWAYS
 from memlint.evidence import content_hash
 from memlint.finding import Confidence, Finding, Span, Suppressed

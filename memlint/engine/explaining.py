@@ -14,8 +14,9 @@ from memlint.engine.cells import in_cells
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress, no_progress
+from memlint.engine.prepared import Prepared
 from memlint.engine.rooms import META_RULES, Room
-from memlint.engine.run import Prepared, absolute, prepare
+from memlint.engine.run import absolute, prepare
 from memlint.engine.selection import find_room
 from memlint.engine.silence import silence
 from memlint.explanation import Explanation, RuleFacts, StatementFacts, Status, ValueFacts, Why

@@ -14,8 +14,9 @@ from memlint.engine.findings import internal_error
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.passes import CONSEQUENCES, Lint, Mended, mend
+from memlint.engine.prepared import Prepared
 from memlint.engine.proof import without_silence
-from memlint.engine.run import Outcome, Prepared, lint, outcome, prepare, takes_unsafe
+from memlint.engine.run import Outcome, lint, outcome, prepare, takes_unsafe
 from memlint.finding import Failure, Finding, Refusal
 from memlint.fix.cells import is_as_read
 from memlint.fix.files import Change, WriteError, is_written, obstacle, write

@@ -19,7 +19,8 @@ from memlint.engine.findings import internal_error
 from memlint.engine.judging import Linted, Ruling, added_up, judge, ruling_of, says_nothing
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.parts import ALONE, parts_of
-from memlint.engine.proof import BY, Proof, read_proof
+from memlint.engine.prepared import BASELINE, Prepared
+from memlint.engine.proof import BY, read_proof
 from memlint.engine.rooms import own_rooms
 from memlint.engine.trust import is_trusted, said_of
 from memlint.finding import FAILS, Failure, Finding, Result, Skipped, Summary
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from memlint.engine.changed import Changed
 
 STDIN = "-"
-#: what `Suppressed.by` says of a finding in the baseline
-BASELINE = "baseline"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -45,16 +44,6 @@ class Outcome(msgspec.Struct, frozen=True):
     said: tuple[Skipped, ...]
     notices: tuple[str, ...]
     parts: tuple[tuple[Prepared, Linted], ...] = ()
-
-
-class Prepared(Ruling, frozen=True):
-    """One project, with all that is needed to lint it. ``folders``: those that were named."""
-
-    found: Discovery
-    proof: Proof
-    baseline: Baseline | None = None
-    folders: tuple[Path, ...] = ()
-    changed: Changed | None = None
 
 
 def run(

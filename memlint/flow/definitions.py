@@ -14,10 +14,11 @@ from memlint.flow.main_guard import unguarded
 from memlint.flow.syntax import dotted, walk_statements
 from memlint.flow.texts import Indexes
 from memlint.flow.words import words_of_bases
-from memlint.frontend.index import Imported, ModuleIndex, UnitIndex, read, units_of
+from memlint.frontend.index import read, units_of
+from memlint.frontend.index_records import Imported, ModuleIndex, UnitIndex
 from memlint.frontend.lower import lower
 from memlint.frontend.problem import SyntaxProblem
-from memlint.frontend.units import UnitText
+from memlint.frontend.unit_text import UnitText
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 from memlint.project import Source

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable, Iterable
 
 from memlint.flow.words import Words
-from memlint.frontend.index import Definition, Imported, ModuleIndex
+from memlint.frontend.index_records import Definition, Imported, ModuleIndex
 
 #: stands for any name
 _ANY = "*"

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from memlint.family import TENSOR_WORDS, TORCH_FAMILY
 from memlint.flow.program import Program
-from memlint.frontend.index import ModuleIndex
+from memlint.frontend.index_records import ModuleIndex
 
 
 def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) -> frozenset[str]:

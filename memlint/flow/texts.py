@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from memlint.flow.words import Words
-from memlint.frontend.index import ModuleIndex
+from memlint.frontend.index_records import ModuleIndex
 from memlint.project import Earlier
 
 if TYPE_CHECKING:

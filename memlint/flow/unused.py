@@ -32,7 +32,7 @@ from memlint.flow.names_in_strings import in_strings
 from memlint.flow.program import Program, in_tests, is_interactive
 from memlint.flow.programs import has_program, is_collected, is_of_hub, is_program
 from memlint.flow.receivers import is_of_another
-from memlint.frontend.index import Imported
+from memlint.frontend.index_records import Imported
 from memlint.patterns import lazy_pattern
 from memlint.project.published import is_published
 

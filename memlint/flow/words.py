@@ -6,7 +6,7 @@ import string
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 
-from memlint.frontend.index import ModuleIndex
+from memlint.frontend.index_records import ModuleIndex
 from memlint.patterns import lazy_pattern
 from memlint.project import Source
 

@@ -16,7 +16,7 @@ from memlint.frontend.host_expressions import UnknownNodeError, Walk
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.room import normalised, with_room
 from memlint.frontend.span_table import Offsets, SpanTable, line_starts
-from memlint.frontend.units import UnitText, host_tree
+from memlint.frontend.unit_text import UnitText, host_tree
 from memlint.patterns import lazy_pattern
 
 #: space, newlines and comments between tokens

@@ -9,7 +9,7 @@ from memlint.frontend.host import lower_statements
 from memlint.frontend.host_expressions import UnknownNodeError
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.room import normalised, with_room
-from memlint.frontend.units import UnitText, host_tree
+from memlint.frontend.unit_text import UnitText, host_tree
 from memlint.ir import nodes as ir
 
 __all__ = ["SyntaxProblem", "in_file", "lower"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.frontend.host_places import host_places
 from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.span_table import SpanTable
-from memlint.frontend.units import UnitText
+from memlint.frontend.unit_text import UnitText
 
 
 def placed(unit: UnitText, count: int) -> SpanTable:

@@ -16,7 +16,7 @@ from memlint.frontend.problem import SyntaxProblem
 from memlint.frontend.room import normalised
 from memlint.frontend.span_table import SpanTable, line_starts
 from memlint.frontend.statements import statements
-from memlint.frontend.units import UnitText
+from memlint.frontend.unit_text import UnitText
 
 _Tokens = tuple[int, int]
 

@@ -20,7 +20,8 @@ from memlint.engine.analysis import one_of_many
 from memlint.engine.explaining import Asked, explain_in
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress
-from memlint.engine.run import Outcome, Prepared, lint, outcome, prepare
+from memlint.engine.prepared import Prepared
+from memlint.engine.run import Outcome, lint, outcome, prepare
 from memlint.explanation import Explanation
 from memlint.project import Project
 

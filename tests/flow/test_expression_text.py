@@ -6,7 +6,7 @@ import pytest
 
 from memlint.flow.expression_text import text
 from memlint.frontend.lower import lower
-from memlint.frontend.units import UnitText
+from memlint.frontend.unit_text import UnitText
 from memlint.ir import nodes as ir
 
 

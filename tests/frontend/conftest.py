@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from memlint.frontend.lower import by_libcst, lower
-from memlint.frontend.units import UnitText
+from memlint.frontend.unit_text import UnitText
 from memlint.ir import nodes as ir
 
 

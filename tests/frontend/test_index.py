@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from memlint.frontend.index import Definition, Imported, ModuleIndex, index
+from memlint.frontend.index import index
+from memlint.frontend.index_records import Definition, Imported, ModuleIndex
 
 TEXT = """\
 import torch.nn as nn, os

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from memlint.frontend.lower import SyntaxProblem, by_libcst, lower
-from memlint.frontend.units import UnitText, split
+from memlint.frontend.unit_text import UnitText
+from memlint.frontend.units import split
 from memlint.ir import nodes as ir
 
 

@@ -17,7 +17,7 @@ from memlint.flow.mends.mentions import functions_in, own_expressions
 from memlint.flow.mends.origins import Origin, Origins, UnknownOriginError, is_layer, resolve
 from memlint.flow.program import Class, Function
 from memlint.flow.syntax import dotted, expressions, walk_expression, walk_statements
-from memlint.frontend.index import UnitIndex
+from memlint.frontend.index_records import UnitIndex
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -1,0 +1,28 @@
+"""A project that is ready to be linted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memlint.engine.judging import Ruling
+from memlint.engine.proof import Proof
+from memlint.project import Discovery
+
+if TYPE_CHECKING:
+    from memlint.engine.baseline import Baseline
+    from memlint.engine.changed import Changed
+
+
+#: what `Suppressed.by` says of a finding in the baseline
+BASELINE = "baseline"
+
+
+class Prepared(Ruling, frozen=True):
+    """One project, with all that is needed to lint it. ``folders``: those that were named."""
+
+    found: Discovery
+    proof: Proof
+    baseline: Baseline | None = None
+    folders: tuple[Path, ...] = ()
+    changed: Changed | None = None
