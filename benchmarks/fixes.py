@@ -40,8 +40,8 @@ from memlint.engine.analysis import analyse_with_flow  # noqa: E402
 from memlint.engine.fixing import Fixed, run_and_fix  # noqa: E402
 from memlint.engine.options import Options, no_progress  # noqa: E402
 from memlint.engine.passes import Mended, mend  # noqa: E402
-from memlint.engine.prepared import Prepared
-from memlint.engine.run import Linted, lint, prepare
+from memlint.engine.prepared import Prepared  # noqa: E402
+from memlint.engine.run import Linted, lint, prepare  # noqa: E402
 from memlint.engine.selection import Overrides  # noqa: E402
 from memlint.finding import Finding, is_fixable  # noqa: E402
 from memlint.fix.diff import unified  # noqa: E402
