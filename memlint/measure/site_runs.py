@@ -62,7 +62,7 @@ class Survivors:
 class SiteRun:
     """The hits in one run of a loop. ``ends``: what was alive when the run ended, a check; ``kept``: what was left then
     of the hits but the last, whose values may still be in use, of ``made`` of them that kept anything. ``first``: the
-    very first hit is in it."""
+    very first hit is in it; ``used``: a backward pass has freed what its graphs had saved, once the run was over."""
 
     def __init__(self, run: Run, *, first: bool) -> None:
         self.number = run.number
@@ -74,6 +74,8 @@ class SiteRun:
         self.ends: dict[str, Any] | None = None
         self.made = 0
         self.kept: Survivors | None = None
+        self.used = False
+        self._saved: list[Any] = []
 
     def end(self, check: dict[str, Any], clock: Callable[[], int], paths: Collection[str]) -> None:
         """The run is over."""
@@ -81,6 +83,17 @@ class SiteRun:
         made = self.made_something()
         self.made = len(made)
         self.kept = Survivors(made, clock, lambda: where_freed(paths, self.code))
+        middle = made[len(made) // 2].blocks if made else []
+        for reference, _ in middle[1:]:
+            storage = reference()
+            if storage is not None:
+                self._saved.append(weakref.ref(storage, self._note_use(middle[0][0])))
+
+    def _note_use(self, value: Callable[[], Any]) -> Callable[[object], None]:
+        def died(_: object) -> None:
+            self.used = self.used or (value() is not None and _is_in_backward())
+
+        return died
 
     def made_something(self) -> list[Generation]:
         """The hits but the last that kept anything at all."""
@@ -103,6 +116,7 @@ class SiteRun:
             "hits": self.hits,
             "iterations": [list(each.iteration) for each in self.generations],
             "made": self.made,
+            "used": self.used,
         }
 
 
@@ -133,7 +147,10 @@ class SiteRuns:
         """Whether what comes may say more: all that the run has left so far is there, or was when the last one ended.
         ``stays``: it is known to stay, so that only its end is of interest."""
         keeping = [run.kept for run in self.runs if run.kept is not None and run.keeps]
-        if self.decided or (stays and any(kept.drops for kept in keeping)):
+        gone = any(kept.drops for kept in keeping)
+        if self.decided:  # several episodes may be used at once
+            return self.keep and not gone
+        if stays and gone:
             return False
         if self.current is not None:
             return all(each.stays() for each in self.current.made_something())
@@ -206,6 +223,19 @@ def where_freed(
         "function": place.f_code.co_name,
         "returned": returned,
     }
+
+
+def _is_in_backward() -> bool:
+    """Whether autograd runs: below Python's call of it, or in a thread of its own."""
+    try:
+        frame: FrameType | None = sys._getframe(2)
+    except ValueError:
+        return True
+    while frame is not None:
+        if frame.f_code.co_name == "_engine_run_backward":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def stack_of(frame: FrameType) -> tuple[CodeType, ...]:

@@ -17,7 +17,7 @@ _FOR_SITES = 5_000, 120.0
 _FOR_LOOPS = 1_000, 30.0
 _FOR_ENDS = 1_000, 10.0
 #: and hits of that place
-_HITS = 120
+_HITS = 300
 #: hits of a place that no loop of the program is around, and seconds since it was measured
 _HITS_ALONE, _FOR_ALONE = 1_000, 60.0
 

@@ -22,6 +22,12 @@ def keeping(site: Mapping[str, Any]) -> list[Run]:
     return kept if sum(run["kept"] for run in kept) >= FEWEST else []
 
 
+def used(site: Mapping[str, Any]) -> bool:
+    """Whether a backward pass behind the loop needs what each run keeps, which is freed with it."""
+    kept = [run for run in site.get("runs", ()) if run["kept"]]
+    return bool(kept) and all(run.get("used") for run in kept[:-1] or kept) and 2 * kept[0]["left"] < kept[0]["kept"]
+
+
 def release(site: Mapping[str, Any], shown: Mapping[str, str], *, sized: bool = True) -> str | None:
     """When what a run kept is freed, and how much that is (``sized``: of tensors), as a clause; None where it was not
     seen to be."""

@@ -13,7 +13,7 @@ from memlint.amounts import plural
 from memlint.finding import Growth
 from memlint.measure.halves import by_half
 from memlint.verifier.model import PerIteration, Verdict
-from memlint.verifier.site_runs import clearest, emptied, keeping, peak, release, start
+from memlint.verifier.site_runs import clearest, emptied, keeping, peak, release, start, used
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
 BLOCK = 512
@@ -57,8 +57,13 @@ def judge(
     """The verdict on one claim. Where the hits of all runs together show no growth, those of each run may: what is
     freed with each run is not there when the window is over that many short ones fill."""
     verdict = _over_all_runs(claim, site, loops, run, of)
-    runs = keeping(site) if claim.kind != "per-epoch" and verdict.verdict in _OVERRULED else ()
-    if not runs or verdict.reason == NEEDS_COMPARISON:
+    if claim.kind == "per-epoch" or verdict.reason == NEEDS_COMPARISON:
+        return verdict
+    if used(site) and verdict.verdict in {*_OVERRULED, "confirmed", "confirmed-host"}:
+        reason = "a backward() behind the loop uses what each run of it keeps, and then it is freed"
+        return Verdict(verdict="bounded", reason=reason, hits=int(site["hits"]))
+    runs = keeping(site) if verdict.verdict in _OVERRULED else ()
+    if not runs:
         return verdict
     one = clearest(runs)
     first = start(one)

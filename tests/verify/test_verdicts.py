@@ -237,6 +237,9 @@ def _in_runs(*runs: dict[str, Any], **more: Any) -> dict[str, Any]:
         (({}, {}, {"kept": 0}), "confirmed"),
         (({}, {"kept": 0}, {"kept": 0}, {"kept": 0}), "refuted"),  # a cache that has filled
         (({"drops": 3}, {}), "refuted"),  # a ring: it goes one by one
+        (({"used": True}, {"used": True}), "bounded"),  # the steps of an episode
+        (({"used": True}, {}), "bounded"),  # the last has yet to be used
+        (({"used": True, "left": 4}, {"used": True, "left": 4}), "confirmed"),  # used, and kept on
         (({"made": 1, "kept": 1}, {"made": 1, "kept": 1}), "refuted"),  # runs of two hits are too few here
         (({"alive": [{}] * 5, "nodes": [3] * 5}, {"alive": [{}] * 5, "nodes": [3] * 5}), "confirmed-host"),
     ],
