@@ -119,7 +119,9 @@ def table(put_in: Probes, measured: Mapping[str, Any], width: int) -> list[str]:
     shown = [site for site in sites if site["id"] in put_in.findings]
     for site in shown[:_MOST]:
         finding = put_in.findings[site["id"]]
-        rows.add_row(Text(f"{finding.path}:{finding.line}"), claim(finding), f"{site['hits']:,}", so_far(site))
+        rows.add_row(
+            Text(f"{finding.path}:{finding.line}"), claim(finding, short=True), f"{site['hits']:,}", so_far(site)
+        )
     if shown:
         console.print(rows, no_wrap=True, crop=True)
     if len(shown) > _MOST:

@@ -109,11 +109,13 @@ def table(report: Report) -> Table:
     return rows
 
 
-def claim(finding: Finding) -> str:
-    """What the finding says that grows, and how."""
+def claim(finding: Finding, *, short: bool = False) -> str:
+    """What the finding says that grows, and how (not where it is to be ``short``)."""
     growth = finding.growth
     if growth.kind in ("peak", "time") or growth.memory == "none":
         return f"{finding.code}: {'time' if growth.kind == 'time' else 'a higher peak'}"
+    if short:
+        return f"{finding.code}: {_MEMORY[growth.memory]}"
     return f"{finding.code}: {_MEMORY[growth.memory]} {_KINDS.get(growth.kind, growth.kind)}"
 
 

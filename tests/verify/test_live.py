@@ -118,8 +118,8 @@ def test_while_it_runs_the_table_stands_at_the_foot(tmp_path: Path) -> None:
     assert [" ".join(line.split()) for line in lines[-4:]] == [
         "memlint: step 90, 1 of 2 findings measured",
         "site claim hits so far",
-        "train.py:12 MEM102: graphs on the device in each iteration 90 keeps 90.0 KiB of 1 hit",
-        "train.py:12 MEM102: graphs on the device in each iteration 0 not reached yet",
+        "train.py:12 MEM102: graphs on the device 90 keeps 90.0 KiB of 1 hit",
+        "train.py:12 MEM102: graphs on the device 0 not reached yet",
     ]
     assert lines[-8:-4] == ["step 38: loss 76", "step 39: loss 78", "90% of the bar", "waiting"]
 
