@@ -91,13 +91,55 @@ class CudaMeter(Meter):
         return allocator_reason(self._torch) if self._torch.cuda.is_initialized() else None
 
 
-def read_before_resets(torch: Any, read: Callable[[], object]) -> Callable[[], None]:
+class AcceleratorMeter(Meter):
+    """The counters of an accelerator by what all of them have in common (`torch.accelerator`, since torch 2.9), else by
+    the module of its own (XPU's has the names of CUDA's; that of Apple's GPU says what is allocated now, and no peak:
+    then the peak is the most of what was read)."""
+
+    def __init__(self, torch: Any, name: str) -> None:
+        self.name = name
+        self._own = getattr(torch, name)
+        self._common = getattr(torch, "accelerator", None)
+        self._peaks: Bytes = {}
+        self.close = read_before_resets(torch, self.peak, getattr(self._own, "memory", None))  # type: ignore[method-assign]
+
+    def _each(self, name: str) -> Bytes | None:
+        """A counter on each device; None where there is no such."""
+        started = getattr(self._own, "is_initialized", None)
+        if started is not None and not started():
+            return {}
+        count = self._own.device_count() if hasattr(self._own, "device_count") else 1
+        for module in (self._common, self._own):
+            read = getattr(module, name, None)
+            if read is not None:
+                try:
+                    return {f"{self.name}:{index}": int(read(index)) for index in range(count)}
+                except (RuntimeError, NotImplementedError, TypeError):  # not of this device
+                    continue
+        return None
+
+    def read(self) -> Bytes:
+        held = self._each("memory_allocated")
+        if held is None:
+            held = {f"{self.name}:0": int(self._own.current_allocated_memory())}
+        for device, count in held.items():
+            self._peaks[device] = max(count, self._peaks.get(device, 0))
+        return held
+
+    def peak(self) -> Bytes:
+        most = self._each("max_memory_allocated")
+        for device, count in (self.read() if most is None else most).items():
+            self._peaks[device] = max(count, self._peaks.get(device, 0))
+        return dict(self._peaks)
+
+
+def read_before_resets(torch: Any, read: Callable[[], object], *more: Any) -> Callable[[], None]:
     """A program that resets its peak must not take ours with it: ``read`` is called first. Gives what puts torch's
     functions back as they were."""
     name = "reset_peak_memory_stats"  # `reset_max_memory_allocated` calls it
     accelerator = getattr(torch, "accelerator", None)
     put_back: list[Callable[[], None]] = []
-    for module in (torch.cuda, torch.cuda.memory, accelerator, getattr(accelerator, "memory", None)):
+    for module in (torch.cuda, torch.cuda.memory, accelerator, getattr(accelerator, "memory", None), *more):
         reset = getattr(module, name, None)
         if reset is not None:
             setattr(module, name, _reading_first(reset, read))
@@ -219,7 +261,18 @@ def meter_for(device: str, torch: Any) -> Meter:
     """The meter of a device: cuda, cpu, or what the program can use at all (auto). Called when torch has come."""
     if device == "cuda" or (device == "auto" and _has_accelerator(torch)):
         return CudaMeter(torch)
+    if device == "auto" and (name := _other_accelerator(torch)) is not None:
+        return AcceleratorMeter(torch, name)
     return CpuMeter(torch)
+
+
+def _other_accelerator(torch: Any) -> str | None:
+    """An accelerator that is not CUDA's, where torch was built for one and the system has it."""
+    xpu = getattr(torch, "xpu", None)
+    if xpu is not None and getattr(xpu, "_is_compiled", bool)() and xpu.is_available():
+        return "xpu"
+    mps = getattr(torch.backends, "mps", None)
+    return "mps" if mps is not None and mps.is_built() and mps.is_available() else None
 
 
 def _has_accelerator(torch: Any) -> bool:

@@ -477,7 +477,7 @@ class Session:
         if self.torch is None:
             return None
         if self._windows.meter.name != "cuda":
-            return "cpu"
+            return self._windows.meter.name
         cuda = self.torch.cuda
         return str(cuda.get_device_name(0)) if cuda.is_initialized() else None
 

@@ -340,7 +340,8 @@ class _Measured:
         for alive in self.check["alive"]:
             for device, count in alive.items():
                 totals[device] = totals.get(device, 0) + count
-        default = "cuda:0" if self.run["meter"] == "cuda" else "cpu"
+        meter = self.run["meter"]
+        default = "cpu" if meter in ("cpu", "none") else f"{meter}:0"
         return max(totals, key=lambda device: totals[device]) if any(totals.values()) else default
 
     def _per_iteration(self) -> PerIteration | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memlint.measure.meters import CudaMeter
+from memlint.measure.meters import AcceleratorMeter, CudaMeter, _other_accelerator, meter_for
 
 
 class Allocator:
@@ -79,3 +79,59 @@ def test_a_device_that_the_program_does_not_use_is_not_taken_into_use() -> None:
     allocator.hold(512)
     assert meter.free() == {"cuda:0": 1512}
     assert allocator.asked == [0], "asking a device what it has left takes some hundred MiB of it"
+
+
+def accelerator(name: str, *, common: bool, own: dict[str, Any]) -> Any:
+    """A torch with an accelerator that holds 100 B on its first device; ``common``: `torch.accelerator` knows it."""
+
+    def missing(index: int) -> int:
+        raise RuntimeError("this build has no such device")
+
+    module = SimpleNamespace(**own)
+    module.memory = module
+    counters = SimpleNamespace(memory_allocated=lambda index: 100 * (index == 0) if common else missing(index),
+                               max_memory_allocated=lambda index: 300 * (index == 0) if common else missing(index),
+                               reset_peak_memory_stats=lambda device=None: None)  # fmt: skip
+    counters.memory = counters
+    cuda = SimpleNamespace(memory=SimpleNamespace())
+    return SimpleNamespace(**{name: module, "accelerator": counters, "cuda": cuda})
+
+
+XPU = {
+    "is_initialized": lambda: True,
+    "device_count": lambda: 2,
+    "memory_allocated": lambda index: 100 * (index == 0),
+    "max_memory_allocated": lambda index: 300 * (index == 0),
+}
+
+
+@pytest.mark.parametrize("common", [True, False])
+def test_an_xpu_is_read_by_the_common_counters_or_its_own(common: bool) -> None:
+    meter = AcceleratorMeter(accelerator("xpu", common=common, own=XPU), "xpu")
+    assert meter.read() == {"xpu:0": 100, "xpu:1": 0}
+    assert meter.peak() == {"xpu:0": 300, "xpu:1": 0}
+
+
+def test_an_accelerator_that_is_not_begun_is_not_asked() -> None:
+    own = {**XPU, "is_initialized": lambda: False, "memory_allocated": None}
+    meter = AcceleratorMeter(accelerator("xpu", common=False, own=own), "xpu")
+    assert meter.read() == {} == meter.peak()
+
+
+def test_the_peak_of_one_without_a_peak_is_the_most_that_was_read() -> None:
+    held = [500, 200, 100]
+    own = {"current_allocated_memory": lambda: held.pop(0)}
+    meter = AcceleratorMeter(accelerator("mps", common=False, own=own), "mps")
+    assert [meter.read(), meter.read()] == [{"mps:0": 500}, {"mps:0": 200}]
+    assert meter.peak() == {"mps:0": 500}
+
+
+@pytest.mark.parametrize(("xpu", "mps", "name"), [(True, False, "xpu"), (False, True, "mps"), (False, False, None)])
+def test_what_the_system_has_is_measured(xpu: bool, mps: bool, name: str | None) -> None:
+    torch = accelerator(name or "xpu", common=True, own=XPU)
+    torch.version = SimpleNamespace(cuda=None, hip=None)
+    torch.xpu = SimpleNamespace(**XPU, _is_compiled=lambda: xpu, is_available=lambda: xpu)
+    torch.backends = SimpleNamespace(mps=SimpleNamespace(is_built=lambda: mps, is_available=lambda: mps))
+    assert _other_accelerator(torch) == name
+    if name is not None:
+        assert meter_for("auto", torch).name == name
