@@ -165,7 +165,7 @@ def snapshot(include_traces=True):
     blocks = [
         {"state": "active_allocated", "size": 512, "requested_size": size, "frames": frames} for size, frames in live
     ]
-    return [{"device": 0, "blocks": blocks}, {"device": 1, "blocks": []}]
+    return [{"device": 0, "address": 0, "blocks": blocks}, {"device": 1, "address": 0, "blocks": []}]
 
 
 def record(enabled, **options):
