@@ -372,25 +372,26 @@ import registry
 
 class Trainer:
     def __init__(self):
-        self.model = nn.Linear(256, 64)
+        self.model = nn.Linear(256, 64, device="{device}")
         self.outputs = []
 
     def fit(self):
         for step in range(80):
-            loss = self.model(torch.randn(16, 256)).pow(2).mean()
+            loss = self.model(torch.randn(16, 256, device="{device}")).pow(2).mean()
             loss.backward()
             self.outputs.append(loss)
-            registry.put(str(step), torch.zeros(1000))
+            registry.put(str(step), torch.zeros(1000, device="{device}"))
 
 
 Trainer().fit()
 """
 
 
-def test_holders_are_in_the_report(tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_holders_are_in_the_report(tmp_path: Path, device: str) -> None:
     (tmp_path / "registry.py").write_text(REGISTRY)
-    (tmp_path / "train.py").write_text(PROGRAM)
-    options = ("train.py", "--isolated", "--device", "cpu")
+    (tmp_path / "train.py").write_text(PROGRAM.format(device=device))
+    options = ("train.py", "--isolated", "--device", device)
     done = verify(*options, "--output-format", "json", cwd=tmp_path)
     report = json.loads(done.stdout)
     stored = next(one for one in report["findings"] if one["line"] == 16)
