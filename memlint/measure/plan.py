@@ -53,6 +53,7 @@ class Plan:
     stopped. ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that each device may give. ``seed``: what random
     generators start from, where two runs are compared; ``losses``: keep what ``backward()`` was called on.
     ``picture``: follow what is made to the end of the run. ``output``: the folder that results go to.
+    ``own``: the absolute paths of the program's own files.
     """
 
     target: str
@@ -71,6 +72,7 @@ class Plan:
     seed: int | None = None
     losses: bool = False
     picture: bool = False
+    own: tuple[str, ...] = ()
     version: int = field(default=VERSION)
 
     def dumps(self) -> str:
@@ -92,7 +94,12 @@ def loads(text: str) -> Plan:
         for row in raw.pop("files")
     ]
     arguments = tuple(raw.pop("arguments"))
+    own = tuple(raw.pop("own"))
     stop_at = raw.pop("stop_at")
     return Plan(
-        files=tuple(files), arguments=arguments, stop_at=None if stop_at is None else (stop_at[0], stop_at[1]), **raw
+        files=tuple(files),
+        arguments=arguments,
+        own=own,
+        stop_at=None if stop_at is None else (stop_at[0], stop_at[1]),
+        **raw,
     )

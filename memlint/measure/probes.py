@@ -9,6 +9,7 @@ import builtins
 import os
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from . import instrument
@@ -57,6 +58,8 @@ def torch_came() -> None:
     _compiling = getattr(compiler, "is_compiling", _never)
     if _session is not None:
         _guarded(_session.torch_came)
+    if isinstance(_session, Session) and _session.active and _session.torch is not None:
+        _guarded(_session.follow, turn)
 
 
 def enter(number: int, around: tuple[int, ...]) -> None:
@@ -116,6 +119,12 @@ def end_comprehension(number: int, _: None, value: Any) -> Any:
     if _session is not None and _session.active:
         _guarded(_session.end_comprehension, number)
     return value
+
+
+def turn(kind: str, subject: Any, frame: FrameType) -> None:
+    """A loop of a library may have come to its next iteration."""
+    if not _compiling() and isinstance(_session, Session) and _session.active:
+        _guarded(_session.turn, kind, subject, frame)
 
 
 def _guarded(call: Callable[..., Any], *arguments: Any) -> None:

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from .agreement import agreement
+from .clocks import Clocks, ClockWatch, Turn
 from .files import write
 from .loops import LoopWatch
 from .losses import Losses
@@ -67,6 +68,8 @@ class Session:
         self.paths = {os.path.realpath(path) for path in (plan.target, *(file.path for file in plan.files))}
         self._running = Running()
         self._runs = 0
+        own = {os.path.realpath(path) for path in (*plan.own, *self.paths)}
+        self._clocks = Clocks(self._loops, self._running, own, (plan.warmup, plan.window), self._new_run)
         self.lock = threading.RLock()
         self._tick = 0
         self._steps = 0
@@ -92,6 +95,7 @@ class Session:
         """Measure no more."""
         self.active = False
         self._ignore_collections()
+        self._clocks.remove()
 
     def broken(self, error: Exception) -> None:
         """A probe has failed: measure no more, and say so."""
@@ -125,12 +129,19 @@ class Session:
 
             limit_devices(torch, self.plan.gpu_memory)
 
+    def follow(self, turn: Turn) -> None:
+        """Have torch tell of what libraries do again and again."""
+        self._clocks.install(self.torch, turn)
+
     # loops
+
+    def _new_run(self) -> int:
+        self._runs += 1
+        return self._runs
 
     def enter(self, number: int, around: tuple[int, ...], frame: FrameType) -> None:
         """A loop is about to begin."""
-        self._runs += 1
-        self._running.enter(number, around, frame, self._runs)
+        self._running.enter(number, around, frame, self._new_run())
         runs = self._running.runs
         self._loops[number].outer.update(run.loop for run in runs[:-1])
         for site in self._sites.values():
@@ -146,12 +157,30 @@ class Session:
         if run is None:
             self.enter(number, (), frame)
             run = self._running.runs[-1]
+        self._turned(watch, run)
+
+    def turn(self, kind: str, subject: Any, frame: FrameType) -> None:
+        """A loop of a library may have come to its next iteration."""
+        if threading.get_ident() != self._thread or (run := self._clocks.turned(kind, subject, frame)) is None:
+            return
+        for over in self._clocks.over():
+            self._ended(over)
+        watch = self._loops[run.loop]
+        if not run.count:
+            self._forget(watch)
+        self._turned(watch, run)
+
+    def _turned(self, watch: LoopWatch, run: Run) -> None:
+        """An iteration of a run begins."""
+        number = watch.number
+        counts = self._clocks.counts(watch)
         if not run.count:
             watch.runs += 1
             for around in self._running.runs:
                 if around is not run and not self._loops[around.loop].holds_loops:
                     self._steps -= around.count  # they were no steps
-            self._timeline.begin(run.number, number, self._steps)
+            if counts:
+                self._timeline.begin(run.number, number, self._steps)
             for outer in watch.outer:
                 self._loops[outer].holds_loops = True
         if self._rests and not watch.tops:
@@ -163,10 +192,10 @@ class Session:
         self._note()
         if self.torch is not None and threading.get_ident() == self._thread:
             self._peaks.note(self._windows.meter, self._steps, number, self.torch, look=True)
-        if not watch.holds_loops:
+        if counts and not watch.holds_loops:
             self._steps += 1
         self._windows.tick(self._tick)
-        if self._due:
+        if self._due and not isinstance(watch, ClockWatch):
             self._settle(number)
         here = self.torch is not None and threading.get_ident() == self._thread
         if here and not self._rests and self._windows.top(watch, self._tick):
@@ -202,8 +231,11 @@ class Session:
     def exit(self, number: int, frame: FrameType) -> None:
         """A loop has ended by itself or by break."""
         run = self._running.exit(number, frame)
-        if run is None:
-            return
+        if run is not None:
+            self._ended(run)
+
+    def _ended(self, run: Run) -> None:
+        number = run.loop
         for site in self._sites.values():
             if site.generations and number in site.loops and not site.measured:
                 self._check_exit(site)
@@ -235,10 +267,11 @@ class Session:
             self._check_alone(site)
         if not site.full or not site.runs.decided:
             self._running.settle(frame)
-        runs = self._running.runs
-        iteration = (
-            (0, site.hits + 1) if not runs or (site.full and not site.loops) else (runs[-1].number, runs[-1].count)
-        )
+        clocks = self._clocks.around()
+        runs = [] if self._clocks.is_inside(self._running.runs) else self._running.runs
+        site.clocks = tuple(each.loop for each in clocks)
+        inner = runs[-1] if runs and not (site.full and not site.loops) else clocks[-1] if clocks else None
+        iteration = (0, site.hits + 1) if inner is None else (inner.number, inner.count)
         run = site.comprehension or (runs[-1] if runs else None)
         if site.begin(iteration, tuple(each.loop for each in runs), run):
             if site.hits == 1:

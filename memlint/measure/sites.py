@@ -42,6 +42,8 @@ class SiteWatch:
         self.limit = limit
         self.hits = 0
         self.loops: tuple[int, ...] = ()
+        #: loops of libraries around the last hit
+        self.clocks: tuple[int, ...] = ()
         self.generations: list[Generation] = []
         self.recording = False
         self.survives = False
@@ -81,7 +83,9 @@ class SiteWatch:
         return self.full and (not self.loops or len({each.iteration for each in self.generations}) == 1)
 
     def leave_loops(self) -> None:
-        """All hits are in one iteration: count them by themselves."""
+        """All hits are in one iteration of them: count them by themselves."""
+        if not self.loops:
+            return
         self.loops = ()
         for place, each in enumerate(self.generations, 1):
             each.iteration = (0, place)
@@ -246,6 +250,7 @@ class SiteWatch:
             "id": self.number,
             "hits": self.hits,
             "loops": list(self.loops),
+            "clocks": list(self.clocks),
             "iterations": [list(generation.iteration) for generation in self.generations],
             "made": [generation.nodes for generation in self.generations],
             "checks": [*self.windows, *self.exits, *ends],

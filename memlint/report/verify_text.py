@@ -71,6 +71,8 @@ def write(report: Report, out: TextIO) -> None:
             target.print(clean(line), soft_wrap=True)
     if report.run.out_of_memory:
         target.print(clean(Text(report.run.out_of_memory, "bold red")), soft_wrap=True)
+    if report.run.reason:
+        target.print(clean(Text(f"Loops: {report.run.reason}.")), soft_wrap=True)
     target.print(clean(how(report.run)), soft_wrap=True)
     target.print(Text(summary(report), "bold"), soft_wrap=True)
 

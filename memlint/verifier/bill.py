@@ -10,15 +10,13 @@ from memlint.verifier.model import LoopBill
 from memlint.verifier.verdicts import BLOCK, HOST_NOISE, host_growth
 
 
-def bill(
-    run: Mapping[str, Any], places: Mapping[int, tuple[str, int]], warmup: int, window: int
-) -> tuple[LoopBill, ...]:
-    """The loops of one process, in the order of their places."""
-    found = [_loop(run, loop, places[loop["id"]], warmup + window) for loop in run["loops"] if loop["id"] in places]
+def bill(run: Mapping[str, Any], names: Mapping[int, str], warmup: int, window: int) -> tuple[LoopBill, ...]:
+    """The loops of one process, by their ``names``, in the order of these."""
+    found = [_loop(run, loop, names[loop["id"]], warmup + window) for loop in run["loops"] if loop["id"] in names]
     return tuple(sorted(found, key=lambda one: one.place.rpartition(":")[0]))
 
 
-def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: tuple[str, int], needed: int) -> LoopBill:
+def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: int) -> LoopBill:
     read = bool(loop["readings"])
     left: dict[str, int] = dict.fromkeys(loop["readings"][-1]["requested"], 0) if read else {}
     for device, each, _ in growth(run, loop) if read else ():
@@ -30,7 +28,7 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: tuple[str, int
     }
     host = host_growth(loop["readings"]) if read else None
     return LoopBill(
-        place=f"{place[0]}:{place[1]}",
+        place=place,
         iterations=loop["tops"],
         runs=loop["runs"],
         longest=loop["longest"],

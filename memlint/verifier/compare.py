@@ -22,6 +22,7 @@ from memlint.verifier import sides
 from memlint.verifier.child import Ran, python_for
 from memlint.verifier.endings import broke, failed, in_words, no_second, said_of, where_to_stop
 from memlint.verifier.model import BAD, Comparison, LoopPair, LoopSide, Report, Saving, Side, Verdict, Verified
+from memlint.verifier.naming import names
 from memlint.verifier.planning import Probes, probes
 from memlint.verifier.run import Live, Program, Wanted, how_it_ran, judged, of_program, run_once
 from memlint.verifier.verdicts import BLOCK, NEEDS_COMPARISON
@@ -161,24 +162,26 @@ class _Work:
         """The loops of the first rank that are in both runs, with the times of the third."""
         if not first.measured or not second.measured:
             return ()
+        shown = {str(path): display for display, path in self._program.paths.items()}
+        named = names(first.measured[0], self.put_in.loops, shown)
         mine, theirs = (sides.loop_sides(ran.measured[0], self.warmup) for ran in (first, second))
         if third is not None and third.measured:
-            pairs = self.unprobed.pairs
+            pair = self.unprobed.pair
             timed = sides.loop_sides(third.measured[0], self.warmup)
             mine = {
                 number: msgspec.structs.replace(
                     one,
-                    step_seconds=timed[pairs[number]].step_seconds,
-                    step_spread=timed[pairs[number]].step_spread,
+                    step_seconds=timed[pair(number)].step_seconds,
+                    step_spread=timed[pair(number)].step_spread,
                 )
-                if pairs.get(number) in timed
+                if pair(number) in timed
                 else one
                 for number, one in mine.items()
             }
         return tuple(
-            LoopPair(":".join(map(str, self.put_in.loops[number])), one, theirs[version.pairs[number]])
+            LoopPair(named[number], one, theirs[there])
             for number, one in mine.items()
-            if version.pairs.get(number) in theirs
+            if (there := version.pair(number)) in theirs
         )
 
     @functools.cached_property
@@ -246,7 +249,7 @@ class _Decide:
         """The loop around a finding, as it is and in a run of a version."""
         loop = _around(finding, self._work.put_in, self._first)
         found = []
-        for one, number in ((self._first, loop), (ran, version.pairs.get(loop or 0))):
+        for one, number in ((self._first, loop), (ran, version.pair(loop or 0))):
             run = one.measured[0]
             rows = [row for row in run["loops"] if row["id"] == number]
             found.append(sides.loop_side(run, rows[0], self._work.warmup) if rows else _NO_LOOP)
@@ -307,7 +310,7 @@ class _Decide:
         if seen is None:
             loop = _around(finding, self._work.put_in, self._first)
             reason = "too few steps were timed to compare their times"
-            if loop is None or loop not in version.pairs:
+            if loop is None or not version.pair(loop):
                 reason = f"there is no loop around it that is in {version.label} as well"
             elif self._third is None:
                 reason = "the program runs too long, or too differently, to be run once more for its times"
@@ -330,8 +333,8 @@ class _Decide:
         if self._third is None or not self._third.measured or not ran.measured:
             return None
         loop = _around(finding, self._work.put_in, self._first)
-        before = _seconds(self._third, self._work.unprobed.pairs.get(loop or 0))
-        after = _seconds(ran, version.pairs.get(loop or 0))
+        before = _seconds(self._third, self._work.unprobed.pair(loop or 0))
+        after = _seconds(ran, version.pair(loop or 0))
         return sides.faster(before, after, self._work.warmup)
 
 
@@ -350,8 +353,8 @@ def _less(before: int | None, after: int | None) -> int | None:
 def _around(finding: Finding, put_in: Probes, ran: Ran) -> int | None:
     """The id of the innermost loop that was running when a finding's place was reached."""
     for site in ran.measured[0]["sites"] if ran.measured else ():
-        if put_in.findings[site["id"]] == finding and site["loops"]:
-            return int(site["loops"][-1])
+        if put_in.findings[site["id"]] == finding and (around := [*site.get("clocks", ()), *site["loops"]]):
+            return int(around[-1])
     return None
 
 

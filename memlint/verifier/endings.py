@@ -29,8 +29,8 @@ def where_to_stop(first: Ran, version: Version) -> tuple[tuple[int, int] | None,
         loop, top = busiest["id"], busiest["tops"] + 1
     else:
         return None, None, True
-    if loop in version.pairs:
-        return (version.pairs[loop], top), None, False
+    if (pair := version.pair(loop)) != 0:
+        return (pair, top), None, False
     return None, max(1, top - 1), False
 
 

@@ -19,10 +19,10 @@ _SEGMENTS = 2 * 20 * 2**20
 def unattributed(
     run: Mapping[str, Any],
     verdicts: Mapping[int, Verdict],
-    places: Mapping[int, tuple[str, int]],
+    names: Mapping[int, str],
     shown: Mapping[str, str],
 ) -> list[Unattributed]:
-    """What the loops of one process keep beyond what its sites keep. ``verdicts`` by site, ``places`` by loop,
+    """What the loops of one process keep beyond what its sites keep. ``verdicts`` by site, ``names`` by loop,
     ``shown``: the paths of the program's files as reports show them."""
     bad = {number for number, verdict in verdicts.items() if verdict.verdict in {*BAD, "bounded"}}
     found: list[Unattributed] = []
@@ -30,7 +30,6 @@ def unattributed(
     for loop in sorted(run["loops"], key=lambda loop: not loop["inner"]):
         if not loop["readings"]:
             continue
-        path, line = places[loop["id"]]
         for device, each, stacks in growth(run, loop, bad):
             # one growth shows in each loop that runs meanwhile: around it, or beside it in a generator
             where = [(device, *((frame["path"], frame["line"]) for frame in row["frames"])) for row in stacks]
@@ -38,7 +37,7 @@ def unattributed(
                 continue
             told.update(where)
             rows = tuple(_stack(row, shown) for row in stacks)
-            found.append(Unattributed(each, rows, device, f"{path}:{line}"))
+            found.append(Unattributed(each, rows, device, names[loop["id"]]))
     return found
 
 
@@ -107,7 +106,7 @@ def _known(site: Mapping[str, Any]) -> int:
 
 
 def _is_inside(site: Mapping[str, Any], loop: Mapping[str, Any]) -> bool:
-    return loop["id"] in site["loops"]
+    return loop["id"] in (*site["loops"], *site.get("clocks", ()))
 
 
 def _stack(row: Mapping[str, Any], shown: Mapping[str, str]) -> Stack:

@@ -11,8 +11,8 @@ from memlint.verifier.model import Peak
 _NEAR = 1.1
 
 
-def peaks(measured: Mapping[str, Any], places: Mapping[int, tuple[str, int]]) -> Iterator[Peak]:
-    """The peaks of one process. ``places``: of its loops, by their ids."""
+def peaks(measured: Mapping[str, Any], names: Mapping[int, str]) -> Iterator[Peak]:
+    """The peaks of one process. ``names``: of its loops, by their ids."""
     for row in measured.get("peaks", ()):
         kept = row["kept"] if row["bytes"] <= _NEAR * row["known_at"] else None
         parts = {} if kept is None else dict(kept)
@@ -24,7 +24,7 @@ def peaks(measured: Mapping[str, Any], places: Mapping[int, tuple[str, int]]) ->
             device=row["device"],
             bytes=row["bytes"],
             step=row["step"],
-            loop=":".join(map(str, places[row["loop"]])) if row["loop"] in places else "",
+            loop=names.get(row["loop"], ""),
             phase=phase,
             parts={**parts, "rest": rest} if parts else {},
         )

@@ -28,11 +28,12 @@ class Target(msgspec.Struct, frozen=True):
 
 class Probes(msgspec.Struct, frozen=True):
     """``files``: what the child puts in. ``findings``: by the ids of their sites. ``loops``: places (path as shown,
-    line) by the ids of loops."""
+    line) by the ids of loops. ``own``: the program's files."""
 
     files: tuple[FilePlan, ...]
     findings: Mapping[int, Finding]
     loops: Mapping[int, tuple[str, int]]
+    own: tuple[str, ...] = ()
 
 
 def probes(
@@ -72,4 +73,4 @@ def probes(
             there.append(SitePlan(number, *place, loop=ids[around[finding.line]] if finding.line in around else None))
         if there or tops or path in changed:
             files.append(FilePlan(str(paths[path]), tuple(there), tuple(tops), text if path in changed else None))
-    return Probes(tuple(files), sites, loops)
+    return Probes(tuple(files), sites, loops, tuple(map(str, paths.values())))

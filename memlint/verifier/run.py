@@ -26,6 +26,7 @@ from memlint.verifier.group import Group
 from memlint.verifier.holders import holders
 from memlint.verifier.leftover import fragmentation, out_of_memory, unattributed
 from memlint.verifier.model import BAD, Report, Run, Verdict, Verified
+from memlint.verifier.naming import names, unwatched
 from memlint.verifier.peaks import peaks
 from memlint.verifier.planning import Probes, Target, probes
 from memlint.verifier.ranks import merged, steps
@@ -183,6 +184,7 @@ def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
         seed=SEED if wanted.compared else None,
         losses=wanted.compared,
         picture=wanted.picture,
+        own=put_in.own,
     )
 
 
@@ -201,17 +203,18 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
         for finding, verdict in verified
     ]
     first = ran.measured[0] if ran.measured else None
-    left = [] if first is None else unattributed(first, verdicts[0], put_in.loops, shown)
+    named = {} if first is None else names(first, put_in.loops, shown)
+    left = [] if first is None else unattributed(first, verdicts[0], named, shown)
     return Report(
         verified=tuple(sorted((Verified(*pair) for pair in verified), key=_place)),
         failures=program.result.failures,
-        run=run,
+        run=msgspec.structs.replace(run, reason=unwatched(first, named)) if first is not None else run,
         unattributed=tuple(left),
-        peaks=() if first is None else tuple(peaks(first, put_in.loops)),
+        peaks=() if first is None else tuple(peaks(first, named)),
         fragmentation=tuple(row for measured in ran.measured for row in fragmentation(measured)),
         ranks=tuple(ranks),
-        timeline=None if first is None else timeline(first, put_in, verdicts[0]),
-        loops=() if first is None else bill(first, put_in.loops, wanted.warmup, wanted.window),
+        timeline=None if first is None else timeline(first, put_in, verdicts[0], named),
+        loops=() if first is None else bill(first, named, wanted.warmup, wanted.window),
         peak=peak(ran.measured),
         files=len(program.texts),
     )

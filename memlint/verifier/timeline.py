@@ -14,8 +14,10 @@ from memlint.verifier.planning import Probes
 _SHOWN = ("confirmed", "cycle")
 
 
-def timeline(measured: Mapping[str, Any], put_in: Probes, verdicts: Mapping[int, Verdict]) -> Timeline | None:
-    """The timeline of one process; None where it kept no points."""
+def timeline(
+    measured: Mapping[str, Any], put_in: Probes, verdicts: Mapping[int, Verdict], names: Mapping[int, str]
+) -> Timeline | None:
+    """The timeline of one process; None where it kept no points. ``names``: of its loops."""
     points = measured.get("timeline")
     if not points or not points["steps"]:
         return None
@@ -27,9 +29,7 @@ def timeline(measured: Mapping[str, Any], put_in: Probes, verdicts: Mapping[int,
         host=tuple(points["host"]),
         shares=tuple(_shares(points, put_in, verdicts)),
         runs=tuple(
-            LoopRun(":".join(str(part) for part in put_in.loops[loop]), first, last)
-            for loop, first, last in points["runs"]
-            if last is None or last > first
+            LoopRun(names[loop], first, last) for loop, first, last in points["runs"] if last is None or last > first
         ),
     )
 

@@ -172,7 +172,8 @@ class _Measured:
         self.check = check
         self.start = start
         self.of = of
-        self.loop = loops.get(site["loops"][-1]) if site["loops"] else None
+        around = site["loops"] or site.get("clocks")
+        self.loop = loops.get(around[-1]) if around else None
         self.hits = int(site["hits"])
 
     def verdict(self, full: bool, later: Sequence[Generations]) -> Verdict:

@@ -27,6 +27,10 @@ class Version(msgspec.Struct, frozen=True):
     pairs: Mapping[int, int]
     fixed: tuple[str, ...] = ()
 
+    def pair(self, loop: int) -> int:
+        """The id of the same loop here; 0 for none. Loops of libraries have the same everywhere."""
+        return loop if loop < 0 else self.pairs.get(loop, 0)
+
 
 def as_it_is(program: Program, put_in: Probes) -> Version:
     """The program itself, with its loops watched and nothing measured at its findings: that costs no time."""

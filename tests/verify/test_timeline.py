@@ -99,7 +99,7 @@ def projected(what: dict[str, Any]) -> tuple[int, ...]:
         code="MEM102", name="n", severity="error", confidence="high", message="", path="a.py", line=1, column=1,
         end_line=1, end_column=2, growth=Growth("device-graph", "per-iteration"), fingerprint="f",
     )  # fmt: skip
-    found = timeline(what, Probes((), {1: finding}, {2: ("a.py", 1)}), {1: CONFIRMED})
+    found = timeline(what, Probes((), {1: finding}, {2: ("a.py", 1)}), {1: CONFIRMED}, {2: "a.py:1"})
     assert found is not None
     (share,) = found.shares
     return share.projected

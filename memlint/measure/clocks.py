@@ -1,0 +1,365 @@
+"""Loops of libraries, where no loop of the program's own turns: what a trainer draws from a `DataLoader`, the steps of
+an optimizer, and the calls of a model that is evaluated. Each ticks once an iteration, as the top of a loop does.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import sysconfig
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from .loops import LoopWatch
+from .running import Run, Running
+
+#: what ticks; the numbers of their loops are below 0, those of the plan above
+BATCHES, STEPS, CALLS = "batches", "steps", "calls"
+_NUMBERS = {STEPS: -1, CALLS: -2}
+_FIRST_OF_BATCHES = -10
+#: different loops over batches that are told apart
+_MOST_BATCHES, _MOST_DATA = 16, 4
+#: so many ticks in one iteration of a loop of the program's own are those of a library's loop in it
+_FEW = 3
+
+#: what a hook calls: what ticks, on what, and the frame that did it
+Turn = Callable[[str, Any, FrameType], None]
+
+
+class ClockWatch(LoopWatch):
+    """A loop of a library. ``kind``: what ticks; ``path`` and ``line``: where the program has called the library."""
+
+    def __init__(self, number: int, kind: str, warmup: int, window: int) -> None:
+        super().__init__(number, warmup, window)
+        self.kind = kind
+        self.path: str | None = None
+        self.line = 0
+
+    def data(self) -> dict[str, Any]:
+        return {**super().data(), "clock": {"kind": self.kind, "path": self.path, "line": self.line}}
+
+
+class _Subject:
+    """What ticks: a loader's iterator, an optimizer, the models. ``own``: the iteration of a loop of the
+    program's own in which it ticked last, ``times``: how often it has."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self.own: tuple[int, int] | None = None
+        self.times = 0
+        #: ticks of an optimizer since the one that is the clock has ticked
+        self.since = 0
+
+
+class Clocks:
+    """Tells which ticks are iterations. ``loops`` gets those that are found; ``number``: a name for a new run."""
+
+    def __init__(
+        self,
+        loops: dict[int, LoopWatch],
+        running: Running,
+        own: Collection[str],
+        windows: tuple[int, int],
+        number: Callable[[], int],
+    ) -> None:
+        self._loops = loops
+        self._running = running
+        self._windows = windows
+        self._number = number
+        self._code = _Code(own)
+        self._iterators: weakref.WeakKeyDictionary[Any, _Subject] = weakref.WeakKeyDictionary()
+        self._optimizers: weakref.WeakKeyDictionary[Any, _Subject] = weakref.WeakKeyDictionary()
+        self._single: dict[Any, _Subject] = {}
+        self._batches: dict[tuple[CodeType, ...], dict[int, int]] = {}
+        #: kinds of ticks, with loops of the program's own in whose iterations a library's loop turns
+        self._inside: set[tuple[Any, int]] = set()
+        #: runs over batches that go on, outermost first, with their iterators
+        self._going: list[tuple[Run, Any]] = []
+        self._over: list[Run] = []
+        self._clock: Any = None
+        self._last: Run | None = None
+        self._undo: list[Callable[[], None]] = []
+        self._follow_models: Callable[[], Callable[[], None]] | None = None
+
+    # hooks
+
+    def install(self, torch: Any, turn: Turn) -> None:
+        """Have torch tell ``turn`` of every tick."""
+        self._undo += [_follow_optimizers(turn), _follow_batches(turn, self.exhausted)]
+        self._follow_models = functools.partial(_follow_models, torch, turn)
+        if not self._loops:
+            self._watch_models()
+
+    def _watch_models(self) -> None:
+        """That costs some time at each call of a module, so it waits until a library has a loop."""
+        if self._follow_models is not None:
+            self._undo.append(self._follow_models())
+            self._follow_models = None
+
+    def remove(self) -> None:
+        """Leave torch as it was."""
+        for undo in self._undo:
+            undo()
+        self._undo = []
+
+    # ticks
+
+    def turned(self, kind: str, subject: Any, frame: FrameType) -> Run | None:
+        """The run that a tick is an iteration of; None where a loop of the program's own turns, or another clock."""
+        self._running.settle(frame)
+        if kind == CALLS:
+            return self._call(frame)
+        run = self._batch(subject, frame) if kind == BATCHES else self._step(subject, frame)
+        if run is not None:
+            self._watch_models()
+        return run
+
+    def exhausted(self, iterator: Any) -> None:
+        """There are no more batches: what the library does then is still of the loop."""
+        subject = self._iterators.pop(iterator, None)
+        if subject is not None and subject.run is not None:
+            self._going = [(run, each) for run, each in self._going if run is not subject.run]
+            self._over.append(subject.run)
+
+    def over(self) -> list[Run]:
+        """The runs that have ended since this was asked last."""
+        over, self._over = self._over, []
+        return over
+
+    def around(self) -> list[Run]:
+        """The loops of libraries that turn, outermost first."""
+        if alive := self._alive():
+            return alive
+        clock = None if self._clock is None else self._clock()
+        step = None if clock is None else self._optimizers[clock].run
+        return list(dict.fromkeys(run for run in (step, self._last) if run is not None))
+
+    def is_inside(self, runs: list[Run]) -> bool:
+        """Whether it is a library's loop that turns in the innermost of these loops of the program's own."""
+        return bool(runs) and any(loop == runs[-1].loop for _, loop in self._inside)
+
+    def counts(self, watch: LoopWatch) -> bool:
+        """Whether an iteration of a loop is a step of the program."""
+        return not isinstance(watch, ClockWatch) or watch.kind == BATCHES or not self._going
+
+    def _batch(self, iterator: Any, frame: FrameType) -> Run | None:
+        if self._code.is_own(frame.f_code):
+            return None
+        subject = self._iterators.get(iterator)
+        if subject is None:
+            subject = self._iterators[iterator] = _Subject()
+        if self._is_own(BATCHES, subject, frame):
+            return None
+        run = subject.run
+        if run is None:
+            number = self._batches_at(iterator, frame)
+            if number is None:
+                return None
+            run = subject.run = self._begin(number, BATCHES, frame)
+        alive = self._alive()
+        if run in alive:
+            del self._going[alive.index(run) + 1 :]
+        else:
+            self._going.append((run, weakref.ref(iterator)))
+        return run
+
+    def _batches_at(self, iterator: Any, frame: FrameType) -> int | None:
+        """The loop that draws these batches, by the calls that lead to it and by what they are drawn from."""
+        place = tuple(each.f_code for each in _stack(frame))
+        data = self._batches.setdefault(place, {})
+        key = id(getattr(iterator, "_dataset", None))
+        if key not in data and len(data) >= _MOST_DATA:
+            key = next(reversed(data))  # a new split again and again
+        count = sum(map(len, self._batches.values()))
+        if key not in data and count < _MOST_BATCHES:
+            data[key] = _FIRST_OF_BATCHES - count
+        return data.get(key)
+
+    def _alive(self) -> list[Run]:
+        """The runs over batches that go on."""
+        gone = [run for run, iterator in self._going if iterator() is None]
+        if gone:
+            self._over += gone
+            self._going = [(run, iterator) for run, iterator in self._going if run not in gone]
+        return [run for run, _ in self._going]
+
+    def _step(self, optimizer: Any, frame: FrameType) -> Run | None:
+        subject = self._optimizers.get(optimizer)
+        if subject is None:
+            subject = self._optimizers[optimizer] = _Subject()
+        if self._is_own(STEPS, subject, frame):
+            return None
+        clock = None if self._clock is None else self._clock()
+        if clock is not optimizer:
+            # several that step in turn are one clock: that which has stepped first
+            subject.since += 1
+            if clock is not None and subject.since < 2:
+                return None
+            self._clock = weakref.ref(optimizer)
+            subject.run = None
+        for each in self._optimizers.values():
+            each.since = 0
+        if subject.run is None:
+            subject.run = self._begin(_NUMBERS[STEPS], STEPS, frame)
+        self._last = subject.run
+        return subject.run
+
+    def _call(self, frame: FrameType) -> Run | None:
+        """A model is called from outside of any: an iteration only where nothing else tells of one."""
+        subject = self._single.setdefault(CALLS, _Subject())
+        if self._own_run() is not None or self._alive() or self._code.is_bare(frame):
+            return None
+        if subject.run is None or self._last is not subject.run:
+            subject.run = self._begin(_NUMBERS[CALLS], CALLS, frame)
+        self._last = subject.run
+        return subject.run
+
+    def _begin(self, number: int, kind: str, frame: FrameType) -> Run:
+        watch = self._loops.get(number)
+        if watch is None:
+            watch = self._loops[number] = ClockWatch(number, kind, *self._windows)
+        if isinstance(watch, ClockWatch) and watch.path is None:
+            caller = next((each for each in _stack(frame) if self._code.is_own(each.f_code)), frame)
+            watch.path, watch.line = caller.f_code.co_filename, caller.f_lineno
+        watch.outer.update(run.loop for run in self._running.runs)
+        return Run(number, self._number(), frame)
+
+    def _own_run(self) -> Run | None:
+        """The innermost loop of the program's own that runs."""
+        return self._running.runs[-1] if self._running.runs else None
+
+    def _is_own(self, what: Any, subject: _Subject, frame: FrameType) -> bool:
+        """Whether it is a loop of the program's own that turns here: each of its iterations ticks once or twice."""
+        own = self._own_run()
+        if own is None or (what, own.loop) in self._inside:
+            return False
+        iteration = (own.number, own.count)
+        if subject.own != iteration:
+            subject.own, subject.times = iteration, 0
+        subject.times += 1
+        if subject.times < _FEW or not self._code.is_library_between(frame, own.frame):
+            return True
+        self._inside.add((what, own.loop))
+        return False
+
+
+class _Code:
+    """Whose code is whose: the program's own, libraries', and what stands between them (torch, Python's own)."""
+
+    def __init__(self, own: Collection[str]) -> None:
+        self._own = own
+        paths = sysconfig.get_paths()
+        places = paths["stdlib"], paths["platstdlib"], os.path.dirname(__file__)
+        self._between = tuple(os.path.realpath(path) + os.sep for path in places)
+        self._sites = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+        self._known: dict[CodeType, str] = {}
+
+    def is_own(self, code: CodeType) -> bool:
+        return self._kind(code) == "own"
+
+    def is_library_between(self, frame: FrameType, around: int) -> bool:
+        """Whether a library has called, between the frame ``around`` and this one."""
+        each: FrameType | None = frame
+        while each is not None and id(each) != around:
+            if self._kind(each.f_code) == "library":
+                return True
+            each = each.f_back
+        return False
+
+    def is_bare(self, frame: FrameType) -> bool:
+        """Whether there is nothing but the program's own code, so that no library has a loop here."""
+        return not any(self._kind(each.f_code) == "library" for each in _stack(frame))
+
+    def _kind(self, code: CodeType) -> str:
+        kind = self._known.get(code)
+        if kind is None:
+            kind = self._known[code] = self._told(code.co_filename)
+        return kind
+
+    def _told(self, name: str) -> str:
+        if name.startswith("<"):
+            return "between" if name.startswith("<frozen ") else "own"
+        path = os.path.realpath(name)
+        if path in self._own:
+            return "own"
+        for mark in self._sites:
+            if mark in path:
+                return "between" if path.rpartition(mark)[2].startswith("torch" + os.sep) else "library"
+        return "between" if path.startswith(self._between) else "library"
+
+
+def _stack(frame: FrameType) -> Iterator[FrameType]:
+    each: FrameType | None = frame
+    while each is not None:
+        yield each
+        each = each.f_back
+
+
+def _follow_optimizers(turn: Turn) -> Callable[[], None]:
+    register = getattr(importlib.import_module("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
+    if register is None:
+        return lambda: None
+
+    def stepped(optimizer: Any, *_: Any) -> None:
+        turn(STEPS, optimizer, sys._getframe(1))
+
+    remove: Callable[[], None] = register(stepped).remove
+    return remove
+
+
+def _follow_batches(turn: Turn, exhausted: Callable[[Any], None]) -> Callable[[], None]:
+    base = importlib.import_module("torch.utils.data.dataloader")._BaseDataLoaderIter
+    fetch = base.__next__
+
+    def draw(self: Any) -> Any:
+        try:
+            batch = fetch(self)
+        except StopIteration:
+            exhausted(self)
+            raise
+        turn(BATCHES, self, sys._getframe(1))
+        return batch
+
+    draw.__name__, draw.__qualname__, draw.__doc__ = fetch.__name__, fetch.__qualname__, fetch.__doc__
+    base.__next__ = draw
+
+    def undo() -> None:
+        if base.__next__ is draw:
+            base.__next__ = fetch
+
+    return undo
+
+
+def _follow_models(torch: Any, turn: Turn) -> Callable[[], None]:
+    """Tell of the calls of modules that no other module makes, where they are evaluated."""
+    module = importlib.import_module("torch.nn.modules.module")
+    compiling = torch.compiler.is_compiling
+    inside = threading.local()
+
+    def before(called: Any, _: Any) -> None:
+        if compiling() or getattr(inside, "module", None) is not None:
+            return
+        inside.module = called
+        if not called.training or not torch.is_grad_enabled():
+            turn(CALLS, called, sys._getframe(1))
+
+    def after(called: Any, *_: Any) -> None:
+        if not compiling() and getattr(inside, "module", None) is called:
+            inside.module = None
+
+    handles = [module.register_module_forward_pre_hook(before)]
+    try:
+        handles.append(module.register_module_forward_hook(after, always_call=True))
+    except TypeError:  # a torch that cannot: an exception in a model would end it all
+        handles.pop().remove()
+
+    def remove() -> None:
+        for handle in handles:
+            handle.remove()
+
+    return remove
