@@ -46,6 +46,7 @@ def run_verify(parsed: argparse.Namespace) -> int:
         program_to_stderr=to_standard_output,
         all_output=parsed.all_output,
         picture=parsed.output_format == "html",
+        trace_host=parsed.trace_host,
     )
     ranks = group()
     if ranks is not None:

@@ -111,6 +111,11 @@ def verify_parser() -> argparse.ArgumentParser:
     measure.add_argument(
         "--gpu-memory", type=parse_bytes, metavar="BYTES", help="run as on a smaller card, such as 8GiB"
     )
+    measure.add_argument(
+        "--trace-host",
+        action="store_true",
+        help="find the lines of Python that allocate growing host memory; slower for one window of a loop that grows",
+    )
     measure.add_argument("--nproc-per-node", type=at_least(1), metavar="N", help="run N ranks by torchrun")
     measure.add_argument("--python", metavar="PATH", help="the program's interpreter (default: the active one)")
     compare = parser.add_mutually_exclusive_group()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 
@@ -16,3 +17,14 @@ def by_half(values: Sequence[int]) -> tuple[bool, bool]:
     """Whether each half has something."""
     half = len(values) // 2
     return any(values[:half]), any(values[half:])
+
+
+def steady(held: Sequence[int], least: int) -> bool:
+    """Whether it rises by ``least`` a step or more in each half, and not by a few leaps: what an allocator or a library
+    sets aside for itself comes seldom, and ever less."""
+    half = len(held) // 2
+    if not rises(held):
+        return False
+    slowest = min((held[half] - held[0]) / half, (held[-1] - held[half]) / (len(held) - 1 - half))
+    rising = sum(after > before for before, after in itertools.pairwise(held))
+    return slowest >= least and 2 * rising > len(held) - 1

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .halves import rises
+from .host import resident, rises_on_host
 from .meters import Bytes, Meter
 from .owners import Ask, Target
 from .tracker import Born, Frame, Ledger, lines
@@ -62,6 +63,8 @@ class LoopWatch:
         self.done = False
         #: what is held when garbage has been collected behind a window that grew
         self.settled: Bytes | None = None
+        #: and of host memory beside tensors
+        self.host_settled: int | None = None
         #: its window is over, and what has grown in it may yet go
         self.waits: Waiting | None = None
         self.run_ended = False
@@ -70,7 +73,7 @@ class LoopWatch:
         self.tick = 0
         self._jumped = False
         self._warmup = warmup
-        self._window = window
+        self.window = window
         self._last = 0.0
         self._run: Any = None
 
@@ -95,8 +98,9 @@ class LoopWatch:
         reading: dict[str, Any] = {"requested": meter.read(), "fragments": meter.fragments()}
         if host is not None:
             reading["host"] = host()
+        reading.update(resident())
         self.readings.append(reading)
-        over = len(self.readings) > (2 if self.suspect else 1) * self._window
+        over = len(self.readings) > (2 if self.suspect else 1) * self.window
         if over and self.suspect and not self._jumped and (jump := _jump(self.readings)) is not None:
             # a library's workspace or an optimizer's state has come, and hides what else there was: look behind it
             self._jumped = True
@@ -112,11 +116,15 @@ class LoopWatch:
         """Whether less is held again than when its window was half over."""
         settled = self.settled or {}
         half = self.readings[len(self.readings) // 2]["requested"]
+        if rises_on_host(self.readings, self.host_settled):
+            return False
         return all(settled.get(device, held) <= held for device, held in half.items())
 
-    def settle(self, held: Bytes) -> None:
+    def settle(self, held: Bytes, host: int | None) -> None:
         """Note what is held now, if that is less than ever since its window was over."""
         known = self.settled
+        if host is not None:
+            self.host_settled = host if self.host_settled is None else min(host, self.host_settled)
         self.settled = held if known is None else {name: min(held.get(name, 0), known.get(name, 0)) for name in known}
 
     def forget(self) -> None:
@@ -136,6 +144,7 @@ class LoopWatch:
             "readings": self.readings if self.done else [],
             "survivors": self.survivors,
             "settled": self.settled,
+            "host_settled": self.host_settled,
             "seconds": self.times,
         }
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -229,32 +227,6 @@ def _available() -> int | None:
         return int(rows["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
-
-
-#: the fields of glibc's `struct mallinfo2`, in order
-_MALLINFO = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
-
-
-class _Mallinfo(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in _MALLINFO]
-
-
-def host_meter() -> Callable[[], int] | None:
-    """Reads the bytes that the C library has handed out: C++ graph nodes are there, and no Python tool sees them.
-    None where the C library does not say (anything but glibc 2.33 and newer)."""
-    if not sys.platform.startswith("linux"):
-        return None
-    try:
-        mallinfo2 = ctypes.CDLL(None).mallinfo2
-    except (OSError, AttributeError):
-        return None
-    mallinfo2.restype = _Mallinfo
-
-    def read() -> int:
-        info = mallinfo2()
-        return int(info.uordblks + info.hblkhd)
-
-    return read
 
 
 def meter_for(device: str, torch: Any) -> Meter:

@@ -54,6 +54,7 @@ class Plan:
     generators start from, where two runs are compared; ``losses``: keep what ``backward()`` was called on.
     ``picture``: follow what is made to the end of the run. ``output``: the folder that results go to.
     ``own``: the absolute paths of the program's own files.
+    ``trace_host``: find the lines of Python that allocate the host memory that grows.
     """
 
     target: str
@@ -73,6 +74,7 @@ class Plan:
     losses: bool = False
     picture: bool = False
     own: tuple[str, ...] = ()
+    trace_host: bool = False
     version: int = field(default=VERSION)
 
     def dumps(self) -> str:

@@ -22,7 +22,8 @@ from types import ModuleType
 from typing import Any
 
 from .graph import walk
-from .meters import allocator_reason, host_meter
+from .host import host_meter
+from .meters import allocator_reason
 from .tracker import Ledger, tracker
 from .values import tensors_in
 

@@ -28,6 +28,7 @@ from .sites import SiteWatch
 from .spawned import Spawned, number_here, rank_here
 from .stopping import Patience
 from .timeline import Timeline
+from .traced import Traced
 from .windows import Windows
 
 #: results are written at most as often, where nothing has been decided
@@ -64,7 +65,7 @@ class Session:
         }
         in_loops = {site.id: site.loop for site in sites if site.loop is not None}
         self._patience = Patience(self._sites, self._loops, in_loops, limit)
-        self._windows = Windows(self._loops, self._sites.values())
+        self._windows = Windows(self._loops, self._sites.values(), Traced() if plan.trace_host else None)
         self.paths = {os.path.realpath(path) for path in (plan.target, *(file.path for file in plan.files))}
         self._running = Running()
         self._runs = 0
@@ -499,6 +500,7 @@ class Session:
             "sites": [site.data() for site in self._sites.values()],
             "loops": [loop.data() for loop in self._loops.values()],
             "located": self._windows.located(),
+            "traced": [] if self._windows.traced is None else self._windows.traced.found,
             "peak": meter.peak(),
             "free": meter.free(),
             "peaks": self._peaks.data(),

@@ -7,20 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .history import History
+from .host import beside_tensors, host_meter, rises_in_workers, rises_on_host
 from .loops import LoopWatch, climbs, grows, survivors
-from .meters import CpuMeter, Meter, host_meter
+from .meters import CpuMeter, Meter
 from .owners import Owners, Target
 from .sites import SiteWatch
+from .traced import Traced
 
 
 class Windows:
     """Reads the meters for each of ``loops``, and asks which of ``sites`` explains what has grown. ``meter`` reads
     nothing before torch has come."""
 
-    def __init__(self, loops: Mapping[int, LoopWatch], sites: Iterable[SiteWatch]) -> None:
+    def __init__(
+        self, loops: Mapping[int, LoopWatch], sites: Iterable[SiteWatch], traced: Traced | None = None
+    ) -> None:
         self.meter: Meter = Meter()
         self.host = host_meter()
         self._loops = loops
+        self.traced = traced
         self._sites = sites
         self._history: History | None = None
         self._waiting: list[LoopWatch] = []
@@ -80,6 +85,8 @@ class Windows:
         if self._history is not None and self._history.loop == watch.number:
             self._history.step()
             self._history.end(self.ask)
+        if self.traced is not None:
+            self.traced.end(watch.number, max(1, len(watch.readings) - 1 - watch.window))
         if watch.suspect:
             watch.wait(tick)
             self._waiting.append(watch)
@@ -95,7 +102,7 @@ class Windows:
         if top is watch and watch.runs > waits.runs and watch.looked_at < watch.runs:
             watch.looked_at = watch.runs
             gc.collect()
-            watch.settle(self.meter.read())
+            watch.settle(self.meter.read(), self._on_host())
             alive = isinstance(self.meter, CpuMeter) and grows(self.meter.ledger, watch.ticks)
             gone = not alive and watch.is_given_back()
         if not gone and not waits.is_over(tick, watch.runs, watch.run_ended):
@@ -109,7 +116,7 @@ class Windows:
         self._waiting = [each for each in self._waiting if each is not watch]
         if watch.suspect:
             gc.collect()
-            watch.settle(self.meter.read())
+            watch.settle(self.meter.read(), self._on_host())
             if isinstance(self.meter, CpuMeter):
                 watch.survivors = survivors(self.meter.ledger, watch.ticks, watch.tick, self._following(), self.ask)
         if self._history is not None and self._history.loop == watch.number:
@@ -121,16 +128,22 @@ class Windows:
         """The stacks that hold ever more, where the allocator notes them."""
         return None if self._history is None else self._history.found
 
+    def _on_host(self) -> int | None:
+        """What is held of host memory beside tensors."""
+        return None if self.host is None else beside_tensors({"requested": self.meter.read(), "host": self.host()})
+
     def _is_over(self, watch: LoopWatch) -> bool:
         """At the end of a window. What has grown in the first one is looked at again after another."""
         if watch.suspect:
             return True
-        watch.suspect = climbs(watch.readings)
+        watch.suspect = climbs(watch.readings) or rises_on_host(watch.readings) or rises_in_workers(watch.readings)
         if isinstance(self.meter, CpuMeter) and grows(self.meter.ledger, watch.ticks):
             gc.collect()
             watch.suspect = watch.suspect or grows(self.meter.ledger, watch.ticks)
         if watch.suspect and self._history is not None:
             self._history.begin(watch)
+        if self.traced is not None and rises_on_host(watch.readings):
+            self.traced.begin(watch.number)
         return not watch.suspect
 
     def _following(self) -> dict[int, tuple[int, ...]]:

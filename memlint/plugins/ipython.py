@@ -204,8 +204,7 @@ def _measured(report: Report) -> Iterator[str]:
         yield f"{finding.path}, line {finding.line}: {said}"
     for left in report.unattributed:
         cell, _, line = (left.loop or "").rpartition(":")
-        said = f"each iteration leaves {left.bytes_per_iteration:,} B on {left.device} that no finding explains"
-        yield f"{cell}, line {line}: {said}"
+        yield f"{cell}, line {line}: {left.in_words}"
     steps = report.run.steps
     if not report.verified and not report.unattributed:
         yield "memlint: nothing was found in this cell" + (

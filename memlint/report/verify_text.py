@@ -190,13 +190,13 @@ def _unattributed(row: Unattributed) -> Iterator[Text]:
     yield Text.assemble(
         (f"{row.loop}: ", "bold"),
         ("unattributed growth: ", "bold red"),
-        f"each iteration leaves {row.bytes_per_iteration:,} B on {row.device} that no finding explains",
+        row.in_words,
     )
     for stack in row.stacks:
         own = [frame for frame in stack.frames if not frame.path.startswith("/") and "<" not in frame.path]
         yield Text(f"  {stack.bytes_per_iteration:,} B an iteration, asked for at")
         for frame in (own or list(stack.frames))[:_FRAMES]:
-            yield Text(f"    {frame.path}:{frame.line} in {frame.function}")
+            yield Text(f"    {frame.path}:{frame.line}" + (f" in {frame.function}" if frame.function else ""))
         for holder in stack.holders:
             yield Text(f"    {held_by(holder)}")
 

@@ -8,9 +8,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from memlint.measure.halves import by_half, rises
+from memlint.measure.host import rises_in_workers, rises_on_host
 from memlint.verifier.holders import holders
 from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict
-from memlint.verifier.verdicts import BLOCK, by_iteration
+from memlint.verifier.verdicts import BLOCK, by_iteration, host_growth
+
+#: what growth is on that is none of tensors
+HOST, WORKERS = "host", "workers"
 
 #: two segments of the allocator for tensors of 1 to 10 MiB; as much is left unused where all is well
 _SEGMENTS = 2 * 20 * 2**20
@@ -38,7 +42,42 @@ def unattributed(
             told.update(where)
             rows = tuple(_stack(row, shown) for row in stacks)
             found.append(Unattributed(each, rows, device, names[loop["id"]]))
+    return found + _on_host(run, verdicts, names, shown)
+
+
+def _on_host(
+    run: Mapping[str, Any], verdicts: Mapping[int, Verdict], names: Mapping[int, str], shown: Mapping[str, str]
+) -> list[Unattributed]:
+    """What loops leave of host memory beside tensors: arrays, lists, graph nodes. A loop that runs meanwhile in a
+    generator, around another or beside it shows the same growth: the innermost tells it."""
+    nodes = {number for number, verdict in verdicts.items() if verdict.graph_nodes_per_iteration}
+    found: list[Unattributed] = []
+    told: set[int] = set()
+    for loop in sorted(run["loops"], key=lambda loop: (not loop["inner"], "clock" in loop)):
+        readings = loop["readings"]
+        if not readings or told.intersection((loop["id"], *loop["outer"])) or (told and "clock" in loop):
+            continue
+        within = {one["id"] for one in run["loops"] if loop["id"] in one["outer"]}
+        if told & within:
+            continue
+        sites = [site["id"] for site in run["sites"] if _is_inside(site, loop)]
+        if rises_on_host(readings, loop.get("host_settled")) and not nodes.intersection(sites):
+            each = host_growth(readings) or 0
+            rows = [row for row in run.get("traced") or () if row["loop"] == loop["id"]]
+            stacks = tuple(_stack(row, shown) for row in rows)
+            found.append(Unattributed(each, stacks, HOST, names[loop["id"]], resident=_a_step(readings, "rss")))
+            told.add(loop["id"])
+        elif rises_in_workers(readings):
+            found.append(Unattributed(_a_step(readings, "workers") or 0, (), WORKERS, names[loop["id"]]))
+            told.add(loop["id"])
     return found
+
+
+def _a_step(readings: Sequence[Mapping[str, Any]], what: str) -> int | None:
+    """What an iteration adds to a reading, on average."""
+    if what not in readings[0] or what not in readings[-1]:
+        return None
+    return int(readings[-1][what] - readings[0][what]) // (len(readings) - 1)
 
 
 def growth(
@@ -106,7 +145,8 @@ def _known(site: Mapping[str, Any]) -> int:
 
 
 def _is_inside(site: Mapping[str, Any], loop: Mapping[str, Any]) -> bool:
-    return loop["id"] in (*site["loops"], *site.get("clocks", ()))
+    # what a library calls is in all loops of libraries that turn meanwhile
+    return loop["id"] in site["loops"] or ("clock" in loop and not site["loops"])
 
 
 def _stack(row: Mapping[str, Any], shown: Mapping[str, str]) -> Stack:

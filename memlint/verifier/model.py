@@ -75,12 +75,25 @@ class Stack(msgspec.Struct, frozen=True):
 
 
 class Unattributed(msgspec.Struct, frozen=True):
-    """Growth of a loop that no finding explains. ``loop``: its place, ``path:line``."""
+    """Growth of a loop that no finding explains. ``loop``: its place, ``path:line``. ``device``: of tensors; "host" for
+    host memory beside them, as the C library has handed it out, with what became ``resident`` of the process meanwhile;
+    "workers" for the processes of a `DataLoader`."""
 
     bytes_per_iteration: int
     stacks: tuple[Stack, ...] = ()
     device: str | None = None
     loop: str | None = None
+    resident: int | None = None
+
+    @property
+    def in_words(self) -> str:
+        """What an iteration leaves, a clause."""
+        where = {"host": "of host memory beside tensors", "workers": "of host memory in worker processes"}
+        said = (
+            f"each iteration leaves {self.bytes_per_iteration:,} B {where.get(self.device or '', f'on {self.device}')}"
+        )
+        resident = "" if self.resident is None else f" (resident memory: {self.resident:+,} B)"
+        return f"{said} that no finding explains{resident}"
 
 
 class Fragmentation(msgspec.Struct, frozen=True):

@@ -64,6 +64,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     all_output: bool = False
     picture: bool = False
     compared: bool = False
+    trace_host: bool = False
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -185,6 +186,7 @@ def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
         losses=wanted.compared,
         picture=wanted.picture,
         own=put_in.own,
+        trace_host=wanted.trace_host,
     )
 
 

@@ -42,7 +42,7 @@ def row(**changed: Any) -> dict[str, Any]:
 
 
 def said(**changed: Any) -> Peak:
-    [found] = peaks({"peaks": [row(**changed)]}, {3: ("train.py", 30)})
+    [found] = peaks({"peaks": [row(**changed)]}, {3: "train.py:30"})
     return found
 
 
