@@ -9,6 +9,7 @@ from memlint import knowledge
 from memlint.finding import CUT_SHORT
 from memlint.flow.annotations import annotation_value
 from memlint.flow.boxes import kinds_of_object
+from memlint.flow.definition_values import DefinitionValues
 from memlint.flow.facts import Facts
 from memlint.flow.flags import chosen, flags_of, mode_flag, own_calls
 from memlint.flow.frame import Frame
@@ -63,12 +64,12 @@ ROOM = 8_000_000
 MAX_SOURCES = 20_000
 
 
-class Analyser:
+class Analyser(DefinitionValues):
     """One run over a project. Everything is computed on demand and kept."""
 
     def __init__(self, project: Any, interpreter: Interpreter) -> None:
+        super().__init__(Program(project))
         self.interpreter = interpreter
-        self.program = Program(project)
         #: whether what is kept of a function has to be small, since there are that many: it costs time
         self.is_large = sum(map(project.size, project.sources)) > ROOM
         self.unused = Unused(self.program)
@@ -87,9 +88,7 @@ class Analyser:
         self.summaries = Summaries(self._interpret, self._answer, spare=self.is_large)
         self._flags: dict[tuple[str, str], frozenset[str]] = {}
         self._switched_off: dict[str, bool] = {}
-        self._lambdas: dict[tuple[str, int, int], Function] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
-        self._externals: dict[str, V] = {}
         #: the networks that each module which is asked for one by a computed name has; none where it may be any thing
         self.networks_in: dict[str, frozenset[Ref]] = {}
         self.remarks: list[str] = []
@@ -280,59 +279,10 @@ class Analyser:
 
     # ------------------------------------------------------------------------------------ definitions as values
 
-    def function(self, ref: Ref) -> Function | None:
-        found = self.program.module(ref.key).function(ref.name)
-        return found if found is not None else self._lambdas.get((ref.key, *self._lambda_place(ref.name)))
-
-    def function_at(self, key: tuple[str, str]) -> Function | None:
-        """The function of a file and a qualified name."""
-        return self.program.module(key[0]).function(key[1])
-
-    @staticmethod
-    def _lambda_place(name: str) -> tuple[int, int]:
-        if "<lambda " not in name:
-            return (-1, -1)
-        unit, at = name.rsplit("<lambda ", 1)[1].rstrip(">").split(":")
-        return int(unit), int(at)
-
-    def cls(self, ref: Ref) -> Class | None:
-        return self.program.module(ref.key).cls(ref.name)
-
-    def owner(self, key: str, qual: str) -> V | None:
-        """The class or function of a file under which a place lives; None for a variable."""
-        module = self.program.module(key)
-        if module.cls(qual) is not None:
-            return V(CALLABLE, refs=frozenset((Ref("class", key, qual),)))
-        return V(CALLABLE, refs=frozenset((Ref("func", key, qual),))) if module.function(qual) is not None else None
-
-    def local_function(self, frame: Frame, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
-        """A nested function or lambda as a value."""
-        unit = frame.function.unit
-        if isinstance(node, ir.Lambda):
-            place = (frame.module.key, unit, node.at)
-            if place not in self._lambdas:
-                qual = f"{frame.function.qual}.<lambda {unit}:{node.at}>"
-                self._lambdas[place] = Function(
-                    frame.module, unit, node, qual, None, frame.function if frame.function.node is not None else None
-                )
-            return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, self._lambdas[place].qual),)))
-        frame.module.build(unit)
-        function = frame.module.by_place.get(unit, {}).get(node.at)
-        if function is None:
-            return UNKNOWN_VALUE
-        return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, function.qual),)))
-
     def local_class(self, frame: Frame, node: ir.ClassDef) -> V:
         frame.module.build(frame.function.unit)
         cls = frame.module.class_at(frame.function.unit, node.at)
         return self.global_value("class", cls) if cls is not None else UNKNOWN_VALUE
-
-    def external(self, name: str) -> V:
-        known = self._externals.get(name)
-        if known is None:
-            meant = name.replace("torch.torch.", "torch.")  # (torch holds itself)
-            known = self._externals[name] = V(CALLABLE, refs=frozenset((Ref("ext", "", meant),)))
-        return known
 
     def global_value(self, kind: str, what: Any, *, frame: Frame | None = None) -> V:
         """The value of what `Program.find` found."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.flow import containers, hook_calls, instances, library, method_runs, tables, tensors, threads
+from memlint.flow.backward_calls import backward_called
 from memlint.flow.boxes import updated
-from memlint.flow.effects import Backward
 from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.guards import entered_by_hand
 from memlint.flow.heap import make
 from memlint.flow.held import held_module
-from memlint.flow.held_values import deep
 from memlint.flow.instance_methods import call_instance_method
 from memlint.flow.kept import kept
 from memlint.flow.leaves import flagged
@@ -26,7 +25,6 @@ from memlint.flow.recorded_modes import freeze
 from memlint.flow.scope import known_by_use
 from memlint.flow.signatures import accepts, is_abstract, is_idle
 from memlint.flow.state import State, join_states
-from memlint.flow.summands import note_summands
 from memlint.flow.syntax import dotted, is_member, parts
 from memlint.flow.unresolved import unknown_call
 from memlint.flow.uses import is_no_network
@@ -113,7 +111,7 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         return run_module(frame, state, expr, held, args, words)
     resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:
-        return _backward(frame, state, expr, receiver, args, words)
+        return backward_called(frame, state, expr, receiver, args, words)
     if resolved is not None:
         return resolved
     if receiver.kinds & OPTIMIZER or name == "step":
@@ -266,42 +264,6 @@ def _own_method(frame: Frame, receiver: V, name: str) -> bool:
             if cls is not None and program.method(cls, name) is not None:
                 return True
     return False
-
-
-def _backward(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
-    """``loss.backward()``, ``accelerator.backward(loss)``, ``self.manual_backward(loss)``"""
-    retain = words.get("retain_graph")
-    keep = retain is not None and retain.const is True
-    if keep:
-        frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
-    first = next(iter(args), words.get("loss"))
-    if first is not None and (first.src or first.objs) and not receiver.kinds & TENSORS:
-        if expr.args:
-            note_summands(frame, expr.args[0])
-        inner = deep(frame, state, first)
-        frame.backward(state, inner, expr.at, retain=keep)
-        return NONE_VALUE
-    if isinstance(expr.func, ir.Attr):
-        note_summands(frame, expr.func.value)
-    frame.backward(state, receiver, expr.at, retain=keep)
-    if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward", frame.function):
-        _backward_inside(frame, state, expr, receiver)
-    return NONE_VALUE
-
-
-def _backward_inside(frame: Frame, state: State, expr: ir.Call, receiver: V) -> None:
-    """An object with a ``backward`` of its own: it may call that of any tensor among its attributes."""
-    held = frozenset(
-        source
-        for path in receiver.syms
-        for place, value in state.sym.items()
-        if place != path and place.is_in(path)
-        for source in (place, *value.src)
-    )
-    if held:
-        frame.backwards.append(
-            Backward(frame.graphs.closure(held), frame.loop_ids, frame.site(expr.at), tuple(frame.tests))
-        )
 
 
 def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.finding import Confidence
@@ -13,9 +13,10 @@ from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import ModelSnapshot
 from memlint.flow.practices.backups import is_backup
+from memlint.flow.practices.snapshot_uses import is_bounded, leaves_the_device, run_as_models
 from memlint.flow.program import Function
 from memlint.flow.roles_by_name import is_test
-from memlint.flow.syntax import bodies, calls, children, expressions, parts, walk_expression, walk_statements
+from memlint.flow.syntax import bodies, calls, children, expressions, walk_expression, walk_statements
 from memlint.flow.values import LOADER, MODULE, TENSORS
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -35,8 +36,6 @@ _FEW = lazy_pattern(
     r"fold|client|user|task|seed|model|net($|[^a-z])|split|run|trial|member|agent|worker|parent|candi|layer|param"
 )
 _MAX_FEW = 10
-#: what goes on the list takes room from elsewhere, or for a while
-_BOUNDS = frozenset({"pop", "popleft", "clear", "remove", "heappop", "heapreplace", "heappushpop"})
 _ADDS = frozenset({"append", "add", "insert", "appendleft"})
 
 
@@ -69,11 +68,11 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[ModelSnapshot]:
                 continue
             loop, once = _grows(analyser, frame, kept, around) if kept.is_member else None, False
             if kept.is_member:
-                if loop is None or _run_as_models(function, kept.place) or _is_model(analyser, frame, kept.place):
+                if loop is None or run_as_models(function, kept.place) or _is_model(analyser, frame, kept.place):
                     continue  # (what is put into a ModuleDict or ModuleList is a part of a model)
             elif not _is_best(function, kept, copy, around) and not _becomes_best(function, kept, copy, around):
                 once = copy.is_state and is_backup(function, kept.place, copy.expr, copy.model, around)
-                if not once or _leaves_the_device(function, kept.place):
+                if not once or leaves_the_device(function, kept.place):
                     continue
             yield ModelSnapshot(
                 site=frame.site(copy.expr.at),
@@ -206,19 +205,14 @@ def _is_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir.Stmt
     again = bool(loops) or (isinstance(kept.place, ir.Attr) and function.name != "__init__")
     if not again or _RUNS.search(name) or not any(_asks_for_best(one, name) for one in ifs):
         return False
-    return not _leaves_the_device(function, kept.place) and (copy.is_state or not _runs(function, kept.place, around))
+    return not leaves_the_device(function, kept.place) and (copy.is_state or not _runs(function, kept.place, around))
 
 
 def _becomes_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir.Stmt, ...]) -> bool:
     """Whether each round copies the state, and a comparison decides whether that copy is the best so far: ``state =
     deepcopy(model.state_dict())``, then ``if loss < lowest: best = state``."""
     loops = [one for one in around if isinstance(one, ir.For | ir.While)]
-    if (
-        not loops
-        or not copy.is_state
-        or not isinstance(kept.place, ir.Name)
-        or _leaves_the_device(function, kept.place)
-    ):
+    if not loops or not copy.is_state or not isinstance(kept.place, ir.Name) or leaves_the_device(function, kept.place):
         return False
     for asked in walk_statements(loops[-1].body, into_definitions=False):
         if not isinstance(asked, ir.If) or asked.at < copy.expr.at:
@@ -228,7 +222,7 @@ def _becomes_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir
                 continue
             name = text(one.targets[0]).rsplit(".", 1)[-1].lower()
             if not _RUNS.search(name) and _asks_for_best(asked, name):
-                return not _leaves_the_device(function, one.targets[0])
+                return not leaves_the_device(function, one.targets[0])
     return False
 
 
@@ -257,14 +251,6 @@ def _asks_for_best(statement: ir.If, name: str) -> bool:
     return compared and _BEST.search(name) is not None
 
 
-def _leaves_the_device(function: Function, place: ir.Expr) -> bool:
-    """``best.cpu()``, ``best.to("cpu")``"""
-    return any(
-        isinstance(call.func, ir.Attr) and call.func.name in ("cpu", "to") and text(call.func.value) == text(place)
-        for call in calls(function.body)
-    )
-
-
 def _runs(function: Function, place: ir.Expr, around: tuple[ir.Stmt, ...]) -> bool:
     """Whether the copy itself runs while the loop goes on, or in any method where it is an attribute."""
     shown = text(place)
@@ -286,7 +272,7 @@ def _grows(analyser: Analyser, frame: Frame, kept: _Kept, around: tuple[ir.Stmt,
     """The loop over epochs with which a container of copies grows."""
     place = text(kept.place)
     loops = [one for one in around if isinstance(one, ir.For | ir.While)]
-    if not loops or _is_bounded(frame.function, place):
+    if not loops or is_bounded(frame.function, place):
         return None
     inside = [one for one in loops if not any(_binds(inner, place) for inner in walk_statements(one.body))]
     for loop in inside:
@@ -336,46 +322,6 @@ def _binds(statement: ir.Stmt, place: str) -> bool:
     if isinstance(statement, ir.AnnAssign):
         targets = (statement.target,)
     return any(text(target) == place for target in targets)
-
-
-def _is_bounded(function: Function, place: str) -> bool:
-    """Whether something in sight keeps the number of members small, or asks for it."""
-    for part in parts(function.body):
-        if isinstance(part, ir.Call):
-            if isinstance(part.func, ir.Attr) and part.func.name in _BOUNDS and text(part.func.value) == place:
-                return True
-            if part.args and text(part.func) in ("len", "heapq.heappop", "heappop") and text(part.args[0]) == place:
-                return True
-            if text(part.func).endswith("deque"):
-                return True
-    return any(
-        isinstance(one, ir.Delete) and any(text(target).startswith(f"{place}[") for target in one.targets)
-        for one in walk_statements(function.body)
-    )
-
-
-def _run_as_models(function: Function, place: ir.Expr) -> bool:
-    """``for model in models: model(x)``: the members run, and have to be on the device for that."""
-    shown = text(place)
-    searched = list(function.cls.methods.values()) if function.cls is not None else [function]
-    for one in searched:
-        for statement in walk_statements(one.body):
-            if not isinstance(statement, ir.For) or shown not in text(statement.iter, 200):
-                continue
-            if _calls_one_of(statement.target, calls(statement.body)):
-                return True
-        for part in parts(one.body):
-            if isinstance(part, ir.Comprehension) and any(shown in text(item.iter, 200) for item in part.fors):
-                inside = (inner for inner in walk_expression(part.element) if isinstance(inner, ir.Call))
-                if _calls_one_of(part.fors[0].target, inside):
-                    return True
-    return False
-
-
-def _calls_one_of(target: ir.Expr, made: Iterable[ir.Call]) -> bool:
-    """Whether a call is one of the names that a target binds."""
-    names = _names(target)
-    return any(isinstance(call.func, ir.Name) and call.func.id in names for call in made)
 
 
 # -------------------------------------------------------------------------------------- the device
