@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from memlint.flow.expression_text import text
-from memlint.flow.practices.snapshots import _names
 from memlint.flow.program import Function
 from memlint.flow.syntax import calls, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    pass
 
 if TYPE_CHECKING:
     pass
@@ -65,3 +67,7 @@ def _calls_one_of(target: ir.Expr, made: Iterable[ir.Call]) -> bool:
     """Whether a call is one of the names that a target binds."""
     names = _names(target)
     return any(isinstance(call.func, ir.Name) and call.func.id in names for call in made)
+
+
+def _names(expr: ir.Expr) -> set[str]:
+    return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)}

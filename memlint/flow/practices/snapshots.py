@@ -13,7 +13,7 @@ from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import ModelSnapshot
 from memlint.flow.practices.backups import is_backup
-from memlint.flow.practices.snapshot_uses import is_bounded, leaves_the_device, run_as_models
+from memlint.flow.practices.snapshot_uses import _names, is_bounded, leaves_the_device, run_as_models
 from memlint.flow.program import Function
 from memlint.flow.roles_by_name import is_test
 from memlint.flow.syntax import bodies, calls, children, expressions, walk_expression, walk_statements
@@ -311,10 +311,6 @@ def _given_inside(loop: ir.Stmt, loops: list[ir.For | ir.While]) -> set[str]:
     """The names that the loops inside of a loop bind anew in each of its rounds."""
     inner = [one for one in loops if isinstance(one, ir.For) and one.at > loop.at]
     return {name for one in inner for name in _names(one.target)}
-
-
-def _names(expr: ir.Expr) -> set[str]:
-    return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)}
 
 
 def _binds(statement: ir.Stmt, place: str) -> bool:
