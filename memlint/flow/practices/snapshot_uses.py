@@ -65,9 +65,9 @@ def run_as_models(function: Function, place: ir.Expr) -> bool:
 
 def _calls_one_of(target: ir.Expr, made: Iterable[ir.Call]) -> bool:
     """Whether a call is one of the names that a target binds."""
-    names = _names(target)
+    names = names_in(target)
     return any(isinstance(call.func, ir.Name) and call.func.id in names for call in made)
 
 
-def _names(expr: ir.Expr) -> set[str]:
+def names_in(expr: ir.Expr) -> set[str]:
     return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)}

@@ -13,7 +13,7 @@ from memlint.flow.expression_text import text
 from memlint.flow.frame import Frame
 from memlint.flow.practice_events import ModelSnapshot
 from memlint.flow.practices.backups import is_backup
-from memlint.flow.practices.snapshot_uses import _names, is_bounded, leaves_the_device, run_as_models
+from memlint.flow.practices.snapshot_uses import is_bounded, leaves_the_device, names_in, run_as_models
 from memlint.flow.program import Function
 from memlint.flow.roles_by_name import is_test
 from memlint.flow.syntax import bodies, calls, children, expressions, walk_expression, walk_statements
@@ -279,7 +279,7 @@ def _grows(analyser: Analyser, frame: Frame, kept: _Kept, around: tuple[ir.Stmt,
         header = (
             text(loop.target, 200) + " " + text(loop.iter, 200) if isinstance(loop, ir.For) else text(loop.test, 200)
         )
-        if kept.key is not None and _names(kept.key) <= _given_inside(loop, loops):
+        if kept.key is not None and names_in(kept.key) <= _given_inside(loop, loops):
             continue  # each copy takes the place of the one that the last round left under that key
         known = frame.notes.rounds.get(("loop", loop.at))
         if known is None or _FEW.search(header.lower()):
@@ -310,7 +310,7 @@ def _is_few(value: object) -> bool:
 def _given_inside(loop: ir.Stmt, loops: list[ir.For | ir.While]) -> set[str]:
     """The names that the loops inside of a loop bind anew in each of its rounds."""
     inner = [one for one in loops if isinstance(one, ir.For) and one.at > loop.at]
-    return {name for one in inner for name in _names(one.target)}
+    return {name for one in inner for name in names_in(one.target)}
 
 
 def _binds(statement: ir.Stmt, place: str) -> bool:
