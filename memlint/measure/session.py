@@ -307,7 +307,7 @@ class Session:
     def _note_old(self, site: SiteWatch) -> None:
         """A run of the loop around a site begins: what is there now does not come from it."""
         if site.hits and not site.runs.decided and self.torch is not None:
-            site.runs.old = self._before(0)
+            site.runs.begins(lambda: self._before(0))
 
     def value(self, number: int, value: Any) -> None:
         """A further value of the hit."""

@@ -131,6 +131,7 @@ class SiteRuns:
         self._hits = 0
         self._seen = -1
         self._begun = 0
+        self._looks = 0
 
     @property
     def keep(self) -> bool:
@@ -155,6 +156,13 @@ class SiteRuns:
         if self.current is not None:
             return all(each.stays() for each in self.current.made_something())
         return bool(keeping)
+
+    def begins(self, look: Callable[[], Old]) -> None:
+        """A run of the loop begins, of which there may be many that never come to the place. ``look``: at what there
+        is, which takes a while."""
+        self._looks += 1
+        if self._looks <= 2 * _MOST_BEGUN:
+            self.old = look()
 
     def hit(self, run: Run) -> bool:
         """A hit in a run of a loop. Whether its values are to be followed."""

@@ -205,10 +205,10 @@ def _loops(report: Report) -> Iterator[Text]:
     """What each loop leaves: the growth of one is said by a finding, or above."""
     for loop in report.loops:
         yield Text.assemble((f"{loop.place}: ", "bold"), *_of_loop(loop))
-    if report.peak:
-        held = ", ".join(f"{size(count)} of tensors on {device}" for device, count in report.peak.items() if count)
-        if held:
-            yield Text(f"Peak: {held}.")
+    told = {peak.device for peak in report.peaks}
+    for device, count in report.peak.items():
+        if count and device not in told:
+            yield Text(f"The peak on {device}: {size(count)} of tensors.")
     for peak in report.peaks:
         yield Text(peak_said(peak))
 
