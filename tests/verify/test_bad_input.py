@@ -202,7 +202,7 @@ def test_a_program_that_hangs_is_ended_in_time(put: Put) -> None:
         "        pass\n"
     )
     done = verify("p.py", "--timeout", "2", "--output-format", "json", "--", mark, cwd=cwd, timeout=60)
-    assert done.returncode == 3
+    assert done.returncode == 0, "nothing is confirmed: it has not failed"
     assert json.loads(done.stdout)["run"]["end"] == "timeout"
     assert _running(mark) == []
 
