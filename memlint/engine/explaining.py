@@ -26,7 +26,7 @@ from memlint.flow.events import Event
 from memlint.flow.explained.line import LineWatch
 from memlint.flow.reasons import Judged
 from memlint.project import Project, Source, is_notebook
-from memlint.sdk import silent
+from memlint.sdk import Facts, silent
 
 #: rules that a candidate of a kind is one for: (how it is stored, the codes); "" is any other way
 _RULES: dict[tuple[str, str], tuple[str, ...]] = {
@@ -38,6 +38,7 @@ _RULES: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
+E = TypeVar("E", bound=Event)
 #: what has a line and a column
 Place = TypeVar("Place", StatementFacts, ValueFacts)
 #: files with callers that are looked at
@@ -189,6 +190,34 @@ def _analysed(asked: Asked, project: Project, display: str, progress: Progress) 
     return watch, analysis
 
 
+class _Kinds(Facts):
+    """Facts without events, which note what kinds are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.names: dict[str, None] = {}
+
+    def of(self, kind: type[E]) -> Iterator[E]:
+        self.names[kind.__name__] = None
+        return iter(())
+
+
+def _seeks(room: Room) -> str:
+    meta = room.meta
+    said = f"{meta.code} looks for {room.seeks}" if room.seeks else f"{meta.code} reports this: {meta.summary}"
+    return said.rstrip(".")
+
+
+def kinds_of(room: Room) -> tuple[str, ...]:
+    """The kinds of events that a rule asks for, by name."""
+    kinds = _Kinds()
+    try:
+        list(room.check(kinds))
+    except Exception:  # (of a rule of the project: what it says of nothing is its matter)
+        return ()
+    return tuple(kinds.names)
+
+
 def _is_masked(source: Source, number: int) -> bool:
     """Whether a line of the text stands for what only IPython runs."""
     line = source.text.splitlines(keepends=True)[number - 1 : number]
@@ -238,7 +267,12 @@ class _Said:
                 if dropped:
                     yield self._facts(one, "dropped", dropped)
                 elif room is not None:
-                    yield self._facts(one, "no candidate", list(self._missing(one)))
+                    left = list(self._left(one))
+                    yield (
+                        self._facts(one, "dropped", left)
+                        if left
+                        else self._facts(one, "no candidate", list(self._missing(one)))
+                    )
 
     @staticmethod
     def _facts(room: Room, status: Status, reasons: list[Why], finding: Finding | None = None) -> RuleFacts:
@@ -298,6 +332,12 @@ class _Said:
             seen = {self._why(one) for one in self._reasons(room) if one.effect == "dropped"}
         yield from sorted(seen, key=lambda why: why.name)
 
+    def _left(self, room: Room) -> Iterator[Why]:
+        """What was asked of the line, where the analysis left it without an event for the rule."""
+        for kind in kinds_of(room):
+            if kind in self._watch.asked:
+                yield Why("left", f"{_seeks(room)}; asked of this line: {self._watch.asked[kind]}")
+
     def _missing(self, room: Room) -> Iterator[Why]:
         """What the rule looks for, and what of it is not there."""
         meta = room.meta
@@ -306,13 +346,13 @@ class _Said:
                 "of-the-file", f"{meta.code} is about files and comments, not about what code does: {meta.summary}"
             )
             return
-        said = f"{meta.code} looks for {room.seeks}" if room.seeks else f"{meta.code} reports this: {meta.summary}"
+        said = _seeks(room)
         lacks = self._watch.absent.get(meta.code)
         if lacks:
-            yield Why("no-candidate", f"{said.rstrip('.')}; {lacks}")
+            yield Why("no-candidate", f"{said}; {lacks}")
         else:
             page = f"`memlint rule {meta.code}` shows code that it reports, and code that it does not"
             nothing = f"the analysis found nothing of that kind on this line ({page})"
-            yield Why("no-candidate", f"{said.rstrip('.')}; {nothing}")
+            yield Why("no-candidate", f"{said}; {nothing}")
         if room.closed:
             yield Why("not-loaded", "this is a rule of the project, which runs with `--local-rules` only")

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from memlint.cli import main
+from memlint.engine.explaining import Asked, explain
+from memlint.engine.options import Options
+from memlint.engine.rooms import load_rooms
 
 #: marks the line that is explained
 HERE = "# here"
@@ -87,6 +90,34 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
         TRAIN.format(line="total += loss"),
         ["--rule", "MEM105"],
         ["MEM105 reports this: ", "`memlint rule MEM105`"],
+    ),
+    "the cache is emptied now and then": (
+        TRAIN.format(
+            line="""if len(history) % 100 == 0:
+            torch.cuda.empty_cache()"""
+        ),
+        ["--rule", "MEM305"],
+        [
+            "MEM305[empty-cache-in-loop]: not reported",
+            "left: MEM305 reports this: ",
+            "asked of this line: ",
+            ": nothing",
+        ],
+    ),
+    "the handle of a hook is kept": (
+        TRAIN.format(line="handles.append(model.register_forward_hook(print))"),
+        ["--rule", "MEM105"],
+        ["not reported", "whether the handle that removes the hook is let go: no"],
+    ),
+    "a checkpoint is loaded onto the host": (
+        TRAIN.format(line="model.load_state_dict(torch.load('last.ckpt', map_location='cpu'))"),
+        ["--rule", "MEM404"],
+        ["not reported", "whether no device is given", ": no"],
+    ),
+    "gradients are let go": (
+        TRAIN.format(line="optimizer.zero_grad()"),
+        ["--rule", "MEM305"],
+        ["nothing to report", "the analysis found nothing of that kind on this line"],
     ),
     "stored with its graph": (TRAIN.format(line="history.append(loss)"), [], ["MEM102[retained-graph]: reported"]),
     "suppressed": (
@@ -433,3 +464,15 @@ def test_a_rule_of_the_project_names_its_reasons(
     (tmp_path / "pyproject.toml").write_text('[tool.memlint]\nrule-paths = ["lint"]\n', encoding="utf-8")
     assert explained(tmp_path, TRAIN.format(line=line), ["--rule", "MEM901", "--local-rules"]) == 0
     assert said in capsys.readouterr().out
+
+
+def test_every_rule_says_why_it_is_silent(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(TRAIN.format(line="value = loss.item()"), encoding="utf-8")
+    line = next(number for number, text in enumerate(file.read_text("utf-8").splitlines(), 1) if HERE in text)
+    for code, room in load_rooms().items():
+        found = explain(Asked(str(file), line, rule=code), Options(cwd=tmp_path, isolated=True))
+        (said,) = found.rules
+        assert said.finding is None and said.reasons, code
+        text = " ".join(why.text for why in said.reasons)
+        assert code in text or room.silent or "no model" in text, (code, text)

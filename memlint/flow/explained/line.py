@@ -9,6 +9,7 @@ from memlint.explanation import StatementFacts, ValueFacts
 from memlint.flow.effects import ModelRun
 from memlint.flow.events import Site
 from memlint.flow.explained.absent import absent
+from memlint.flow.explained.asked import asked
 from memlint.flow.explained.lines import Found, statements_on
 from memlint.flow.explained.modes import grad_mode, is_header, loops
 from memlint.flow.explained.watch import Recording, recorded
@@ -32,13 +33,15 @@ _MOST = 40
 
 class LineWatch:
     """Who is told what the analysis does on one line of a file. ``statements``: what is known of them in the end;
-    ``reasons``: what was decided of candidates there; ``absent``: by rule, what a candidate lacks."""
+    ``reasons``: what was decided of candidates there; ``absent``: by rule, what a candidate lacks;
+    ``asked``: by kind of event, the question at which the analysis left what stands there."""
 
     def __init__(self, path: str, line: int, column: int | None) -> None:
         self.path, self.line, self.column = path, line, column
         self.statements: list[StatementFacts] = []
         self.reasons: list[Judged] = []
         self.absent: dict[str, str] = {}
+        self.asked: dict[str, str] = {}
         #: files that may call a function on the line of which no caller is known
         self.callers: set[str] = set()
         self._judged: list[Judged] = []
@@ -57,6 +60,9 @@ class LineWatch:
             self.statements.append(facts)
             if one.function.node is not None and not analysis.analyser.facts.calls_of(one.function):
                 self.callers.update(analysis.analyser.program.words.files(one.function.name))
+            ordinals = {one.statement.at, *(part.at for part, _ in one.parts)}
+            for kind, said in asked(analysis.analyser, frame, ordinals).items():
+                self.asked.setdefault(kind, said)
             for code, said in absent(frame, recording, one.statement, facts).items():
                 self.absent.setdefault(code, said)
         spans = [(one.function.unit, one.span) for one in found]
