@@ -56,11 +56,15 @@ def _inside_strings(source: str) -> frozenset[int] | None:
 
 def unit_of(text: Text, indent: str) -> str:
     """One step of indentation as the file has it: a tab, or the blanks that most often come in one step."""
-    if "\t" in indent:
-        return "\t"
+    return "\t" if "\t" in indent else _likely_unit(text.whole, bool(indent))
+
+
+@functools.lru_cache(maxsize=4)
+def _likely_unit(source: str, blanks: bool) -> str:
+    """``blanks``: the unit is one of blanks."""
     steps: Counter[str] = Counter()
     before = 0
-    for line in text.lines:
+    for line in Text(source).lines:
         bare = line.lstrip(" ")
         if line.startswith("\t"):
             steps["\t"] += 1
@@ -69,7 +73,7 @@ def unit_of(text: Text, indent: str) -> str:
             if depth > before:
                 steps[" " * (depth - before)] += 1
             before = depth
-    if indent:
+    if blanks:
         steps.pop("\t", None)
     likely = {step: count for step, count in steps.items() if step == "\t" or len(step) in (1, 2, 3, 4, 8)}
     return max(likely, key=lambda step: likely[step]) if likely else "    "

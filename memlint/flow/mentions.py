@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from memlint.frontend.unit_text import host_tree
 from memlint.patterns import lazy_pattern
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -36,10 +37,22 @@ class Mention:
 #: (a tree takes twenty times its text; who asks for several things of a file asks for them one after the other)
 @functools.lru_cache(maxsize=8)
 def tree_of(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return host_tree(source)
+
+
+@functools.lru_cache(maxsize=8)
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of a file, each level before the next, as `ast.walk` has them."""
+    tree = tree_of(source)
+    found: list[ast.AST] = [] if tree is None else [tree]
+    for node in found:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, ast.AST):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [one for one in value if isinstance(one, ast.AST)]
+    return tuple(found)
 
 
 def walk(node: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
@@ -77,10 +90,9 @@ def _says(node: ast.Name | ast.Attribute) -> str:
 @functools.lru_cache(maxsize=64)
 def imported(source: str) -> frozenset[str]:
     """The names that imports bind in a file, wherever they stand."""
-    tree = tree_of(source)
     return frozenset(
         alias.asname or alias.name.partition(".")[0]
-        for node in (() if tree is None else ast.walk(tree))
+        for node in nodes_of(source)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     )
@@ -90,9 +102,8 @@ def imported(source: str) -> frozenset[str]:
 def bound_to(source: str) -> dict[str, list[ast.expr | None]]:
     """What the names of a file are bound to, in any scope: an expression, or None where something else binds them."""
     found: dict[str, list[ast.expr | None]] = {}
-    tree = tree_of(source)
     plain: set[ast.Name] = set()
-    for node in () if tree is None else ast.walk(tree):
+    for node in nodes_of(source):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
@@ -156,7 +167,7 @@ def puts(source: str) -> dict[str, list[Put]] | None:
         return None
     found: dict[str, list[Put]] = {}
     seen: set[ast.Attribute] = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         target, maker = node, None
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Attribute):
             target = node.targets[0]

@@ -24,7 +24,7 @@ from memlint.flow.function import Function
 from memlint.flow.inert import last_ordinal
 from memlint.flow.kept import kept
 from memlint.flow.known_calls import KnownCall, KnownCalls
-from memlint.flow.mentions import name_bound_by, tree_of
+from memlint.flow.mentions import name_bound_by, nodes_of, tree_of
 from memlint.flow.program import Program, is_interactive
 from memlint.flow.refused import callee_of, is_bound_once, is_found_first, refused
 from memlint.flow.syntax import walk_statements
@@ -208,11 +208,10 @@ def _bound_names(module: Module) -> frozenset[str] | None:
 
 @functools.lru_cache(maxsize=64)
 def _bound_in(source: str) -> frozenset[str] | None:
-    tree = tree_of(source)
-    if tree is None:
+    if tree_of(source) is None:
         return None
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         found.add(name_bound_by(node))
         if isinstance(node, ast.Global | ast.Nonlocal):
             found.update(node.names)

@@ -18,6 +18,7 @@ from memlint.frontend.room import normalised, with_room
 from memlint.frontend.span_table import Offsets, SpanTable, line_starts
 from memlint.frontend.unit_text import UnitText, host_tree
 from memlint.patterns import lazy_pattern
+from memlint.remembered import Remembered
 
 #: space, newlines and comments between tokens
 _BLANK = lazy_pattern(r"(?:[ \t\f\n]+|\\\n|#[^\n]*)*")
@@ -40,7 +41,14 @@ class _Recorder(Walk):
 
 def host_places(unit: UnitText) -> SpanTable | None:
     """Where each record of ``lower(unit)`` is; None where the host's tree does not tell."""
-    text = normalised(unit.text)
+    found = _places(unit.text)
+    return None if found is None else SpanTable(unit.start_line, *found)
+
+
+@Remembered
+def _places(text: str) -> tuple[list[int], list[Offsets], dict[int, Offsets]] | None:
+    """Where the lines of a unit start, and its records and their headers are."""
+    text = normalised(text)
     tree = host_tree(text)
     if tree is None:
         return None
@@ -60,7 +68,7 @@ def host_places(unit: UnitText) -> SpanTable | None:
                 headers[at] = (spans[at][0], _colon(text, spans[at][0], source.start(body[0])))
     except (_UnsureError, IndexError, SyntaxError, tokenize.TokenError):
         return None
-    return SpanTable(unit.start_line, source.starts, spans, headers)
+    return source.starts, spans, headers
 
 
 class _UnsureError(Exception):

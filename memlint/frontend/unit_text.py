@@ -8,6 +8,7 @@ import warnings
 import msgspec
 
 from memlint.patterns import lazy_pattern
+from memlint.remembered import Remembered
 
 _LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
@@ -34,6 +35,7 @@ class Extent(msgspec.Struct, frozen=True, gc=False, array_like=True):
     last_line: int
 
 
+@Remembered
 def host_tree(text: str) -> ast.Module | None:
     """The host's syntax tree of ``text``; None where its grammar or its limits do not reach."""
     try:

@@ -25,6 +25,10 @@ from memlint.finding import Finding
 from memlint.lsp.messages import REQUESTS, Answer, Cancel, Explain, Fix, Lint, Request, read, write
 from memlint.lsp.projects import Projects
 from memlint.project import Project
+from memlint.remembered import remember
+
+#: characters of code whose syntax trees are kept between two keystrokes (a hundred bytes each)
+REMEMBERED = 1_000_000
 
 
 class Superseded(BaseException):
@@ -125,6 +129,7 @@ def main() -> None:
     """Read requests from standard input until it ends, and write answers to standard output."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is printed by mistake is no answer
+    remember(REMEMBERED)
     gc.disable()  # (what an analysis makes lives as long as it: see `Projects.tidy`)
     worker = Worker(answers)
 

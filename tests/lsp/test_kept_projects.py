@@ -13,6 +13,8 @@ from memlint.engine.options import Options, no_progress
 from memlint.engine.run import run
 from memlint.finding import Finding
 from memlint.lsp.projects import Projects
+from memlint.lsp.worker import REMEMBERED
+from memlint.remembered import remember
 
 HELPER = "import torch\n\n\ndef step(model, x):\n    return model(x).mean()\n"
 TRAIN = """\
@@ -52,8 +54,10 @@ class Bench:
 
     def found(self, file: Path) -> tuple[Finding, ...]:
         """What is found with what is kept, which has to be what a new run finds."""
+        remember(REMEMBERED)
         outcome, _ = self.projects.lint(file, self.options(), no_progress)
         self.projects.tidy()
+        remember(0)
         fresh = run([str(file)], self.options())
         assert outcome.result.findings == fresh.result.findings
         assert outcome.result.failures == fresh.result.failures

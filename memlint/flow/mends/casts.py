@@ -67,7 +67,9 @@ def _regions(function: Function, guarded: Body) -> Iterator[Body]:
 def _opener(analyser: Analyser, function: Function) -> str:
     """A file that opens a region, the function's own rather than another; "" where none does."""
     program = analyser.program
-    for key in (function.module.key, *program.project.sources):
+    named = {key for name in _OPENERS for key in program.words.files(name)}
+    own = function.module.key
+    for key in (own, *(key for key in program.project.sources if key in named)) if named else ():
         if any(not _OPENERS.isdisjoint(unit.names) for unit in program.module(key).index.units):
             return str(key)
     return ""
